@@ -1,0 +1,171 @@
+//! What a database can do beyond the seam: show all its records in one view, and examine itself.
+
+use crate::row::{Encoded, Hash, Row};
+use hone_trace::BlobHash;
+use hone_trace::store::{Answer, Kind, Put, Store, StoreError, Write};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// A record as it was written, with the hash that was stored beside it, or what is wrong with it.
+pub type Dumped = Result<(Hash, Write), StoreError>;
+
+/// Stands where a record has no hash: a link is its own key.
+pub(crate) const NO_HASH: Hash = [0; 16];
+
+/// A store together with the database that holds it.
+pub trait Database: Store {
+    /// Like [`Store::put`], with the encoding already done elsewhere. It must have been done for the options of this store.
+    fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>>;
+
+    /// Sends every record of one consistent view into `sink`: what others refer to comes first.
+    fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()>;
+
+    /// What the database itself finds wrong with its files; nothing when all is well.
+    fn complaints(&self) -> Answer<'_, Vec<String>>;
+
+    /// What and how much it is.
+    fn info(&self) -> Answer<'_, Info>;
+
+    /// The hashes of all blobs, sorted.
+    fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>>;
+}
+
+/// What and how much a database is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Info {
+    /// Where it is; never with a password.
+    pub place: String,
+    /// The program behind it, with its version.
+    pub engine: String,
+    /// The version of its schema.
+    pub schema: u32,
+    /// How many records it holds.
+    pub counts: Counts,
+}
+
+/// How many records there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Episodes.
+    pub traces: u64,
+    /// Rewards given after their trace was written.
+    pub rewards: u64,
+    /// Documents, each revision counted.
+    pub documents: u64,
+    /// Arrows between nodes.
+    pub links: u64,
+    /// Lines of the event log.
+    pub events: u64,
+}
+
+impl Counts {
+    /// Counts one more record.
+    pub fn add(&mut self, write: &Write) {
+        match write {
+            Write::Trace(_) => self.traces += 1,
+            Write::Reward(..) => self.rewards += 1,
+            Write::Document(_) => self.documents += 1,
+            Write::Link(_) => self.links += 1,
+            Write::Event(_) => self.events += 1,
+        }
+    }
+
+    /// How many records in all.
+    pub fn total(&self) -> u64 {
+        self.traces + self.rewards + self.documents + self.links + self.events
+    }
+}
+
+/// What [`verify`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// How many records were read.
+    pub counts: Counts,
+    /// How many blobs were read.
+    pub blobs: u64,
+    /// What is wrong, at most [`COMPLAINTS_MAX`] of them; nothing when all is well.
+    pub complaints: Vec<String>,
+    /// How many things are wrong.
+    pub n_complaints: u64,
+}
+
+/// How many complaints a verdict names.
+pub const COMPLAINTS_MAX: usize = 100;
+
+/// Reads everything back: the database examines its own files, every record still has the hash it was
+/// written with, and every blob the hash it is named after.
+pub async fn verify(database: &dyn Database, mut progress: impl FnMut(u64)) -> Result<Verdict, StoreError> {
+    let mut verdict = Verdict { counts: Counts::default(), blobs: 0, complaints: Vec::new(), n_complaints: 0 };
+    for complaint in database.complaints().await? {
+        verdict.complain(complaint);
+    }
+    let (sink, mut records) = mpsc::channel::<Dumped>(1024);
+    let reading = async {
+        while let Some(dumped) = records.recv().await {
+            match dumped {
+                Ok((hash, write)) => {
+                    verdict.counts.add(&write);
+                    if let Err(reason) = same_hash(&write, hash) {
+                        verdict.complain(reason);
+                    }
+                }
+                Err(error) => verdict.complain(error.to_string()),
+            }
+            progress(verdict.counts.total());
+        }
+    };
+    let (dumped, ()) = tokio::join!(database.dump(sink), reading);
+    dumped?;
+    for hash in database.blob_hashes().await? {
+        verdict.blobs += 1;
+        let bytes = database.blob(hash).await?.unwrap_or_default();
+        if BlobHash::of(&bytes) != hash {
+            verdict.complain(format!("blob {hash} has other bytes than its name says"));
+        }
+    }
+    Ok(verdict)
+}
+
+impl Verdict {
+    fn complain(&mut self, complaint: String) {
+        self.n_complaints += 1;
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.push(complaint);
+        }
+    }
+}
+
+fn same_hash(write: &Write, hash: Hash) -> Result<(), String> {
+    let (what, found) = match Row::of(write, &[]).map_err(|error| error.to_string())? {
+        Row::Trace(row) => ("a trace", row.json.hash),
+        Row::Reward(row) => ("a reward", row.json.hash),
+        Row::Document(row) => ("a document", row.json.hash),
+        Row::Event(row) => ("an event", row.json.hash),
+        Row::Link(_) => return Ok(()),
+    };
+    let id = match write {
+        Write::Trace(trace) => trace.id.to_string(),
+        Write::Reward(_, reward) => reward.id.to_string(),
+        Write::Document(document) => format!("{} {}", document.kind.as_str(), document.id),
+        Write::Event(event) => event.id.to_string(),
+        Write::Link(link) => link.from.clone(),
+    };
+    if found == hash { Ok(()) } else { Err(format!("{what}, {id}, is not what was written")) }
+}
+
+/// A kind that this binary does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnknownKind(String);
+
+impl std::fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is not a kind of document", self.0)
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+/// The kind with this name.
+pub(crate) fn kind(name: &str) -> Result<Kind, UnknownKind> {
+    Kind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| UnknownKind(name.to_owned()))
+}

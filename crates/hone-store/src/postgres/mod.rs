@@ -1,0 +1,405 @@
+//! The store for a fleet: the same records on PostgreSQL, bodies as JSONB, blobs in the database.
+
+mod connection;
+mod jsonb;
+mod read;
+mod schema;
+mod writer;
+
+use crate::Options;
+use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
+use crate::row::{Encoded, Hash, Row, check_path, fields};
+use connection::{Connection, Pool, failure, place};
+use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
+use hone_trace::{BlobHash, Reward, Time, Trace, TraceHead, TraceId};
+use read::parsed;
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::Config;
+use uuid::Uuid;
+use writer::Job;
+
+/// How many puts may wait; further ones wait outside.
+const QUEUE_LEN_MAX: usize = 256;
+/// Writers beside each other: the server spends most of a commit parsing JSON and compressing, on one core each.
+const N_WRITERS: usize = 2;
+/// The bytes of a blob that go into one row.
+const BLOB_PART_BYTES: usize = 4 << 20;
+/// Rows that a dump reads at a time.
+const DUMP_LEN: i64 = 500;
+
+/// Records in a PostgreSQL database.
+pub struct Postgres {
+    queue: mpsc::Sender<Job>,
+    pool: Pool,
+    indexed_fields: Arc<[String]>,
+    place: String,
+}
+
+impl Postgres {
+    /// Connects to this server, creating or migrating the schema `hone` where needed.
+    pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
+        options.indexed_fields.iter().try_for_each(|path| check_path(path))?;
+        let mut config: Config = url.parse().map_err(|_| StoreError::Unavailable {
+            place: "the database URL".to_owned(),
+            reason: "it does not read as postgres://user:password@host:port/database".to_owned(),
+        })?;
+        config.application_name("hone");
+        let mut connection = Connection::open(&config).await?;
+        schema::migrate(&mut connection).await?;
+        index_fields(&mut connection, &options.indexed_fields).await?;
+        let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..N_WRITERS {
+            tokio::spawn(writer::run(config.clone(), Arc::clone(&jobs)));
+        }
+        let place = place(&config);
+        Ok(Self { queue, pool: Pool::new(config), indexed_fields: options.indexed_fields.clone().into(), place })
+    }
+
+    fn failed(&self) -> impl Fn(tokio_postgres::Error) -> StoreError + use<> {
+        let place = self.place.clone();
+        move |error| failure(&error, &place)
+    }
+}
+
+impl Store for Postgres {
+    fn put(&self, writes: Vec<Write>) -> Answer<'_, Vec<Put>> {
+        Box::pin(async move {
+            let encode = |write: Write| Row::of(&write, &self.indexed_fields).map(Encoded);
+            let encoded = writes.into_iter().map(encode).collect::<Result<_, _>>()?;
+            self.put_encoded(encoded).await
+        })
+    }
+
+    fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>> {
+        Box::pin(async move { read::trace(&mut *self.pool.take().await?, id).await })
+    }
+
+    fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>> {
+        Box::pin(async move {
+            check(query)?;
+            let mut connection = self.pool.take().await?;
+            let (items, next) = read::heads(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            Ok(Page { items, next })
+        })
+    }
+
+    fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>> {
+        Box::pin(async move {
+            check(query)?;
+            let mut connection = self.pool.take().await?;
+            let (items, next) = read::traces(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            Ok(Page { items, next })
+        })
+    }
+
+    fn explain<'a>(&'a self, query: &'a TraceQuery) -> Answer<'a, String> {
+        Box::pin(async move {
+            check(query)?;
+            read::explain(&mut *self.pool.take().await?, query, &self.indexed_fields).await
+        })
+    }
+
+    fn document<'a>(&'a self, kind: Kind, id: &'a str) -> Answer<'a, Option<Document>> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let row = connection
+                .client
+                .query_opt(
+                    "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text) FROM hone.documents
+                     WHERE kind = $1 AND id = $2 ORDER BY revision DESC LIMIT 1",
+                    &[&kind.as_str(), &id],
+                )
+                .await
+                .map_err(self.failed())?;
+            row.as_ref().map(read::document).transpose()
+        })
+    }
+
+    fn documents(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<Document>> {
+        let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let rows = connection
+                .client
+                .query(
+                    "SELECT d.kind, d.id, d.revision, d.tenant, d.at, coalesce(d.raw, d.body::text), d.seq
+                     FROM hone.documents d
+                     WHERE d.kind = $1 AND (d.at, d.seq) < ($2::int8, $3::int8) AND NOT EXISTS (
+                         SELECT FROM hone.documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
+                     ORDER BY d.at DESC, d.seq DESC LIMIT $4",
+                    &[&kind.as_str(), &at, &seq, &i64::from(limit)],
+                )
+                .await
+                .map_err(self.failed())?;
+            let last = rows.last().filter(|_| rows.len() == limit as usize);
+            let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
+            Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+        })
+    }
+
+    fn links_from<'a>(&'a self, node: &'a str) -> Answer<'a, Vec<Link>> {
+        self.links("SELECT src, rel, dst FROM hone.links WHERE src = $1 ORDER BY rel, dst", node)
+    }
+
+    fn links_to<'a>(&'a self, node: &'a str) -> Answer<'a, Vec<Link>> {
+        self.links("SELECT src, rel, dst FROM hone.links WHERE dst = $1 ORDER BY rel, src", node)
+    }
+
+    fn events<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, Event)>> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let limit = i64::from(limit);
+            let rows = match stream {
+                Some(stream) => {
+                    connection
+                        .client
+                        .query(
+                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+                             WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+                            &[&stream, &after, &limit],
+                        )
+                        .await
+                }
+                None => {
+                    connection
+                        .client
+                        .query(
+                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+                             WHERE seq > $1 ORDER BY seq LIMIT $2",
+                            &[&after, &limit],
+                        )
+                        .await
+                }
+            };
+            rows.map_err(self.failed())?.iter().map(read::event).collect()
+        })
+    }
+
+    fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
+        Box::pin(async move {
+            let hash = BlobHash::of(&bytes);
+            let mut connection = self.pool.take().await?;
+            let transaction = connection.begin().await?;
+            // An empty blob has one empty part, so that it is there.
+            let parts = if bytes.is_empty() { vec![&bytes[..]] } else { bytes.chunks(BLOB_PART_BYTES).collect() };
+            for (idx, part) in parts.into_iter().enumerate() {
+                let idx = i32::try_from(idx).unwrap_or(i32::MAX);
+                transaction
+                    .execute(
+                        "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                        &[&hash.bytes().as_slice(), &idx, &part],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+            }
+            transaction.commit().await.map_err(self.failed())?;
+            Ok(hash)
+        })
+    }
+
+    fn blob(&self, hash: BlobHash) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let rows = connection
+                .client
+                .query("SELECT bytes FROM hone.blobs WHERE hash = $1 ORDER BY part", &[&hash.bytes().as_slice()])
+                .await
+                .map_err(self.failed())?;
+            let bytes = || rows.iter().flat_map(|row| row.get::<_, &[u8]>(0)).copied().collect();
+            Ok((!rows.is_empty()).then(bytes))
+        })
+    }
+}
+
+impl Postgres {
+    fn links<'a>(&'a self, sql: &'static str, node: &'a str) -> Answer<'a, Vec<Link>> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let rows = connection.client.query(sql, &[&node]).await.map_err(self.failed())?;
+            Ok(rows.iter().map(read::link).collect())
+        })
+    }
+}
+
+impl Database for Postgres {
+    fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let gone = || StoreError::Unavailable { place: self.place.clone(), reason: "its writers have ended".to_owned() };
+            self.queue.send(Job { rows: Row::ranked(writes), reply }).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let mut connection = self.pool.take().await?;
+            let view = connection.begin().await?;
+            // One snapshot for all tables: what is written meanwhile is not in this view.
+            view.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(self.failed())?;
+            for table in TABLES {
+                let mut after = 0_i64;
+                loop {
+                    let rows = view.query(table.sql, &[&after, &DUMP_LEN]).await.map_err(self.failed())?;
+                    for row in &rows {
+                        if sink.send((table.read)(row)).await.is_err() {
+                            return Ok(());
+                        }
+                    }
+                    match rows.last() {
+                        Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
+                        _ => break,
+                    }
+                }
+            }
+            let links = view.query("SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await;
+            for row in links.map_err(self.failed())? {
+                if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
+                    return Ok(());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn complaints(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let rows = connection
+                .client
+                .query("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", &[])
+                .await
+                .map_err(self.failed())?;
+            let off = |row: &tokio_postgres::Row| {
+                format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
+            };
+            Ok(rows.iter().map(off).collect())
+        })
+    }
+
+    fn info(&self) -> Answer<'_, Info> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let row = connection
+                .client
+                .query_one(
+                    "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.rewards),
+                            (SELECT count(*) FROM hone.documents), (SELECT count(*) FROM hone.links),
+                            (SELECT count(*) FROM hone.events), current_setting('server_version')",
+                    &[],
+                )
+                .await
+                .map_err(self.failed())?;
+            let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+            let counts = Counts { traces: count(0), rewards: count(1), documents: count(2), links: count(3), events: count(4) };
+            let engine = format!("PostgreSQL {}", row.get::<_, &str>(5));
+            Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+        })
+    }
+
+    fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>> {
+        Box::pin(async move {
+            let connection = self.pool.take().await?;
+            let rows = connection.client.query("SELECT hash FROM hone.blobs WHERE part = 0 ORDER BY hash", &[]).await;
+            let rows = rows.map_err(self.failed())?;
+            Ok(rows.iter().map(|row| BlobHash::from_bytes(row.get::<_, &[u8]>(0).try_into().unwrap_or_default())).collect())
+        })
+    }
+}
+
+/// How a dump reads a table: from number $1 on, at most $2 rows.
+struct Table {
+    sql: &'static str,
+    read: fn(&tokio_postgres::Row) -> Dumped,
+}
+
+const TABLES: [Table; 4] = [
+    Table {
+        sql: "SELECT id, coalesce(raw, body::text), hash, seq FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
+        read: |row| {
+            let trace: Trace = parsed(row, 1, || format!("trace {}", row.get::<_, Uuid>(0)))?;
+            Ok((hash(row), Write::Trace(Box::new(trace))))
+        },
+    },
+    Table {
+        sql: "SELECT id, coalesce(raw, body::text), trace, hash, seq FROM hone.rewards WHERE seq > $1 ORDER BY seq LIMIT $2",
+        read: |row| {
+            let reward: Reward = parsed(row, 1, || format!("reward {}", row.get::<_, Uuid>(0)))?;
+            let trace = TraceId::from_bytes(row.get::<_, Uuid>(2).into_bytes());
+            Ok((hash(row), Write::Reward(trace, reward)))
+        },
+    },
+    Table {
+        sql: "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text), hash, seq FROM hone.documents
+              WHERE seq > $1 ORDER BY seq LIMIT $2",
+        read: |row| Ok((hash(row), Write::Document(read::document(row)?))),
+    },
+    Table {
+        sql: "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text), hash FROM hone.events
+              WHERE seq > $1 ORDER BY seq LIMIT $2",
+        read: |row| Ok((hash(row), Write::Event(read::event(row)?.1))),
+    },
+];
+
+fn hash(row: &tokio_postgres::Row) -> Hash {
+    row.get::<_, &[u8]>("hash").try_into().unwrap_or_default()
+}
+
+/// Makes the index of fields hold exactly the declared ones.
+async fn index_fields(connection: &mut Connection, declared: &[String]) -> Result<(), StoreError> {
+    let place = connection.place().to_owned();
+    let failed = |error: tokio_postgres::Error| failure(&error, &place);
+    let rows = connection.client.query("SELECT path FROM hone.indexed_fields", &[]).await.map_err(failed)?;
+    let known: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
+    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
+    if added.is_empty() && dropped.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.begin().await?;
+    for path in dropped {
+        transaction.execute("DELETE FROM hone.trace_fields WHERE path = $1", &[path]).await.map_err(failed)?;
+        transaction.execute("DELETE FROM hone.indexed_fields WHERE path = $1", &[path]).await.map_err(failed)?;
+    }
+    for path in added {
+        transaction
+            .execute("INSERT INTO hone.indexed_fields (path) VALUES ($1) ON CONFLICT DO NOTHING", &[path])
+            .await
+            .map_err(failed)?;
+        let mut after = 0_i64;
+        loop {
+            let rows = transaction
+                .query(
+                    "SELECT seq, at, coalesce(raw, body::text) FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
+                    &[&after, &DUMP_LEN],
+                )
+                .await
+                .map_err(failed)?;
+            for row in &rows {
+                let body: serde_json::Value = parsed(row, 2, || "a trace".to_owned())?;
+                for (path, value) in fields(&body, std::slice::from_ref(path)) {
+                    transaction
+                        .execute(
+                            "INSERT INTO hone.trace_fields (path, value, at, seq) VALUES ($1, $2, $3, $4)
+                             ON CONFLICT DO NOTHING",
+                            &[&path, &value, &row.get::<_, i64>(1), &row.get::<_, i64>(0)],
+                        )
+                        .await
+                        .map_err(failed)?;
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get(0),
+                _ => break,
+            }
+        }
+    }
+    transaction.commit().await.map_err(failed)
+}
+
+fn check(query: &TraceQuery) -> Result<(), StoreError> {
+    query.field.as_ref().map_or(Ok(()), |field| check_path(&field.path))
+}

@@ -1,0 +1,437 @@
+//! Writers: puts queue up, and each writer commits together all that wait.
+//!
+//! A put is acknowledged after the server has committed it. When the connection breaks in the middle, no
+//! one knows whether it did: the same rows are sent again, which is safe because they have ids.
+
+use super::connection::{Connection, failure, passing};
+use super::jsonb;
+use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
+use hone_trace::store::{Link, Put, StoreError};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::{Config, Transaction};
+use uuid::Uuid;
+
+const COMMIT_BYTES_MAX: usize = 2 << 20;
+const TRIES_MAX: u32 = 4;
+
+type Failed = tokio_postgres::Error;
+
+/// A put on its way.
+pub(crate) struct Job {
+    /// In the order of their rank, each with its place in the answer.
+    pub(crate) rows: Vec<(usize, Row)>,
+    pub(crate) reply: oneshot::Sender<Result<Vec<Put>, StoreError>>,
+}
+
+/// Takes jobs from the queue until it is closed and empty.
+pub(crate) async fn run(config: Config, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    let mut writer = Writer { place: super::connection::place(&config), config, connection: None, tenants: HashMap::new() };
+    loop {
+        let mut queue = jobs.lock().await;
+        let Some(first) = queue.recv().await else { return };
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        while bytes < COMMIT_BYTES_MAX
+            && let Ok(job) = queue.try_recv()
+        {
+            bytes += job.bytes();
+            group.push(job);
+        }
+        drop(queue);
+        writer.serve(group).await;
+    }
+}
+
+struct Writer {
+    place: String,
+    config: Config,
+    connection: Option<Connection>,
+    tenants: HashMap<String, i32>,
+}
+
+impl Writer {
+    /// Commits a group; when that fails, each put on its own, so that none suffers for its neighbour.
+    async fn serve(&mut self, group: Vec<Job>) {
+        match self.commit(&group).await {
+            Ok(answers) => {
+                for (job, answer) in group.into_iter().zip(answers) {
+                    let _ = job.reply.send(Ok(answer));
+                }
+            }
+            Err(error) if group.len() == 1 => {
+                for job in group {
+                    let _ = job.reply.send(Err(self.clone_of(&error)));
+                }
+            }
+            Err(StoreError::Unavailable { reason, .. }) if self.connection.is_none() => {
+                for job in group {
+                    let error = StoreError::Unavailable { place: self.place.clone(), reason: reason.clone() };
+                    let _ = job.reply.send(Err(error));
+                }
+            }
+            Err(_) => {
+                for job in group {
+                    let answer = self.commit(std::slice::from_ref(&job)).await;
+                    let _ = job.reply.send(answer.map(|mut answers| answers.swap_remove(0)));
+                }
+            }
+        }
+    }
+
+    fn clone_of(&self, error: &StoreError) -> StoreError {
+        match error {
+            StoreError::Full(place) => StoreError::Full(place.clone()),
+            other => StoreError::Unavailable { place: self.place.clone(), reason: other.to_string() },
+        }
+    }
+
+    /// Tries until it is committed, or until trying again makes no sense.
+    async fn commit(&mut self, group: &[Job]) -> Result<Vec<Vec<Put>>, StoreError> {
+        let mut n_tries = 0;
+        loop {
+            n_tries += 1;
+            if self.connection.as_ref().is_none_or(|connection| connection.client.is_closed()) {
+                self.connection = None;
+                match Connection::open(&self.config).await {
+                    Ok(connection) => self.connection = Some(connection),
+                    Err(error) if n_tries == TRIES_MAX => return Err(error),
+                    Err(_) => {
+                        pause(n_tries).await;
+                        continue;
+                    }
+                }
+            }
+            let Some(connection) = &mut self.connection else { continue };
+            match write(connection, &mut self.tenants, group).await {
+                Ok(answers) => return Ok(answers),
+                Err(error) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
+                Err(error) => return Err(failure(&error, &self.place)),
+            }
+        }
+    }
+}
+
+async fn pause(n_tries: u32) {
+    tokio::time::sleep(Duration::from_millis(5 << (2 * n_tries))).await;
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        self.rows.iter().map(|(_, row)| row.bytes()).sum()
+    }
+}
+
+/// The rows of a group by kind, each with (job, place in its answer).
+#[derive(Default)]
+struct Sorted<'g> {
+    traces: Vec<((usize, usize), &'g TraceRow)>,
+    rewards: Vec<((usize, usize), &'g RewardRow)>,
+    documents: Vec<((usize, usize), &'g DocumentRow)>,
+    links: Vec<((usize, usize), &'g Link)>,
+    events: Vec<((usize, usize), &'g EventRow)>,
+}
+
+async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, group: &[Job]) -> Result<Vec<Vec<Put>>, Failed> {
+    let mut sorted = Sorted::default();
+    let mut answers: Vec<Vec<Put>> = Vec::with_capacity(group.len());
+    for (job_idx, job) in group.iter().enumerate() {
+        answers.push(vec![Put::New; job.rows.len()]);
+        for (place, row) in &job.rows {
+            let at = (job_idx, *place);
+            match row {
+                Row::Trace(row) => sorted.traces.push((at, row)),
+                Row::Reward(row) => sorted.rewards.push((at, row)),
+                Row::Document(row) => sorted.documents.push((at, row)),
+                Row::Link(link) => sorted.links.push((at, link)),
+                Row::Event(row) => sorted.events.push((at, row)),
+            }
+        }
+    }
+    know_tenants(connection, tenants, &sorted.traces).await?;
+    let statements = Statements::prepare(connection, &sorted).await?;
+    let transaction = connection.client.transaction().await?;
+    let mut say = |(job_idx, place): (usize, usize), put: Put| answers[job_idx][place] = put;
+    put_traces(&transaction, &statements, tenants, &sorted.traces, &mut say).await?;
+    put_rewards(&transaction, &statements, &sorted.rewards, &mut say).await?;
+    for (at, row) in &sorted.documents {
+        say(*at, put_document(&transaction, row).await?);
+    }
+    put_links(&transaction, &sorted.links, &mut say).await?;
+    put_events(&transaction, &sorted.events, &mut say).await?;
+    transaction.commit().await?;
+    Ok(answers)
+}
+
+/// What the hot path needs prepared before the transaction begins.
+struct Statements {
+    traces: Option<tokio_postgres::Statement>,
+    rewards: Option<tokio_postgres::Statement>,
+}
+
+impl Statements {
+    async fn prepare(connection: &mut Connection, sorted: &Sorted<'_>) -> Result<Self, Failed> {
+        let traces = if sorted.traces.is_empty() { None } else { Some(connection.prepare(INSERT_TRACES).await?) };
+        let rewards = if sorted.rewards.is_empty() { None } else { Some(connection.prepare(INSERT_REWARDS).await?) };
+        Ok(Self { traces, rewards })
+    }
+}
+
+const INSERT_TRACES: &str = "
+    INSERT INTO hone.traces
+        (id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw)
+    SELECT i.id, i.tenant, i.at, i.category, i.config, i.outcome, i.reward, i.band, i.n_turns, i.n_tokens, i.cost_usd,
+           i.hash, i.body::jsonb, i.raw
+    FROM unnest($1::uuid[], $2::int4[], $3::int8[], $4::text[], $5::bytea[], $6::int2[], $7::float8[], $8::int2[],
+                $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[])
+         AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw)
+    ON CONFLICT (id) DO NOTHING RETURNING id, seq";
+
+async fn put_traces(
+    tx: &Transaction<'_>,
+    statements: &Statements,
+    tenants: &HashMap<String, i32>,
+    rows: &[((usize, usize), &TraceRow)],
+    say: &mut impl FnMut((usize, usize), Put),
+) -> Result<(), Failed> {
+    let Some(statement) = &statements.traces else { return Ok(()) };
+    // Sorted by id, so that two writers with the same traces wait for each other instead of forever.
+    let mut unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).collect();
+    unique.sort_by_key(|row| row.id);
+    unique.dedup_by_key(|row| row.id);
+    let forms: Vec<_> = unique.iter().map(|row| jsonb::forms(&row.json.text)).collect();
+    let column = |f: fn(&TraceRow) -> &[u8]| -> Vec<&[u8]> { unique.iter().map(|row| f(row)).collect() };
+    let new = tx
+        .query(
+            statement,
+            &[
+                &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
+                &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
+                &column(|row| &row.config),
+                &unique.iter().map(|row| row.outcome).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.reward).collect::<Vec<_>>(),
+                &unique.iter().map(|row| band::of(row.reward)).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.n_turns).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.n_tokens).collect::<Vec<_>>(),
+                &unique.iter().map(|row| row.cost_usd).collect::<Vec<_>>(),
+                &column(|row| &row.json.hash),
+                &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
+                &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
+            ],
+        )
+        .await?;
+    let mut new: HashMap<[u8; 16], i64> = new.iter().map(|row| (row.get::<_, Uuid>(0).into_bytes(), row.get(1))).collect();
+    put_fields(tx, &unique, &new).await?;
+    let mut known: HashMap<[u8; 16], Hash> = HashMap::new();
+    if new.len() < rows.len() {
+        let ids: Vec<Uuid> = unique.iter().map(|row| Uuid::from_bytes(row.id)).collect();
+        for row in tx.query("SELECT id, hash FROM hone.traces WHERE id = ANY ($1)", &[&ids]).await? {
+            known.insert(row.get::<_, Uuid>(0).into_bytes(), hash_of(row.get(1)));
+        }
+    }
+    for (at, row) in rows {
+        let put = match new.remove(&row.id) {
+            Some(_) => Put::New,
+            None => same_or_conflict(known.get(&row.id), &row.json.hash),
+        };
+        say(*at, put);
+    }
+    Ok(())
+}
+
+async fn put_fields(tx: &Transaction<'_>, rows: &[&TraceRow], seqs: &HashMap<[u8; 16], i64>) -> Result<(), Failed> {
+    let (mut paths, mut values, mut ats, mut numbers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        let Some(&seq) = seqs.get(&row.id) else { continue };
+        for (path, value) in &row.fields {
+            paths.push(path.as_str());
+            values.push(value.as_str());
+            ats.push(row.at);
+            numbers.push(seq);
+        }
+    }
+    if paths.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "INSERT INTO hone.trace_fields (path, value, at, seq)
+         SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) ON CONFLICT DO NOTHING",
+        &[&paths, &values, &ats, &numbers],
+    )
+    .await?;
+    Ok(())
+}
+
+const INSERT_REWARDS: &str = "
+    INSERT INTO hone.rewards (id, trace, hash, body, raw)
+    SELECT i.id, i.trace, i.hash, i.body::jsonb, i.raw
+    FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
+         AS i(id, trace, hash, body, raw, n)
+    WHERE EXISTS (SELECT FROM hone.traces t WHERE t.id = i.trace)
+    ORDER BY i.n ON CONFLICT (id) DO NOTHING RETURNING id";
+
+async fn put_rewards(
+    tx: &Transaction<'_>,
+    statements: &Statements,
+    rows: &[((usize, usize), &RewardRow)],
+    say: &mut impl FnMut((usize, usize), Put),
+) -> Result<(), Failed> {
+    let Some(statement) = &statements.rewards else { return Ok(()) };
+    let ids: Vec<Uuid> = rows.iter().map(|(_, row)| Uuid::from_bytes(row.id)).collect();
+    let forms: Vec<_> = rows.iter().map(|(_, row)| jsonb::forms(&row.json.text)).collect();
+    let new = tx
+        .query(
+            statement,
+            &[
+                &ids,
+                &rows.iter().map(|(_, row)| Uuid::from_bytes(row.trace)).collect::<Vec<_>>(),
+                &rows.iter().map(|(_, row)| row.json.hash.as_slice()).collect::<Vec<_>>(),
+                &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
+                &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
+            ],
+        )
+        .await?;
+    let mut new: HashMap<[u8; 16], ()> = new.iter().map(|row| (row.get::<_, Uuid>(0).into_bytes(), ())).collect();
+    let mut known: HashMap<[u8; 16], Hash> = HashMap::new();
+    if new.len() < rows.len() {
+        for row in tx.query("SELECT id, hash FROM hone.rewards WHERE id = ANY ($1)", &[&ids]).await? {
+            known.insert(row.get::<_, Uuid>(0).into_bytes(), hash_of(row.get(1)));
+        }
+    }
+    // The last reward of a trace is the one it is found by.
+    let mut latest: HashMap<[u8; 16], f64> = HashMap::new();
+    for (at, row) in rows {
+        let put = match new.remove(&row.id) {
+            Some(()) => Put::New,
+            None => same_or_conflict(known.get(&row.id), &row.json.hash),
+        };
+        if put == Put::New
+            && let Some(total) = row.of_trace
+        {
+            latest.insert(row.trace, total);
+        }
+        say(*at, put);
+    }
+    let mut latest: Vec<([u8; 16], f64)> = latest.into_iter().collect();
+    latest.sort_by_key(|(trace, _)| *trace);
+    if !latest.is_empty() {
+        tx.execute(
+            "UPDATE hone.traces t SET reward = i.reward, band = i.band
+             FROM unnest($1::uuid[], $2::float8[], $3::int2[]) AS i(id, reward, band) WHERE t.id = i.id",
+            &[
+                &latest.iter().map(|(trace, _)| Uuid::from_bytes(*trace)).collect::<Vec<_>>(),
+                &latest.iter().map(|(_, total)| *total).collect::<Vec<_>>(),
+                &latest.iter().map(|(_, total)| band::of(Some(*total))).collect::<Vec<_>>(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn put_document(tx: &Transaction<'_>, row: &DocumentRow) -> Result<Put, Failed> {
+    let kind = row.kind.as_str();
+    let (body, raw) = jsonb::forms(&row.json.text);
+    // A revision needs the one before it.
+    let n_new = tx
+        .execute(
+            "INSERT INTO hone.documents (kind, id, revision, tenant, at, hash, body, raw)
+             SELECT $1::text, $2::text, $3::int8, $4::text, $5::int8, $6::bytea, $7::text::jsonb, $8::text
+             WHERE $3 = 0 OR EXISTS (SELECT FROM hone.documents WHERE kind = $1 AND id = $2 AND revision = $3 - 1)
+             ON CONFLICT (kind, id, revision) DO NOTHING",
+            &[&kind, &row.id, &row.revision, &row.tenant, &row.at, &row.json.hash.as_slice(), &body.as_ref(), &raw],
+        )
+        .await?;
+    if n_new == 1 {
+        return Ok(Put::New);
+    }
+    let known = tx
+        .query_opt(
+            "SELECT hash FROM hone.documents WHERE kind = $1 AND id = $2 AND revision = $3",
+            &[&kind, &row.id, &row.revision],
+        )
+        .await?
+        .map(|found| hash_of(found.get(0)));
+    Ok(same_or_conflict(known.as_ref(), &row.json.hash))
+}
+
+async fn put_links(
+    tx: &Transaction<'_>,
+    rows: &[((usize, usize), &Link)],
+    say: &mut impl FnMut((usize, usize), Put),
+) -> Result<(), Failed> {
+    for (at, link) in rows {
+        let n_new = tx
+            .execute(
+                "INSERT INTO hone.links (src, rel, dst) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                &[&link.from, &link.rel, &link.to],
+            )
+            .await?;
+        say(*at, if n_new == 1 { Put::New } else { Put::Same });
+    }
+    Ok(())
+}
+
+async fn put_events(
+    tx: &Transaction<'_>,
+    rows: &[((usize, usize), &EventRow)],
+    say: &mut impl FnMut((usize, usize), Put),
+) -> Result<(), Failed> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    // Numbers are given out before they are committed: without this lock a reader could see number 8, and
+    // number 7 only later. It goes with the transaction.
+    tx.execute("SELECT pg_advisory_xact_lock(7522245733601128038)", &[]).await?;
+    for (at, row) in rows {
+        let (body, raw) = jsonb::forms(&row.json.text);
+        let id = Uuid::from_bytes(row.id);
+        let n_new = tx
+            .execute(
+                "INSERT INTO hone.events (id, at, tenant, stream, kind, hash, body, raw)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8) ON CONFLICT (id) DO NOTHING",
+                &[&id, &row.at, &row.tenant, &row.stream, &row.kind, &row.json.hash.as_slice(), &body.as_ref(), &raw],
+            )
+            .await?;
+        if n_new == 1 {
+            say(*at, Put::New);
+            continue;
+        }
+        let known = tx.query_opt("SELECT hash FROM hone.events WHERE id = $1", &[&id]).await?;
+        say(*at, same_or_conflict(known.map(|found| hash_of(found.get(0))).as_ref(), &row.json.hash));
+    }
+    Ok(())
+}
+
+/// Learns the numbers of the tenants, outside the transaction: a number is never taken back.
+async fn know_tenants(
+    connection: &mut Connection,
+    tenants: &mut HashMap<String, i32>,
+    rows: &[((usize, usize), &TraceRow)],
+) -> Result<(), Failed> {
+    let mut unknown: Vec<&str> =
+        rows.iter().map(|(_, row)| row.tenant.as_str()).filter(|name| !tenants.contains_key(*name)).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let client = &connection.client;
+    client.execute("INSERT INTO hone.tenants (name) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING", &[&unknown]).await?;
+    for row in client.query("SELECT name, id FROM hone.tenants WHERE name = ANY ($1)", &[&unknown]).await? {
+        tenants.insert(row.get(0), row.get(1));
+    }
+    Ok(())
+}
+
+fn hash_of(bytes: &[u8]) -> Hash {
+    bytes.try_into().unwrap_or_default()
+}
+
+fn same_or_conflict(known: Option<&Hash>, hash: &Hash) -> Put {
+    if known == Some(hash) { Put::Same } else { Put::Conflict }
+}

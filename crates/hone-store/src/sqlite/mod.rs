@@ -1,0 +1,438 @@
+//! The default store: one SQLite file in write-ahead mode with full syncs, and blobs beside it.
+
+mod checkpoint;
+mod fate;
+mod read;
+mod schema;
+mod writer;
+
+use crate::blobs::Blobs;
+use crate::dump::{self, Counts, Database, Dumped, Info};
+use crate::row::{Encoded, Row, check_path};
+use crate::{Options, blobs};
+use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
+use hone_trace::{BlobHash, EventId, RewardId, Tenant, Time, Trace, TraceHead, TraceId};
+use read::{damaged, parsed};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, ffi, params};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use writer::{Job, Writer};
+
+/// How long a statement waits for another process before it gives up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Records in one SQLite file.
+pub struct Sqlite {
+    writer: Writer,
+    readers: Arc<Readers>,
+    blobs: Blobs,
+    indexed_fields: Arc<[String]>,
+}
+
+impl Sqlite {
+    /// Opens `hone.db` in this folder, creating or migrating it where needed.
+    pub async fn open(folder: &Path, options: &Options) -> Result<Self, StoreError> {
+        let (folder, options) = (folder.to_owned(), options.clone());
+        blocking(move || Self::open_blocking(&folder, &options)).await
+    }
+
+    fn open_blocking(folder: &Path, options: &Options) -> Result<Self, StoreError> {
+        options.indexed_fields.iter().try_for_each(|path| check_path(path))?;
+        let file = folder.join("hone.db");
+        let place = file.display().to_string();
+        let unusable = |error: std::io::Error| StoreError::Unavailable { place: place.clone(), reason: error.to_string() };
+        std::fs::create_dir_all(folder.join("blobs")).map_err(unusable)?;
+        let readers = Readers { file, vfs: options.sqlite_vfs.clone(), place: place.clone(), idle: Mutex::default() };
+        let failed = |error: rusqlite::Error| fate::of(&error, &place);
+
+        let mut writer = readers.connect(OpenFlags::SQLITE_OPEN_CREATE).map_err(failed)?;
+        set_up_writer(&writer).map_err(failed)?;
+        schema::migrate(&mut writer, &place).map_err(|refusal| match refusal {
+            schema::Refusal::Sqlite(error) => fate::of(&error, &place),
+            schema::Refusal::Store(error) => error,
+        })?;
+        blobs::sync_folder(folder).map_err(unusable)?;
+        index_fields(&mut writer, &options.indexed_fields).map_err(failed)?;
+        let checkpointer = readers.connect(OpenFlags::empty()).map_err(failed)?;
+        set_up_writer(&checkpointer).map_err(failed)?;
+        let checkpointer = checkpoint::Checkpointer::start(checkpointer, place.clone());
+        Ok(Self {
+            writer: Writer::start(writer, checkpointer, place),
+            readers: Arc::new(readers),
+            blobs: Blobs::new(folder.join("blobs")),
+            indexed_fields: options.indexed_fields.clone().into(),
+        })
+    }
+
+    /// Runs a read on a connection of its own, off the caller's thread.
+    fn read<'a, T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Answer<'a, T> {
+        let readers = Arc::clone(&self.readers);
+        Box::pin(blocking(move || readers.with(ask)))
+    }
+
+    fn files<'a, T: Send + 'static>(&self, ask: impl FnOnce(&Blobs) -> std::io::Result<T> + Send + 'static) -> Answer<'a, T> {
+        let (blobs, place) = (self.blobs.clone(), self.readers.place.clone());
+        Box::pin(blocking(move || {
+            ask(&blobs).map_err(|error| match error.kind() {
+                std::io::ErrorKind::StorageFull => StoreError::Full(place),
+                _ => StoreError::Unavailable { place, reason: error.to_string() },
+            })
+        }))
+    }
+}
+
+impl Store for Sqlite {
+    fn put(&self, writes: Vec<Write>) -> Answer<'_, Vec<Put>> {
+        Box::pin(async move {
+            let encode = |write: Write| Row::of(&write, &self.indexed_fields).map(Encoded);
+            let encoded = writes.into_iter().map(encode).collect::<Result<_, _>>()?;
+            self.put_encoded(encoded).await
+        })
+    }
+
+    fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>> {
+        self.read(move |connection| read::trace(connection, id))
+    }
+
+    fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>> {
+        let (query, fields) = (query.clone(), Arc::clone(&self.indexed_fields));
+        if let Some(refusal) = refused(&query) {
+            return refusal;
+        }
+        self.read(move |connection| {
+            let (items, next) = read::heads(connection, &query, &fields, after, limit)?;
+            Ok(Page { items, next })
+        })
+    }
+
+    fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>> {
+        let (query, fields) = (query.clone(), Arc::clone(&self.indexed_fields));
+        if let Some(refusal) = refused(&query) {
+            return refusal;
+        }
+        self.read(move |connection| {
+            let (items, next) = read::traces(connection, &query, &fields, after, limit)?;
+            Ok(Page { items, next })
+        })
+    }
+
+    fn explain<'a>(&'a self, query: &'a TraceQuery) -> Answer<'a, String> {
+        let (query, fields) = (query.clone(), Arc::clone(&self.indexed_fields));
+        if let Some(refusal) = refused(&query) {
+            return refusal;
+        }
+        self.read(move |connection| read::explain(connection, &query, &fields))
+    }
+
+    fn document<'a>(&'a self, kind: Kind, id: &'a str) -> Answer<'a, Option<Document>> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT kind, id, revision, tenant, at, body, hash FROM documents
+                     WHERE kind = ?1 AND id = ?2 ORDER BY revision DESC LIMIT 1",
+                )?
+                .query_row(params![kind.as_str(), id], document)
+                .optional()
+        })
+    }
+
+    fn documents(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<Document>> {
+        let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT d.kind, d.id, d.revision, d.tenant, d.at, d.body, d.hash, d.seq FROM documents d
+                 WHERE d.kind = ?1 AND (d.at, d.seq) < (?2, ?3) AND NOT EXISTS (
+                     SELECT 1 FROM documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
+                 ORDER BY d.at DESC, d.seq DESC LIMIT ?4",
+            )?;
+            let mut rows = statement.query(params![kind.as_str(), at, seq, limit])?;
+            let (mut items, mut next) = (Vec::new(), None);
+            while let Some(row) = rows.next()? {
+                items.push(document(row)?);
+                next = Some(Cursor { at: Time::from_unix_nanos(row.get(4)?), seq: row.get(7)? });
+            }
+            let next = next.filter(|_| items.len() == limit as usize);
+            Ok(Page { items, next })
+        })
+    }
+
+    fn links_from<'a>(&'a self, node: &'a str) -> Answer<'a, Vec<Link>> {
+        let node = node.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT src, rel, dst FROM links WHERE src = ?1 ORDER BY rel, dst")?
+                .query_map([node], link)?
+                .collect()
+        })
+    }
+
+    fn links_to<'a>(&'a self, node: &'a str) -> Answer<'a, Vec<Link>> {
+        let node = node.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT src, rel, dst FROM links WHERE dst = ?1 ORDER BY rel, src")?
+                .query_map([node], link)?
+                .collect()
+        })
+    }
+
+    fn events<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, Event)>> {
+        let stream = stream.map(str::to_owned);
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        self.read(move |connection| match stream {
+            Some(stream) => connection
+                .prepare_cached(
+                    "SELECT seq, id, at, tenant, stream, kind, body, hash FROM events
+                     WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                )?
+                .query_map(params![stream, after, limit], event)?
+                .collect(),
+            None => connection
+                .prepare_cached(
+                    "SELECT seq, id, at, tenant, stream, kind, body, hash FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+                )?
+                .query_map(params![after, limit], event)?
+                .collect(),
+        })
+    }
+
+    fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
+        self.files(move |blobs| blobs.put(&bytes))
+    }
+
+    fn blob(&self, hash: BlobHash) -> Answer<'_, Option<Vec<u8>>> {
+        self.files(move |blobs| blobs.get(hash))
+    }
+}
+
+impl Database for Sqlite {
+    fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let gone =
+                || StoreError::Unavailable { place: self.readers.place.clone(), reason: "its writer has ended".to_owned() };
+            self.writer.queue().send(Job { rows: Row::ranked(writes), reply }).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()> {
+        self.read(move |connection| {
+            // One read transaction: what is written meanwhile is not in this view.
+            let view = connection.unchecked_transaction()?;
+            dump_all(&view, &sink)
+        })
+    }
+
+    fn complaints(&self) -> Answer<'_, Vec<String>> {
+        self.read(|connection| {
+            let lines: Vec<String> = connection
+                .prepare("PRAGMA integrity_check")?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
+    }
+
+    fn info(&self) -> Answer<'_, Info> {
+        let place = self.readers.place.clone();
+        self.read(move |connection| {
+            let counts = connection.query_row(
+                "SELECT (SELECT count(*) FROM traces), (SELECT count(*) FROM rewards), (SELECT count(*) FROM documents),
+                        (SELECT count(*) FROM links), (SELECT count(*) FROM events)",
+                [],
+                |row| {
+                    let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                    Ok(Counts {
+                        traces: count(0)?,
+                        rewards: count(1)?,
+                        documents: count(2)?,
+                        links: count(3)?,
+                        events: count(4)?,
+                    })
+                },
+            )?;
+            Ok(Info { place, engine: format!("SQLite {}", rusqlite::version()), schema: schema::KNOWN, counts })
+        })
+    }
+
+    fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>> {
+        self.files(Blobs::list)
+    }
+}
+
+fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<()> {
+    let send = |hash: [u8; 16], write: rusqlite::Result<Write>, what: String| {
+        let write = write.map_err(|error| StoreError::Damaged { what, reason: error.to_string() });
+        sink.blocking_send(write.map(|write| (hash, write))).is_ok()
+    };
+    let mut statement =
+        view.prepare("SELECT t.id, t.hash, b.body FROM traces t JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let trace = parsed(row, 2).map(|trace| Write::Trace(Box::new(trace)));
+        if !send(row.get(1)?, trace, format!("trace {}", TraceId::from_bytes(row.get(0)?))) {
+            return Ok(());
+        }
+    }
+    let mut statement = view.prepare("SELECT id, hash, body, trace FROM rewards ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let trace = TraceId::from_bytes(row.get(3)?);
+        let reward = parsed(row, 2).map(|reward| Write::Reward(trace, reward));
+        if !send(row.get(1)?, reward, format!("reward {}", RewardId::from_bytes(row.get(0)?))) {
+            return Ok(());
+        }
+    }
+    let mut statement = view.prepare("SELECT kind, id, revision, tenant, at, body, hash FROM documents ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let what = format!("{} {}", row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+        if !send(row.get(6)?, document(row).map(Write::Document), what) {
+            return Ok(());
+        }
+    }
+    let mut statement = view.prepare("SELECT src, rel, dst FROM links ORDER BY src, rel, dst")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if !send(dump::NO_HASH, link(row).map(Write::Link), "a link".to_owned()) {
+            return Ok(());
+        }
+    }
+    let mut statement = view.prepare("SELECT seq, id, at, tenant, stream, kind, body, hash FROM events ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let what = format!("event {}", EventId::from_bytes(row.get(1)?));
+        if !send(row.get(7)?, event(row).map(|(_, event)| Write::Event(event)), what) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Connections that no one reads with at the moment.
+struct Readers {
+    file: std::path::PathBuf,
+    vfs: Option<String>,
+    place: String,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    fn with<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let failed = |error: rusqlite::Error| fate::of(&error, &self.place);
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect(OpenFlags::empty()).map_err(failed)?,
+        };
+        let answer = ask(&connection).map_err(failed);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        answer
+    }
+
+    fn connect(&self, more: OpenFlags) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        let connection = match &self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.file, flags, vfs.as_str())?,
+            None => Connection::open_with_flags(&self.file, flags)?,
+        };
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        connection.execute_batch("PRAGMA cache_size = -8192")?;
+        Ok(connection)
+    }
+}
+
+fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
+    // SQLite keeps the old mode when it cannot change it, and only says so in its answer.
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let refusal = "the file system does not let SQLite keep a write-ahead log";
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(refusal.to_owned())));
+    }
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL;
+         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA cache_size = -65536;
+         PRAGMA foreign_keys = OFF;",
+    )
+}
+
+/// Makes the index of fields hold exactly the declared ones.
+fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::Result<()> {
+    let known: Vec<String> = connection
+        .prepare("SELECT path FROM indexed_fields ORDER BY path")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
+    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
+    if added.is_empty() && dropped.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for path in dropped {
+        transaction.execute("DELETE FROM trace_fields WHERE path = ?1", [path])?;
+        transaction.execute("DELETE FROM indexed_fields WHERE path = ?1", [path])?;
+    }
+    for path in added {
+        transaction.execute("INSERT OR IGNORE INTO indexed_fields (path) VALUES (?1)", [path])?;
+        let mut statement = transaction.prepare("SELECT t.seq, t.at, b.body FROM traces t JOIN bodies b ON b.seq = t.seq")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let body: serde_json::Value = parsed(row, 2)?;
+            for (path, value) in crate::row::fields(&body, std::slice::from_ref(path)) {
+                transaction
+                    .prepare_cached("INSERT OR IGNORE INTO trace_fields (path, value, at, seq) VALUES (?1, ?2, ?3, ?4)")?
+                    .execute(params![path, value, row.get::<_, i64>(1)?, row.get::<_, i64>(0)?])?;
+            }
+        }
+    }
+    transaction.commit()
+}
+
+fn document(row: &rusqlite::Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        kind: dump::kind(row.get_ref(0)?.as_str()?).map_err(|error| damaged(0, error))?,
+        id: row.get(1)?,
+        revision: row.get(2)?,
+        tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
+        at: Time::from_unix_nanos(row.get(4)?),
+        body: parsed(row, 5)?,
+    })
+}
+
+fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Link> {
+    Ok(Link { from: row.get(0)?, rel: row.get(1)?, to: row.get(2)? })
+}
+
+fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, Event)> {
+    let event = Event {
+        id: EventId::from_bytes(row.get(1)?),
+        at: Time::from_unix_nanos(row.get(2)?),
+        tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
+        stream: row.get(4)?,
+        kind: row.get(5)?,
+        body: parsed(row, 6)?,
+    };
+    Ok((row.get::<_, i64>(0)?.unsigned_abs(), event))
+}
+
+/// A query that cannot be asked, such as one with a malformed path.
+fn refused<'a, T: Send + 'a>(query: &TraceQuery) -> Option<Answer<'a, T>> {
+    let error = query.field.as_ref().and_then(|field| check_path(&field.path).err())?;
+    Some(Box::pin(std::future::ready(Err(error))))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}

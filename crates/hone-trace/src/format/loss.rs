@@ -1,0 +1,42 @@
+//! What a foreign format cannot hold of a trace, in plain words.
+
+use super::{Format, otlp};
+use crate::{Trace, TraceOutcome, Turn};
+
+/// What is lost when this trace is written in this format. Our own format loses nothing.
+pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
+    let any_turn = |has: fn(&Turn) -> bool| trace.turns().any(has);
+    let n_spoken = trace.segments.iter().filter(|segment| !segment.turns.is_empty() || !segment.tail.is_empty()).count();
+    let from_spans = otlp::has_spans(trace);
+    let is_foreign = |key: &str| !key.starts_with("hone.") && (!from_spans || !["conversation_id", "service"].contains(&key));
+    let n_whole = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).count();
+    let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
+    let facts = [
+        ("times", (openai || art) && (trace.ended.is_some() || any_turn(|turn| turn.started.is_some()))),
+        ("the scenario", trace.scenario.is_some()),
+        ("the run", trace.run.is_some()),
+        ("the outcome", trace.outcome != TraceOutcome::Unknown),
+        ("all segments but the last", openai && n_spoken > 1),
+        ("messages after the last answer", spans && trace.segments.iter().any(|segment| !segment.tail.is_empty())),
+        ("the tools on offer", spans && trace.segments.iter().any(|segment| !segment.tools.is_empty()) && !from_spans),
+        ("token ids", !art && any_turn(|turn| turn.sampled.is_some())),
+        ("log-probs", !art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.logprobs.is_empty()))),
+        ("input token ids", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.input_ids.is_empty()))),
+        ("forced tokens", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.forced.is_empty()))),
+        ("the reward", openai && n_whole > 0),
+        ("all rewards but the last", art && n_whole > 1),
+        ("turn rewards", (openai || art) && n_whole < trace.rewards.len()),
+        ("reward components", (art || spans) && trace.rewards.iter().any(|reward| !reward.components.is_empty())),
+        ("who gave the reward", art && n_whole > 0),
+        ("tool results", (openai || art) && any_turn(|turn| !turn.tool_calls.is_empty())),
+        ("model calls", (openai || art) && any_turn(|turn| !turn.llm_calls.is_empty())),
+        ("errors", (openai || art) && any_turn(|turn| !turn.errors.is_empty())),
+        ("decisions", any_turn(|turn| !turn.decisions.is_empty())),
+        ("metrics", !art && !trace.metrics.is_empty()),
+        ("metadata", spans && trace.metadata.keys().any(|key| is_foreign(key))),
+    ];
+    if format == Format::Hone {
+        return Vec::new();
+    }
+    facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
+}

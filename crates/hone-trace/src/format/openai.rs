@@ -1,0 +1,118 @@
+//! OpenAI chat JSONL, as for fine-tuning and as logged requests: `{"messages": […], "tools": […], …}` per line.
+//!
+//! | wire | word |
+//! |---|---|
+//! | `messages` | one segment; each assistant message is the answer of a turn, the messages before it its input |
+//! | `tools`, legacy `functions` | the tools of the segment |
+//! | `model`, `temperature`, `top_p`, `tool_choice` … | the config, and `metadata` |
+//! | any other top-level key (`parallel_tool_calls`, `metadata` …) | `metadata` |
+//! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
+//!
+//! Messages and tools are described in `chat.rs`. Written is the last segment, because it ends with the
+//! final answer. Not kept on import: the order of keys, and all but the last of repeated keys.
+
+use super::chat::tool::{self, Tool};
+use super::chat::{self, Chat, Out};
+use super::object::{self, List, Object, Read};
+use super::origin::{self, Registrar};
+use super::{FormatError, Imported};
+use crate::{Config, Segment, ToolSpec, Trace, V1};
+use serde::de::MapAccess;
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// The settings of a request that shape the agent, besides model, temperature and tools.
+const SETTINGS: [&str; 10] = [
+    "frequency_penalty",
+    "function_call",
+    "max_completion_tokens",
+    "max_tokens",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "reasoning_effort",
+    "response_format",
+    "tool_choice",
+    "top_p",
+];
+
+#[derive(Default)]
+struct Line {
+    messages: Option<Vec<Chat>>,
+    tools: Vec<Tool>,
+    functions: Vec<tool::Function>,
+    rest: Map<String, Value>,
+}
+
+impl Object for Line {
+    const WHAT: &'static str = "a conversation with `messages`";
+
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: Cow<'de, str>, map: &mut A) -> Result<(), A::Error> {
+        match &*key {
+            "messages" => {
+                let List(messages) = map.next_value()?;
+                self.messages = Some(messages);
+            }
+            "tools" => self.tools = object::list(&key, map, &mut self.rest)?,
+            tool::LEGACY => self.functions = object::list(&key, map, &mut self.rest)?,
+            _ => object::leftover(key, map, &mut self.rest)?,
+        }
+        Ok(())
+    }
+}
+
+/// Reads one line.
+pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
+    let Read(Line { messages, tools, functions, rest }) = object::from_line(line)?;
+    let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
+    let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
+    let functions = functions.into_iter().map(tool::Function::into_legacy_spec);
+    segment.tools = tools.into_iter().map(Tool::into_spec).chain(functions).collect();
+    let config = config(&rest, &segment);
+
+    let mut trace = registrar.trace("openai", vec![segment], rest, None);
+    trace.check().map_err(|error| FormatError::new("", error.to_string()))?;
+    let inner = trace.metadata.get("metadata").and_then(Value::as_object);
+    trace.category = origin::category(&trace.metadata).or_else(|| origin::category(inner?));
+    let (hash, config) = registrar.config(config);
+    trace.config = hash;
+    Ok(Imported { traces: vec![trace], configs: Vec::from_iter(config), ..Imported::default() })
+}
+
+/// What is known of the agent behind a request.
+pub(super) fn config(request: &Map<String, Value>, segment: &Segment) -> Config {
+    let setting = |key: &str| request.get(key).filter(|value| !value.is_null());
+    Config {
+        v: V1,
+        model: setting("model").and_then(Value::as_str).map(str::to_owned),
+        prompt: origin::prompt(origin::messages(segment)),
+        temperature: setting("temperature").and_then(Value::as_f64),
+        tools: segment.tools.clone(),
+        settings: SETTINGS.iter().filter_map(|&key| Some((key.to_owned(), setting(key)?.clone()))).collect(),
+        ..Config::default()
+    }
+}
+
+/// Writes one line.
+pub(super) fn write(trace: &Trace) -> String {
+    serde_json::to_string(&Written(trace)).expect("all keys are texts")
+}
+
+/// The segment that is written: the last in which something was said.
+pub(super) fn segment(trace: &Trace) -> Option<&Segment> {
+    trace.segments.iter().rfind(|segment| !segment.turns.is_empty() || !segment.tail.is_empty())
+}
+
+struct Written<'a>(&'a Trace);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = Out::new(serializer.serialize_map(None)?, &self.0.metadata);
+        let segment = segment(self.0);
+        let messages: Vec<chat::Written<'_>> = segment.into_iter().flat_map(origin::messages).map(chat::Written::Plain).collect();
+        out.put("messages", &messages)?;
+        let tools: &[ToolSpec] = segment.map(|segment| &*segment.tools).unwrap_or_default();
+        tool::write(tools, &mut out)?;
+        out.end(&["messages", "tools", tool::LEGACY])
+    }
+}

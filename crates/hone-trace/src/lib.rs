@@ -1,0 +1,43 @@
+//! The words of hone as types: what an agent did, what it earned, and what shaped it.
+//!
+//! Every record that leaves the process has a versioned JSON form (`"v": 1`); a record from a newer
+//! hone is refused by name instead of being half understood. Clocks and randomness arrive as arguments,
+//! so a seeded stage writes the same bytes every time.
+//!
+//! Knows nothing of files, sockets, SQL, tensors or the command line.
+
+mod agent;
+mod config;
+pub mod format;
+mod group;
+mod hash;
+mod id;
+mod message;
+mod name;
+mod outcome;
+mod recommendation;
+mod reward;
+mod run;
+mod scenario;
+pub mod store;
+mod time;
+mod trace;
+mod turn;
+mod version;
+
+pub use agent::{Adapter, Agent, AgentState, AgentVersion};
+pub use config::Config;
+pub use group::Group;
+pub use hash::{AdapterId, BlobHash, ConfigHash, DataHash};
+pub use id::{EventId, GroupId, OutcomeId, RecommendationId, RewardId, RunId, TraceId};
+pub use message::{Content, Message, Role, ToolRequest, ToolSpec};
+pub use name::{AgentName, Category, Family, NameError, ScenarioId, Tenant};
+pub use outcome::Outcome;
+pub use recommendation::{Answer, Recommendation, RecommendationKind};
+pub use reward::{Component, Giver, GiverKind, Reward};
+pub use run::{Run, RunState};
+pub use scenario::Scenario;
+pub use time::{Clock, SteppedClock, Time, TimeError};
+pub use trace::{Metric, Segment, Trace, TraceError, TraceHead, TraceOutcome};
+pub use turn::{Decision, ErrorEvent, LlmCall, Sampled, ToolCall, Turn};
+pub use version::V1;

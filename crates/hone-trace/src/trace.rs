@@ -1,0 +1,221 @@
+//! A trace: one episode, from its first message to what it earned.
+
+use crate::{
+    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, Tenant, Time, ToolSpec, TraceId, Turn, V1,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+use std::collections::BTreeMap;
+
+/// One episode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Version of this record.
+    pub v: V1,
+    /// Its id.
+    pub id: TraceId,
+    /// Whose data it is.
+    pub tenant: Tenant,
+    /// When it began.
+    pub started: Time,
+    /// When it ended, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// The type of task, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Category>,
+    /// The scenario, where the world was ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioId>,
+    /// The group it was sampled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupId>,
+    /// The run that played it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The config that produced it.
+    pub config: ConfigHash,
+    /// How it ended.
+    #[serde(default)]
+    pub outcome: TraceOutcome,
+    /// What was said and done. When a template rewrites history, a new segment with its own prompt begins.
+    pub segments: Vec<Segment>,
+    /// What it earned, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewards: Vec<Reward>,
+    /// Free measurements.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Metric>,
+    /// Free facts.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// A stretch of an episode in which every turn extends the tokens of the one before.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// The tools on offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// The turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
+    /// What was said after the last answer, such as the results of its tool calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tail: Vec<Message>,
+}
+
+/// How an episode ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceOutcome {
+    /// It did what was asked.
+    Success,
+    /// It did not.
+    Failure,
+    /// Nobody said.
+    #[default]
+    Unknown,
+}
+
+/// A free measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Metric {
+    /// Yes or no.
+    Flag(bool),
+    /// A number, in the form in which it was given.
+    Value(Number),
+}
+
+/// What a list shows of a trace, and what it can be found by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TraceHead {
+    /// Its id.
+    pub id: TraceId,
+    /// Whose data it is.
+    pub tenant: Tenant,
+    /// When it began.
+    pub started: Time,
+    /// The type of task.
+    pub category: Option<Category>,
+    /// The config that produced it.
+    pub config: ConfigHash,
+    /// How it ended.
+    pub outcome: TraceOutcome,
+    /// What it earned.
+    pub reward: Option<f64>,
+    /// How many turns it took.
+    pub n_turns: u32,
+    /// Tokens read and written.
+    pub n_tokens: u64,
+    /// The price in US dollars.
+    pub cost_usd: f64,
+}
+
+/// What makes a trace inconsistent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// It has no turn and no message.
+    #[error("the trace is empty: it has no turn and no message")]
+    Empty,
+    /// Token ids and log-probs of a turn do not match.
+    #[error("turn {turn_idx} has {n_ids} sampled tokens but {n_logprobs} log-probs")]
+    Logprobs {
+        /// The turn, counted over all segments.
+        turn_idx: usize,
+        /// How many tokens.
+        n_ids: usize,
+        /// How many log-probs.
+        n_logprobs: usize,
+    },
+    /// A forced position lies outside the sampled tokens, or the list is not increasing.
+    #[error("the forced positions of turn {0} are not increasing positions of its sampled tokens")]
+    Forced(usize),
+    /// A number is infinite or not a number, which JSON cannot hold.
+    #[error("{0} is not a finite number")]
+    NotFinite(String),
+    /// A reward speaks of a turn that is not there.
+    #[error("a reward is for turn {0}, but the trace has {1} turns")]
+    NoTurn(u32, usize),
+}
+
+impl Trace {
+    /// All turns of all segments, in order.
+    pub fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.segments.iter().flat_map(|segment| &segment.turns)
+    }
+
+    /// The reward of the whole trace: the last one given.
+    pub fn reward(&self) -> Option<&Reward> {
+        self.rewards.iter().rev().find(|reward| reward.turn_idx.is_none())
+    }
+
+    /// What a list shows of it.
+    pub fn head(&self) -> TraceHead {
+        let calls = || self.turns().flat_map(|turn| &turn.llm_calls);
+        TraceHead {
+            id: self.id,
+            tenant: self.tenant.clone(),
+            started: self.started,
+            category: self.category.clone(),
+            config: self.config,
+            outcome: self.outcome,
+            reward: self.reward().map(|reward| reward.total),
+            n_turns: u32::try_from(self.turns().count()).unwrap_or(u32::MAX),
+            n_tokens: calls().fold(0, |sum, call| sum.saturating_add(call.tokens_in).saturating_add(call.tokens_out)),
+            cost_usd: calls().filter_map(|call| call.cost_usd).sum(),
+        }
+    }
+
+    /// Checks what the types cannot say: every record that enters the store has passed this.
+    pub fn check(&self) -> Result<(), TraceError> {
+        if self.segments.iter().all(|segment| segment.turns.is_empty() && segment.tail.is_empty()) {
+            return Err(TraceError::Empty);
+        }
+        for (turn_idx, turn) in self.turns().enumerate() {
+            if let Some(sampled) = &turn.sampled {
+                check_sampled(turn_idx, sampled)?;
+            }
+            for call in &turn.llm_calls {
+                finite(call.cost_usd, || format!("the cost of a model call in turn {turn_idx}"))?;
+                finite(call.duration_ms, || format!("the duration of a model call in turn {turn_idx}"))?;
+            }
+            for call in &turn.tool_calls {
+                finite(call.duration_ms, || format!("the duration of a tool call in turn {turn_idx}"))?;
+            }
+        }
+        let n_turns = self.turns().count();
+        for reward in &self.rewards {
+            if let Some(turn_idx) = reward.turn_idx.filter(|&idx| idx as usize >= n_turns) {
+                return Err(TraceError::NoTurn(turn_idx, n_turns));
+            }
+            let parts = reward.components.iter().flat_map(|part| [part.value, part.weight]);
+            for number in parts.chain([reward.total]) {
+                finite(Some(number), || format!("a reward by {}", reward.by.name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_sampled(turn_idx: usize, sampled: &Sampled) -> Result<(), TraceError> {
+    let (n_ids, n_logprobs) = (sampled.ids.len(), sampled.logprobs.len());
+    if n_logprobs != 0 && n_logprobs != n_ids {
+        return Err(TraceError::Logprobs { turn_idx, n_ids, n_logprobs });
+    }
+    let increasing = sampled.forced.windows(2).all(|pair| pair[0] < pair[1]);
+    if !increasing || sampled.forced.last().is_some_and(|&last| last as usize >= n_ids) {
+        return Err(TraceError::Forced(turn_idx));
+    }
+    for &logprob in &sampled.logprobs {
+        finite(Some(f64::from(logprob)), || format!("a log-prob of turn {turn_idx}"))?;
+    }
+    Ok(())
+}
+
+fn finite(number: Option<f64>, what: impl FnOnce() -> String) -> Result<(), TraceError> {
+    if number.is_none_or(f64::is_finite) { Ok(()) } else { Err(TraceError::NotFinite(what())) }
+}

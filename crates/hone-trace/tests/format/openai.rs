@@ -1,0 +1,118 @@
+//! Chat lines come back as they were.
+
+use crate::json::{self, Any, anything, list, maybe, must, null, number, object, or_null, text, unknown};
+use crate::read;
+use hone_trace::format::{Format, write};
+use hone_trace::{Content, Role};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn name() -> Any {
+    "[a-z_]{1,6}".prop_map(Value::from).boxed()
+}
+
+fn function() -> Any {
+    let arguments = prop_oneof![Just(json!("{\"city\": \"Ulm\"}")), Just(json!("not json {")), text(), anything()].boxed();
+    object(vec![must("name", name()), maybe("arguments", arguments), unknown()])
+}
+
+fn call() -> Any {
+    let kind = prop_oneof![4 => Just(json!("function")), 1 => null(), 1 => text()].boxed();
+    let id = prop_oneof![4 => name(), 1 => null(), 1 => Just(json!(""))].boxed();
+    let usual = object(vec![maybe("id", id), maybe("type", kind), must("function", function()), unknown()]);
+    let custom = object(vec![maybe("name", name()), maybe("input", text())]);
+    let other =
+        object(vec![maybe("id", name()), maybe("type", text()), maybe("custom", custom), maybe("function", null()), unknown()]);
+    prop_oneof![4 => usual, 1 => other].boxed()
+}
+
+fn parts() -> Any {
+    let part = object(vec![must("type", prop_oneof![Just(json!("text")), text()].boxed()), maybe("text", text()), unknown()]);
+    list(prop_oneof![3 => part, 1 => anything()].boxed(), 0..3)
+}
+
+pub(crate) fn message(role: Any) -> Any {
+    object(vec![
+        must("role", role),
+        maybe("content", prop_oneof![3 => text(), 1 => null(), 1 => parts()].boxed()),
+        maybe("name", or_null(text())),
+        maybe("tool_call_id", or_null(text())),
+        maybe("tool_calls", or_null(list(call(), 0..3))),
+        maybe("function_call", or_null(function())),
+        maybe("reasoning_content", or_null(text())),
+        maybe("reasoning", prop_oneof![text(), anything()].boxed()),
+        maybe("weight", number()),
+        unknown(),
+    ])
+}
+
+pub(crate) fn any_message() -> Any {
+    let role = prop::sample::select(vec!["system", "developer", "user", "assistant", "tool", "function"]);
+    message(role.prop_map(Value::from).boxed())
+}
+
+fn spec() -> Any {
+    object(vec![must("name", name()), maybe("description", or_null(text())), maybe("parameters", anything()), unknown()])
+}
+
+pub(crate) fn tool() -> Any {
+    let kind = prop_oneof![4 => Just(json!("function")), 1 => anything()].boxed();
+    let usual = object(vec![maybe("type", kind), must("function", spec()), unknown()]);
+    let other = object(vec![maybe("type", text()), maybe("function", null()), unknown()]);
+    prop_oneof![4 => usual, 1 => other].boxed()
+}
+
+fn document() -> Any {
+    object(vec![
+        must("messages", list(any_message(), 1..6)),
+        maybe("tools", or_null(list(tool(), 0..3))),
+        maybe("functions", or_null(list(spec(), 0..3))),
+        maybe("parallel_tool_calls", or_null(any::<bool>().prop_map(Value::from).boxed())),
+        maybe("model", or_null(text())),
+        maybe("temperature", or_null(number())),
+        maybe("metadata", anything()),
+        maybe("task_type", text()),
+        unknown(),
+    ])
+}
+
+proptest! {
+    #[test]
+    fn a_document_comes_back(document in document()) {
+        let imported = read(Format::Openai, &document.to_string());
+        prop_assert_eq!(imported.traces.len(), 1);
+        json::assert_same(&json::parse(&write(&imported.traces[0], Format::Openai)), &document);
+        // What was stored is read again from its own JSON.
+        let stored = read(Format::Hone, &write(&imported.traces[0], Format::Hone));
+        prop_assert_eq!(stored.traces, imported.traces);
+    }
+}
+
+#[test]
+fn a_conversation_becomes_turns() {
+    let line = r#"{"model":"m","temperature":0.5,"metadata":{"category":"refund"},"tools":[{"type":"function","function":{"name":"f"}}],"messages":[
+        {"role":"system","content":"Be kind."},{"role":"user","content":"hi"},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{"}}]},
+        {"role":"tool","tool_call_id":"1","content":"42"},{"role":"assistant","content":"bye","weight":0},{"role":"user","content":"thanks"}]}"#;
+    let imported = read(Format::Openai, line);
+    let (trace, config) = (&imported.traces[0], &imported.configs[0]);
+    let segment = &trace.segments[0];
+    assert_eq!(segment.turns.iter().map(|turn| turn.input.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(segment.turns[0].answer.tool_calls[0].arguments, "{");
+    assert_eq!(segment.turns[1].answer.content, Content::Text("bye".to_owned()));
+    assert_eq!(segment.tail[0].role, Role::User);
+    assert_eq!(trace.category.as_ref().unwrap().as_str(), "refund");
+    assert_eq!((config.model.as_deref(), config.temperature, config.tools.len()), (Some("m"), Some(0.5), 1));
+    assert_eq!((config.prompt.as_deref(), config.hash()), (Some("Be kind."), trace.config));
+}
+
+#[test]
+fn equal_lines_are_two_traces_and_the_same_file_gives_the_same_ids() {
+    let ids = || {
+        let mut reader = hone_trace::format::Reader::new(Format::Openai, Default::default());
+        let lines = [r#"{"messages":[{"role":"user","content":"a"}]}"#, r#"{"messages":[{"content":"a", "role":"user"}]}"#];
+        lines.map(|line| reader.line(line).unwrap().traces[0].id)
+    };
+    assert_eq!(ids(), ids());
+    assert_ne!(ids()[0], ids()[1]);
+}

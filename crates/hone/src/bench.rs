@@ -1,0 +1,40 @@
+//! `hone bench`: each published figure as one command, with its references measured in the same run.
+//!
+//! Machines are noisy, so what is published is a ratio of two rates of one run, with its spread.
+
+mod crash;
+mod figures;
+mod large;
+mod postgres;
+mod sample;
+mod scratch;
+mod sqlite;
+mod store;
+mod writer;
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Store(store::Args),
+    Crash(crash::Args),
+    Large(large::Args),
+    #[command(hide = true)]
+    CrashWriter(writer::Args),
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Store(args) => context.wait(async |context| store::run(args, context).await),
+        Command::Crash(args) => context.wait(async |context| crash::run(args, context).await),
+        Command::Large(args) => context.wait(async |context| large::run(args, context).await),
+        Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
+    }
+}

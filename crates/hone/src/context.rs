@@ -1,0 +1,54 @@
+//! What every command works with: the settings, the printer, and the store when it is asked for.
+
+use crate::cli::Cli;
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::{Settings, Variables};
+use hone_store::{Database, Place};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The database inside the folder of a store.
+pub(crate) const DATABASE_FILE: &str = "hone.db";
+
+/// What every command works with.
+pub(crate) struct Context<'a> {
+    pub(crate) settings: Settings,
+    pub(crate) printer: &'a Printer,
+    pub(crate) variables: &'a Variables,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn load(cli: &Cli, variables: &'a Variables, printer: &'a Printer) -> Result<Self, Failure> {
+        let here = std::env::current_dir().map_err(|error| Failure::world(error).context("the current folder"))?;
+        let settings = Settings::load(&cli.everywhere.flags(), variables, &here)?;
+        Ok(Self { settings, printer, variables })
+    }
+
+    /// Runs a command that has to wait for the store.
+    pub(crate) fn wait(&self, command: impl AsyncFnOnce(&Self) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.map_err(Failure::world)?.block_on(command(self))
+    }
+
+    /// The store, made if it is not there: for commands that write.
+    pub(crate) async fn store(&self) -> Result<Arc<dyn Database>, Failure> {
+        Ok(hone_store::open(&self.settings.place, &self.settings.options).await?)
+    }
+
+    /// The store, if it is there: a look around leaves no database behind.
+    pub(crate) async fn store_to_read(&self) -> Result<Arc<dyn Database>, Failure> {
+        if let Place::Folder(folder) = &self.settings.place
+            && !has_database(folder)
+        {
+            return Err(Failure::user(format_args!("there are no records in {} yet", folder.display()))
+                .hint("import some with `hone trace import FILE`, or name another folder with `--folder`"));
+        }
+        self.store().await
+    }
+}
+
+/// Whether a store was opened in this folder before.
+pub(crate) fn has_database(folder: &Path) -> bool {
+    folder.join(DATABASE_FILE).exists()
+}

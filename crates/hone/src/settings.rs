@@ -1,0 +1,239 @@
+//! Settings: flags over environment over `hone.toml` over the defaults in the binary, each value with its origin.
+//!
+//! `hone.toml` is found like `.git`, by walking up from the current folder. No setting is silently without effect:
+//! what is not known is an error that names its neighbour. Knows nothing of what the settings are used for.
+
+mod address;
+mod file;
+mod neighbour;
+pub(crate) mod schema;
+mod variables;
+
+pub(crate) use address::without_password;
+pub use variables::Variables;
+
+use crate::failure::{Failure, at_path};
+use hone_store::{Options, Place};
+use hone_trace::Tenant;
+use schema::{Key, Value, keys};
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The name of the settings file.
+pub(crate) const FILE_NAME: &str = "hone.toml";
+
+/// The largest settings file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What the flags say.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// The settings file.
+    pub config: Option<PathBuf>,
+    /// `store.folder`
+    pub folder: Option<PathBuf>,
+    /// `store.database_url`
+    pub database_url: Option<String>,
+    /// `store.tenant`
+    pub tenant: Option<String>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// A key with the value that is in effect.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) key: &'static Key,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+impl Setting {
+    fn wrong(&self, reason: impl fmt::Display) -> Failure {
+        match self.origin {
+            Origin::Default => Failure::bug(format_args!("the default of `{}`: {reason}", self.key.path())),
+            _ => Failure::config(format_args!("{}: `{}`: {reason}", self.origin, self.key.path())),
+        }
+    }
+}
+
+/// What is in effect.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which database.
+    pub place: Place,
+    /// What the store is opened with.
+    pub options: Options,
+    /// The folder `.hone`, whichever database is in use.
+    pub folder: PathBuf,
+    /// Whose data new records are, and whose are listed.
+    pub tenant: Tenant,
+    /// How many traces one transaction of an import holds.
+    pub import_batch: usize,
+    /// The settings file, where there is one.
+    pub file: Option<PathBuf>,
+    /// Every key with its value, passwords left out, for people to see.
+    pub(crate) shown: Vec<Setting>,
+}
+
+impl Settings {
+    /// Reads them all. `here` is the current folder.
+    pub fn load(flags: &Flags, variables: &Variables, here: &Path) -> Result<Self, Failure> {
+        let named = flags.config.clone().or_else(|| variables.get(variables::CONFIG).map(PathBuf::from));
+        let file = match named {
+            Some(path) => Some(here.join(path)),
+            None => here.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file()),
+        };
+        let mut settings: Vec<Setting> =
+            keys().iter().map(|key| Setting { key, value: key.default.clone(), origin: Origin::Default }).collect();
+        if let Some(path) = &file {
+            for (idx, value, line) in read_file(path)? {
+                settings[idx] = Setting { key: &keys()[idx], value, origin: Origin::File { path: path.clone(), line } };
+            }
+        }
+        for (idx, value, name) in variables::read(variables, keys())? {
+            settings[idx] = Setting { key: &keys()[idx], value, origin: Origin::Variable(name) };
+        }
+        let folder = flags.folder.as_ref().map(|path| path.to_string_lossy().into_owned());
+        for (path, flag, value) in [
+            ("store.folder", "--folder", &folder),
+            ("store.database_url", "--database-url", &flags.database_url),
+            ("store.tenant", "--tenant", &flags.tenant),
+        ] {
+            if let Some(text) = value {
+                let setting = find(&mut settings, path);
+                (setting.value, setting.origin) = (Value::Text(text.clone()), Origin::Flag(flag));
+            }
+        }
+        Self::checked(settings, file, here)
+    }
+
+    fn checked(mut settings: Vec<Setting>, file: Option<PathBuf>, here: &Path) -> Result<Self, Failure> {
+        let beside_file = file.as_ref().and_then(|path| path.parent()).unwrap_or(here);
+        let folder = folder(find(&mut settings, "store.folder"), beside_file, here)?;
+        let place = place(&mut settings, &folder)?;
+        let tenant = find(&mut settings, "store.tenant");
+        let tenant = Tenant::new(text(tenant)).map_err(|error| tenant.wrong(error))?;
+        let fields = find(&mut settings, "store.indexed_fields");
+        let indexed_fields = texts(fields);
+        if let Some(bad) = indexed_fields.iter().find(|path| path.split('.').any(str::is_empty)) {
+            return Err(fields.wrong(format_args!("`{bad}` is not a path such as `metadata.customer`")));
+        }
+        let batch = find(&mut settings, "trace.import_batch");
+        let import_batch = number(batch);
+        if !(1..=10_000).contains(&import_batch) {
+            return Err(batch.wrong(format_args!("{import_batch} is not between 1 and 10000")));
+        }
+        Ok(Self {
+            place,
+            options: Options { indexed_fields, ..Options::default() },
+            folder,
+            tenant,
+            import_batch: import_batch.unsigned_abs() as usize,
+            file,
+            shown: settings,
+        })
+    }
+}
+
+/// The folder, from which the value that is shown is made whole.
+fn folder(setting: &mut Setting, beside_file: &Path, here: &Path) -> Result<PathBuf, Failure> {
+    let base = match setting.origin {
+        Origin::Default | Origin::File { .. } => beside_file,
+        Origin::Variable(_) | Origin::Flag(_) => here,
+    };
+    let named = text(setting);
+    if named.is_empty() {
+        return Err(setting.wrong("a folder must have a name"));
+    }
+    let folder = base.join(named);
+    setting.value = Value::Text(folder.display().to_string());
+    Ok(folder)
+}
+
+/// The database, from whose address the value that is shown loses its password.
+fn place(settings: &mut [Setting], folder: &Path) -> Result<Place, Failure> {
+    let url = find(settings, "store.database_url");
+    let address = text(url);
+    if address.is_empty() {
+        return Ok(Place::Folder(folder.to_path_buf()));
+    }
+    let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme));
+    if !is_postgres {
+        return Err(url.wrong("an address begins with postgres://").hint("leave it empty to use SQLite"));
+    }
+    url.value = Value::Text(without_password(&address));
+    let origin = url.origin.clone();
+    if find(settings, "store.folder").origin == Origin::Flag("--folder") {
+        let text = format!("`--folder` has no effect: the records are on PostgreSQL ({origin})");
+        return Err(Failure::config(text).hint("add `--database-url \"\"` to use SQLite in that folder"));
+    }
+    Ok(Place::Postgres(address))
+}
+
+fn read_file(path: &Path) -> Result<Vec<(usize, Value, usize)>, Failure> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(at_path(path))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at_path(path))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::config(format_args!("{} is larger than 1 MiB", path.display())));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+        Failure::config(format_args!("{}:{line}: this is not UTF-8", path.display()))
+    })?;
+    file::read(text, keys()).map_err(|problem| {
+        let failure = Failure::config(format_args!("{}:{}: {}", path.display(), problem.line, problem.reason));
+        match problem.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+fn find<'a>(settings: &'a mut [Setting], path: &str) -> &'a mut Setting {
+    settings.iter_mut().find(|setting| setting.key.path() == path).expect("the defaults have every key that is used")
+}
+
+fn text(setting: &Setting) -> String {
+    match &setting.value {
+        Value::Text(text) => text.clone(),
+        other => unreachable!("`{}` is {other:?}", setting.key.path()),
+    }
+}
+
+fn texts(setting: &Setting) -> Vec<String> {
+    match &setting.value {
+        Value::Texts(texts) => texts.clone(),
+        other => unreachable!("`{}` is {other:?}", setting.key.path()),
+    }
+}
+
+fn number(setting: &Setting) -> i64 {
+    match &setting.value {
+        Value::Number(number) => *number,
+        other => unreachable!("`{}` is {other:?}", setting.key.path()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

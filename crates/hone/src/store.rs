@@ -1,0 +1,153 @@
+//! `hone store`: back up, restore and examine what is kept.
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::printer::counted;
+use clap::Subcommand;
+use hone_store::{BackupError, Counts};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write all records and blobs into a new folder
+    ///
+    /// The back-up is one consistent view, also while others write. It does not depend on the database: what was backed up
+    /// from SQLite can be restored into PostgreSQL, and the other way round.
+    Backup {
+        /// The folder to write, which must not hold a back-up yet
+        #[arg(id = "dir", value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Read a back-up into the store
+    ///
+    /// The back-up is checked against its manifest before anything is written. An interrupted restore is run again with
+    /// `--merge`: a record that is there is not written twice.
+    Restore {
+        /// The folder of the back-up
+        #[arg(id = "dir", value_name = "DIR")]
+        folder: PathBuf,
+        /// Add to a store that has records already
+        #[arg(long)]
+        merge: bool,
+    },
+    /// Read everything back and compare it with what was written
+    ///
+    /// Exit code 1 when a record or blob is not what was written, or the database finds its own files damaged.
+    Verify,
+    /// Say which database is in use and how much it holds
+    Info,
+}
+
+/// What a back-up or a restore did.
+#[derive(Debug, Serialize)]
+struct Moved {
+    folder: PathBuf,
+    records: Counts,
+    blobs: usize,
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Backup { folder } => context.wait(async |context| backup(folder.clone(), context).await),
+        Command::Restore { folder, merge } => context.wait(async |context| restore(folder.clone(), *merge, context).await),
+        Command::Verify => context.wait(verify),
+        Command::Info => context.wait(info),
+    }
+}
+
+async fn backup(folder: PathBuf, context: &Context<'_>) -> Result<Exit, Failure> {
+    let store = context.store_to_read().await?;
+    let bar = context.printer.count_bar("records");
+    let manifest = hone_store::backup(&*store, &folder, advance(&bar)).await;
+    bar.finish_and_clear();
+    let manifest = manifest.map_err(failure)?;
+    report("backed up", Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
+}
+
+async fn restore(folder: PathBuf, merge: bool, context: &Context<'_>) -> Result<Exit, Failure> {
+    let store = context.store().await?;
+    let n_there = store.info().await?.counts.total();
+    if n_there > 0 && !merge {
+        return Err(Failure::user(format_args!("the store has {} already", counted(n_there, "record")))
+            .hint("`--merge` adds the back-up to them, also after an interrupted restore; `--folder` names another place"));
+    }
+    let bar = context.printer.count_bar("records");
+    let manifest = hone_store::restore(&*store, &folder, advance(&bar)).await;
+    bar.finish_and_clear();
+    let manifest = manifest.map_err(failure)?;
+    report("restored", Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
+}
+
+fn report(done: &str, moved: Moved, context: &Context<'_>) -> Result<Exit, Failure> {
+    if context.printer.wants_json() {
+        context.printer.json(&moved)?;
+    } else {
+        let Moved { folder, records, blobs } = &moved;
+        let (records, blobs) = (counted(records.total(), "record"), counted(*blobs as u64, "blob"));
+        context.printer.say(&format!("{done} {records} and {blobs}: {}", folder.display()));
+    }
+    Ok(Exit::Yes)
+}
+
+async fn verify(context: &Context<'_>) -> Result<Exit, Failure> {
+    let store = context.store_to_read().await?;
+    let bar = context.printer.count_bar("records");
+    let verdict = hone_store::verify(&*store, advance(&bar)).await;
+    bar.finish_and_clear();
+    let verdict = verdict?;
+    if context.printer.wants_json() {
+        context.printer.json(&verdict)?;
+    } else {
+        let (records, blobs) = (counted(verdict.counts.total(), "record"), counted(verdict.blobs, "blob"));
+        for complaint in &verdict.complaints {
+            context.printer.plain(complaint)?;
+        }
+        let wrong = counted(verdict.n_complaints, "thing");
+        context.printer.say(&match verdict.n_complaints {
+            0 => format!("{records} and {blobs} are what was written"),
+            _ => format!("{records} and {blobs} read, {wrong} wrong"),
+        });
+    }
+    Ok(if verdict.n_complaints == 0 { Exit::Yes } else { Exit::No })
+}
+
+async fn info(context: &Context<'_>) -> Result<Exit, Failure> {
+    let info = context.store_to_read().await?.info().await?;
+    if context.printer.wants_json() {
+        context.printer.json(&info)?;
+        return Ok(Exit::Yes);
+    }
+    let Counts { traces, rewards, documents, links, events } = info.counts;
+    let rows = [
+        ("place", info.place),
+        ("engine", info.engine),
+        ("schema", info.schema.to_string()),
+        ("traces", traces.to_string()),
+        ("rewards", rewards.to_string()),
+        ("documents", documents.to_string()),
+        ("links", links.to_string()),
+        ("events", events.to_string()),
+    ];
+    context.printer.table(&["what", "value"], &rows.map(|(what, value)| vec![what.to_owned(), value]))?;
+    Ok(Exit::Yes)
+}
+
+fn advance(bar: &ProgressBar) -> impl FnMut(u64) + '_ {
+    |n_records| bar.set_position(n_records)
+}
+
+fn failure(error: BackupError) -> Failure {
+    match error {
+        BackupError::Store(error) => error.into(),
+        BackupError::Folder(..) | BackupError::Conflict(..) => Failure::user(error),
+        BackupError::File(..) => Failure::world(error),
+    }
+}

@@ -1,0 +1,53 @@
+//! Where exported lines go: stdout, or a file that appears under its name only when it is complete and durable.
+
+use crate::failure::{Failure, at_path};
+use crate::printer::Printer;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+pub(super) enum Sink<'a> {
+    Stdout(&'a Printer),
+    File { file: BufWriter<File>, partial: PathBuf, path: PathBuf },
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn open(path: Option<&Path>, printer: &'a Printer) -> Result<Self, Failure> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Self::Stdout(printer)) };
+        if path.is_dir() {
+            return Err(Failure::user(format_args!("{} is a folder", path.display())).hint("name a file in it"));
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let file = BufWriter::with_capacity(1 << 18, File::create(&partial).map_err(at_path(&partial))?);
+        Ok(Self::File { file, partial, path: path.to_path_buf() })
+    }
+
+    /// Whether a person looks at the lines as they come.
+    pub(super) fn is_seen(&self) -> bool {
+        matches!(self, Self::Stdout(printer) if printer.out_is_terminal())
+    }
+
+    pub(super) fn line(&mut self, mut line: String) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(printer) => printer.json_text(line),
+            Self::File { file, partial, .. } => {
+                line.push('\n');
+                file.write_all(line.as_bytes()).map_err(at_path(partial))
+            }
+        }
+    }
+
+    /// Makes the file durable under its own name, and says which that is.
+    pub(super) fn close(self) -> Result<Option<PathBuf>, Failure> {
+        let Self::File { file, partial, path } = self else { return Ok(None) };
+        let file = file.into_inner().map_err(|error| at_path(&partial)(error.into_error()))?;
+        file.sync_all().map_err(at_path(&partial))?;
+        fs::rename(&partial, &path).map_err(at_path(&path))?;
+        // The new name is durable when its folder is.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))?;
+        Ok(Some(path))
+    }
+}

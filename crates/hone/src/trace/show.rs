@@ -1,0 +1,168 @@
+//! `hone trace show`: one trace, readable from the first message to what it earned.
+//!
+//! What stands in a trace was written by models, tools and strangers; the printer shows its control characters
+//! instead of obeying them.
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, Style, counted};
+use hone_trace::{Content, Message, Reward, Trace, TraceId, Turn};
+use serde::Serialize;
+
+/// Show one trace, turn by turn
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The id, as `hone trace list` prints it
+    id: TraceId,
+}
+
+pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let printer = context.printer;
+    let Some(trace) = context.store_to_read().await?.trace(args.id).await? else {
+        printer.complain(&format!("there is no trace {}", args.id));
+        return Ok(Exit::No);
+    };
+    if printer.wants_json() {
+        printer.json(&trace)?;
+    } else {
+        show(&trace, printer)?;
+    }
+    Ok(Exit::Yes)
+}
+
+fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
+    printer.line(&[(Style::Strong, &format!("trace {}", trace.id))])?;
+    let facts = [
+        ("tenant", Some(trace.tenant.to_string())),
+        ("category", trace.category.as_ref().map(ToString::to_string)),
+        ("scenario", trace.scenario.as_ref().map(ToString::to_string)),
+        ("group", trace.group.map(|id| id.to_string())),
+        ("run", trace.run.map(|id| id.to_string())),
+        ("config", Some(trace.config.to_string())),
+        ("started", Some(trace.started.to_string())),
+        ("ended", trace.ended.map(|at| format!("{at} ({:.0} ms later)", at.millis_since(trace.started)))),
+        ("outcome", Some(word(&trace.outcome))),
+        ("metrics", (!trace.metrics.is_empty()).then(|| json(&trace.metrics))),
+        ("metadata", (!trace.metadata.is_empty()).then(|| json(&trace.metadata))),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            printer.line(&[(Style::Faint, &format!("{name:<9}")), (Style::Plain, &value)])?;
+        }
+    }
+    let mut turn_idx = 0;
+    for (idx, segment) in trace.segments.iter().enumerate() {
+        if trace.segments.len() > 1 {
+            printer.line(&[(Style::Strong, &format!("\nsegment {idx}"))])?;
+        }
+        if !segment.tools.is_empty() {
+            let names: Vec<&str> = segment.tools.iter().map(|tool| tool.name.as_str()).collect();
+            printer.line(&[(Style::Faint, "tools    "), (Style::Plain, &names.join(", "))])?;
+        }
+        for turn in &segment.turns {
+            show_turn(turn_idx, turn, printer)?;
+            for reward in trace.rewards.iter().filter(|reward| reward.turn_idx == Some(turn_idx)) {
+                show_reward(reward, "  ", printer)?;
+            }
+            turn_idx += 1;
+        }
+        segment.tail.iter().try_for_each(|message| show_message(message, printer))?;
+    }
+    let whole: Vec<&Reward> = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).collect();
+    if !whole.is_empty() {
+        printer.line(&[(Style::Strong, "\nrewards")])?;
+        whole.iter().try_for_each(|reward| show_reward(reward, "  ", printer))?;
+    }
+    let head = trace.head();
+    let cost = if head.cost_usd > 0.0 { format!(", ${:.4}", head.cost_usd) } else { String::new() };
+    printer.line(&[(
+        Style::Faint,
+        &format!("\n{}, {}{cost}", counted(head.n_turns.into(), "turn"), counted(head.n_tokens, "token")),
+    )])
+}
+
+fn show_turn(turn_idx: u32, turn: &Turn, printer: &Printer) -> Result<(), Failure> {
+    printer.line(&[(Style::Strong, &format!("\nturn {turn_idx}"))])?;
+    turn.input.iter().chain([&turn.answer]).try_for_each(|message| show_message(message, printer))?;
+    for call in &turn.tool_calls {
+        let (style, ended) = match call.success {
+            Some(true) => (Style::Good, "succeeded"),
+            Some(false) => (Style::Bad, "failed"),
+            None => (Style::Plain, "ended"),
+        };
+        let duration = call.duration_ms.map(|millis| format!(" after {millis:.0} ms")).unwrap_or_default();
+        let what = format!("  tool {} ", call.name);
+        printer.line(&[(Style::Plain, &what), (style, ended), (Style::Plain, &duration)])?;
+    }
+    for call in &turn.llm_calls {
+        let cached = if call.tokens_cached > 0 { format!(" ({} cached)", call.tokens_cached) } else { String::new() };
+        let cost = call.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+        let duration = call.duration_ms.map(|millis| format!(", {millis:.0} ms")).unwrap_or_default();
+        let model = if call.model.is_empty() { "model" } else { &call.model };
+        let text = format!("  {model}: {} tokens in{cached}, {} out{cost}{duration}", call.tokens_in, call.tokens_out);
+        printer.line(&[(Style::Faint, &text)])?;
+    }
+    for error in &turn.errors {
+        let went_on = if error.recovered { "recovered" } else { "not recovered" };
+        let message = if error.message.is_empty() { String::new() } else { format!(": {}", error.message) };
+        printer.line(&[(Style::Bad, "  error "), (Style::Plain, &indent(&format!("{} ({went_on}){message}", error.kind)))])?;
+    }
+    for decision in &turn.decisions {
+        let why = if decision.rationale.is_empty() { String::new() } else { format!(" because {}", decision.rationale) };
+        printer.line(&[(Style::Note, "  chose "), (Style::Plain, &indent(&format!("{}{why}", decision.chosen)))])?;
+    }
+    if let Some(sampled) = &turn.sampled {
+        let known = if sampled.logprobs.is_empty() { "without" } else { "with" };
+        printer.line(&[(Style::Faint, &format!("  {} sampled tokens {known} log-probs", sampled.ids.len()))])?;
+    }
+    Ok(())
+}
+
+fn show_message(message: &Message, printer: &Printer) -> Result<(), Failure> {
+    let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let answers = message.tool_call_id.as_ref().map(|id| format!(" (to {id})")).unwrap_or_default();
+    printer.line(&[(Style::Note, &format!("  {}{name}{answers}", word(&message.role)))])?;
+    if let Some(reasoning) = &message.reasoning {
+        printer.line(&[(Style::Faint, &format!("    (thinks) {}", indent(reasoning)))])?;
+    }
+    let text = message.content.text();
+    if !text.is_empty() {
+        printer.plain(&format!("    {}", indent(&text)))?;
+    }
+    if let Content::Parts(parts) = &message.content {
+        for part in parts.iter().filter(|part| part.get("text").is_none()) {
+            let kind = part.get("type").and_then(|kind| kind.as_str()).unwrap_or("something else");
+            printer.line(&[(Style::Faint, &format!("    [{kind}]"))])?;
+        }
+    }
+    for call in &message.tool_calls {
+        printer.plain(&format!("    calls {}({})", call.name, indent(&call.arguments)))?;
+    }
+    Ok(())
+}
+
+fn show_reward(reward: &Reward, margin: &str, printer: &Printer) -> Result<(), Failure> {
+    let by = format!(" by {} {} at {}", word(&reward.by.kind), reward.by.name, reward.at);
+    printer.line(&[(Style::Strong, &format!("{margin}reward {}", reward.total)), (Style::Faint, &by)])?;
+    for part in &reward.components {
+        printer.plain(&format!("{margin}  {} {} × {}", part.name, part.value, part.weight))?;
+    }
+    match &reward.explanation {
+        Some(text) => printer.plain(&format!("{margin}  {}", indent(text))),
+        None => Ok(()),
+    }
+}
+
+/// Further lines begin below the first.
+fn indent(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}
+
+/// The word that stands for this value in its JSON form.
+fn word(value: &impl Serialize) -> String {
+    json(value).trim_matches('"').to_owned()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what came from JSON has a JSON form")
+}

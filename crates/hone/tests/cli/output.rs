@@ -1,0 +1,49 @@
+//! Streams, exit codes and what happens when nobody listens.
+
+use super::Desk;
+use std::io::{BufRead, BufReader};
+
+#[test]
+fn help_and_version_are_data_and_mistakes_are_not() {
+    let desk = Desk::new();
+    for (line, code, out, err) in [
+        ("--version", 0, "hone 0.1.0", ""),
+        ("--help", 0, "served by the new adapter", ""),
+        ("trace import --help", 0, "Read traces from files into the store", ""),
+        ("trac", 2, "", "unrecognized subcommand"),
+        ("trace list --limit 0", 2, "", "--limit"),
+        ("trace list --since yesterday", 2, "", "is not a time"),
+        ("trace list --reward-min NaN", 2, "", "finite"),
+        ("trace list --field customer", 2, "", "metadata.customer=acme"),
+        ("trace list --all-tenants --tenant x", 2, "", "cannot be used with"),
+        ("trace show 7", 2, "", "invalid value '7'"),
+        ("trace import", 2, "", "required"),
+        ("trace import x --format csv", 2, "", "possible values: auto, hone, openai, art, otlp"),
+    ] {
+        desk.hone(line).expect(code, out, err);
+    }
+}
+
+#[test]
+fn a_look_around_leaves_nothing_behind() {
+    let desk = Desk::new();
+    for line in ["trace list", "trace export", "trace show 01890000-0000-7000-8000-000000000000", "trace list --json"] {
+        desk.hone(line).expect(2, "", "error: there are no records in ").expect(2, "", "\n\nhint: import some with");
+    }
+    desk.hone("doctor --quiet");
+    assert_eq!(std::fs::read_dir(desk.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_not_an_error() {
+    let lines: String = (0..3000).map(|n| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{n}\"}}]}}\n")).collect();
+    let desk = Desk::with(&[("chat.jsonl", &lines)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "3000 new");
+    for line in ["trace export", "trace list --limit 3000 --json", "trace list --limit 3000"] {
+        let mut child = desk.command(line).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""), "{line}");
+    }
+}

@@ -1,0 +1,35 @@
+//! `hone store`: a back-up comes back whole, damage is seen.
+
+use super::Desk;
+
+const CHAT: &str =
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"Ho\"}]}\n";
+
+#[test]
+fn a_back_up_comes_back_whole() {
+    let desk = Desk::with(&[("chat.jsonl", CHAT)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "2 new");
+    desk.hone("store info").expect(0, "traces     2\n", "");
+    desk.hone("store info --json").expect(0, "\"traces\":2", "");
+    desk.hone("store verify").expect(0, "", "3 records and 0 blobs are what was written");
+    desk.hone("store verify --json").expect(0, "\"n_complaints\":0", "");
+    desk.hone("store backup copy").expect(0, "", "backed up 3 records and 0 blobs: copy");
+    desk.hone("store backup copy").expect(2, "", "there is a back-up here already");
+    desk.hone("store restore copy --folder other").expect(0, "", "restored 3 records");
+    desk.hone("store restore copy --folder other").expect(2, "", "the store has 3 records already");
+    desk.hone("store restore copy --folder other --merge --json").expect(0, "\"traces\":2", "");
+    let export = |folder: &str| desk.hone(&format!("trace export --folder {folder}")).out;
+    assert_eq!(export(".hone"), export("other"));
+}
+
+#[test]
+fn what_is_not_a_back_up_is_refused() {
+    let desk = Desk::with(&[("chat.jsonl", CHAT)]);
+    desk.hone("store backup copy").expect(2, "", "there are no records in ");
+    desk.hone("store restore nowhere").expect(2, "", "nowhere: there is no manifest.json");
+    desk.hone("trace import chat.jsonl").expect(0, "", "2 new");
+    desk.hone("store backup copy").expect(0, "", "backed up");
+    let records = desk.read("copy/records.jsonl").replace("Hi", "He");
+    std::fs::write(desk.path("copy/records.jsonl"), records).unwrap();
+    desk.hone("store restore copy --folder other").expect(2, "", "not those that the manifest speaks of");
+}
