@@ -11,11 +11,11 @@ use hone_trace::{
 use serde_json::json;
 
 async fn put_one(store: &dyn Store, write: Write) -> Put {
-    store.put(vec![write]).await.unwrap()[0]
+    store.put(vec![write]).await.expect("the store takes it")[0]
 }
 
 async fn ids(store: &dyn Store, query: &TraceQuery) -> Vec<TraceId> {
-    store.heads(query, None, 1000).await.unwrap().items.iter().map(|head| head.id).collect()
+    store.heads(query, None, 1000).await.expect("a list").items.iter().map(|head| head.id).collect()
 }
 
 fn samples(ns: impl IntoIterator<Item = u32>) -> Vec<TraceId> {

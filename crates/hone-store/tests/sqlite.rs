@@ -7,7 +7,7 @@ use hone_store::{Options, verify};
 use hone_trace::store::StoreError;
 
 fn run(case: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(case);
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime").block_on(case);
 }
 
 #[test]

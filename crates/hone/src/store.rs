@@ -69,7 +69,7 @@ async fn backup(folder: PathBuf, context: &Context<'_>) -> Result<Exit, Failure>
     let manifest = hone_store::backup(&*store, &folder, advance(&bar)).await;
     bar.finish_and_clear();
     let manifest = manifest.map_err(failure)?;
-    report("backed up", Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
+    report("backed up", &Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
 }
 
 async fn restore(folder: PathBuf, merge: bool, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -82,15 +82,21 @@ async fn restore(folder: PathBuf, merge: bool, context: &Context<'_>) -> Result<
     let bar = context.printer.count_bar("records");
     let manifest = hone_store::restore(&*store, &folder, advance(&bar)).await;
     bar.finish_and_clear();
-    let manifest = manifest.map_err(failure)?;
-    report("restored", Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
+    let manifest = match manifest {
+        Err(clash @ BackupError::Conflict(..)) => {
+            context.printer.complain(&clash.to_string());
+            return Ok(Exit::No);
+        }
+        manifest => manifest.map_err(failure)?,
+    };
+    report("restored", &Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
 }
 
-fn report(done: &str, moved: Moved, context: &Context<'_>) -> Result<Exit, Failure> {
+fn report(done: &str, moved: &Moved, context: &Context<'_>) -> Result<Exit, Failure> {
     if context.printer.wants_json() {
-        context.printer.json(&moved)?;
+        context.printer.json(moved)?;
     } else {
-        let Moved { folder, records, blobs } = &moved;
+        let Moved { folder, records, blobs } = moved;
         let (records, blobs) = (counted(records.total(), "record"), counted(*blobs as u64, "blob"));
         context.printer.say(&format!("{done} {records} and {blobs}: {}", folder.display()));
     }

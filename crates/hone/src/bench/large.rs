@@ -1,7 +1,7 @@
 //! `hone bench large`: a million traces in and out, in how much memory, and how fast a list of them is.
 
 use super::figures::Times;
-use super::sample::{Samples, customer};
+use super::sample::Samples;
 use super::store::{newest_query, write_lines};
 use super::writer::place_text;
 use super::{figures, scratch};
@@ -57,13 +57,13 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     write_lines(&file, (0..args.traces).map(|n| samples.line(n)))?;
     let report = match scratch::Database::create(context).await? {
         Some(database) => {
-            let report = measure("postgres", args, &file, folder.path(), &database.place(), context).await;
+            let report = measure("postgres", args, &samples, &file, folder.path(), &database.place(), context).await;
             database.remove().await?;
             report?
         }
         None => {
             let place = Place::Folder(folder.path().join(".hone"));
-            measure("sqlite", args, &file, folder.path(), &place, context).await?
+            measure("sqlite", args, &samples, &file, folder.path(), &place, context).await?
         }
     };
     if context.printer.wants_json() {
@@ -85,6 +85,7 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
 async fn measure(
     store: &'static str,
     args: &Args,
+    samples: &Samples,
     file: &Path,
     folder: &Path,
     place: &Place,
@@ -104,9 +105,10 @@ async fn measure(
     let by_reward = newest_query();
     let list_plan = store_handle.explain(&by_reward).await?;
     let list = lists(&*store_handle, |_| by_reward.clone()).await?;
-    let by_field = |n: u64| TraceQuery {
-        field: Some(Field { path: FIELD.to_owned(), value: customer(n * 7 % 2000) }),
-        ..TraceQuery::default()
+    let by_field = |n: u64| {
+        let trace = samples.trace(n * 7 % args.traces);
+        let value = trace.metadata.get("customer").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+        TraceQuery { field: Some(Field { path: FIELD.to_owned(), value }), ..TraceQuery::default() }
     };
     let field_plan = store_handle.explain(&by_field(1)).await?;
     let field = lists(&*store_handle, by_field).await?;
@@ -156,6 +158,7 @@ fn command(words: &[&str], file: Option<&Path>, folder: &Path, place: &Place, ou
     let mut child = Command::new(exe)
         .args(words)
         .args(file)
+        .arg("--quiet")
         .current_dir(folder)
         .env_remove("HONE_DATABASE_URL")
         .env(variable, value)

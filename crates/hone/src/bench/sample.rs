@@ -133,7 +133,7 @@ impl Samples {
 }
 
 /// The name of a customer, by which about one in 2,000 traces is found.
-pub(super) fn customer(n: u64) -> String {
+fn customer(n: u64) -> String {
     format!("customer-{n:04}")
 }
 

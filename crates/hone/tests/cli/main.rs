@@ -1,5 +1,6 @@
 //! The real binary in a folder of its own: what it writes to which stream, and how it exits.
 
+mod bench;
 mod config;
 mod doctor;
 mod output;
@@ -10,6 +11,18 @@ mod trace;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+
+/// The PostgreSQL server of this test run.
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable where its server is")]
+fn server() -> Option<String> {
+    std::env::var("HONE_TEST_POSTGRES").ok()
+}
+
+/// Whether slow tests run as well.
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
+fn is_slow() -> bool {
+    std::env::var_os("HONE_SLOW").is_some()
+}
 
 /// A folder in which hone runs, without the variables of whoever runs the tests.
 struct Desk {

@@ -1,11 +1,6 @@
 //! The same commands on PostgreSQL, where the run of the tests has a server.
 
-use super::Desk;
-
-#[expect(clippy::disallowed_methods, reason = "the test run says by a variable where its server is")]
-fn server() -> Option<String> {
-    std::env::var("HONE_TEST_POSTGRES").ok()
-}
+use super::{Desk, server};
 
 #[test]
 fn traces_go_in_and_come_out() {

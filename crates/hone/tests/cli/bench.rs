@@ -1,0 +1,61 @@
+//! The benchmarks keep the form that others read, and what they count must be right; how fast it was is not asserted.
+
+use super::{Desk, is_slow, server};
+
+/// 20 kills, or 300 where slow tests run.
+fn kill(desk: &Desk, store: &str) {
+    let n_kills = if is_slow() { 300 } else { 20 };
+    let ended = desk.hone(&format!("bench crash --kills {n_kills} --store {store} --json --quiet")).expect(0, "{", "");
+    let report = &ended.json()[0];
+    for key in ["lost", "duplicated", "corrupt"] {
+        assert_eq!(report[key], 0, "{report}");
+    }
+    assert_eq!((&report["store"], &report["kills"]), (&store.into(), &n_kills.into()));
+    assert!(report["acked"].as_u64().unwrap_or(0) > 0, "{report}");
+    assert_eq!(report["bound"], 3.0 / f64::from(n_kills));
+}
+
+#[test]
+fn sqlite_keeps_what_it_acknowledged_through_kills() {
+    kill(&Desk::new(), "sqlite");
+}
+
+#[test]
+fn postgres_keeps_what_it_acknowledged_through_kills() {
+    let Some(url) = server() else {
+        println!("skipped: HONE_TEST_POSTGRES is not set (`cargo xtask test` sets it)");
+        return;
+    };
+    kill(&Desk::new().set("HONE_DATABASE_URL", &url), "postgres");
+}
+
+#[test]
+fn the_store_benchmark_reports_what_it_promises() {
+    let desk = match server() {
+        Some(url) => Desk::new().set("HONE_DATABASE_URL", &url),
+        None => Desk::new(),
+    };
+    let ended = desk.hone("bench store --traces 300 --rounds 1 --json --quiet").expect(0, "{", "");
+    let report = &ended.json()[0];
+    let shared = ["fsync_p50_ms", "ack_p50_ms", "ack_p99_ms", "traces_per_s"];
+    let check = |store: &str, own: &[&str]| {
+        for key in shared.iter().chain(own) {
+            assert!(report[store][key].as_f64().is_some_and(|figure| figure > 0.0), "{store}.{key} in {report}");
+        }
+    };
+    check("sqlite", &["vs_bulk", "vs_batched"]);
+    if server().is_some() {
+        check("postgres", &["vs_copy"]);
+    }
+    let left: Vec<_> = std::fs::read_dir(desk.folder.path()).expect("the desk").collect();
+    assert!(left.is_empty(), "a benchmark leaves nothing behind: {left:?}");
+}
+
+#[test]
+fn the_large_benchmark_counts_what_comes_out() {
+    let ended = Desk::new().hone("bench large --traces 3000 --json --quiet").expect(0, "{", "");
+    let report = &ended.json()[0];
+    assert_eq!((&report["traces"], &report["exported"]), (&3000.into(), &3000.into()));
+    assert!(report["list_plan"].as_str().is_some_and(|plan| plan.contains("COVERING INDEX traces_by_category")), "{report}");
+    assert!(report["import_rss_mb"].as_u64().is_some_and(|mb| mb > 0 && mb < 300), "{report}");
+}
