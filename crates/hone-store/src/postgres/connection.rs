@@ -33,11 +33,13 @@ impl Connection {
         });
         // A server may be set to acknowledge before it has written; ours must not. And every query here is written for
         // an index: right after a large import the statistics are of an almost empty table, and the planner would scan.
+        // It also overrates how much there is to do, and compiling these small queries takes longer than running them.
         client
             .batch_execute(
                 "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
                  SET enable_seqscan = off;
-                 SET enable_bitmapscan = off;",
+                 SET enable_bitmapscan = off;
+                 SET jit = off;",
             )
             .await
             .map_err(failed)?;

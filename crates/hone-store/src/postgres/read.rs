@@ -253,11 +253,13 @@ async fn add_rewards(connection: &mut Connection, traces: &mut [Trace]) -> Resul
     let failed = |error: tokio_postgres::Error| failure(&error, &place);
     let ids: Vec<Uuid> = traces.iter().map(|trace| Uuid::from_bytes(trace.id.bytes())).collect();
     let statement = connection
-        .prepare("SELECT trace, coalesce(raw, body::text) FROM hone.rewards WHERE trace = ANY ($1) ORDER BY seq")
+        .prepare("SELECT trace, coalesce(raw, body::text), seq FROM hone.rewards WHERE trace = ANY ($1)")
         .await
         .map_err(failed)?;
     let mut rewards: HashMap<[u8; 16], Vec<Reward>> = HashMap::new();
-    for row in connection.client.query(&statement, &[&ids]).await.map_err(failed)? {
+    let mut rows = connection.client.query(&statement, &[&ids]).await.map_err(failed)?;
+    rows.sort_by_key(|row| row.get::<_, i64>(2));
+    for row in rows {
         let reward = parsed(&row, 1, || format!("a reward of trace {}", row.get::<_, Uuid>(0)))?;
         rewards.entry(row.get::<_, Uuid>(0).into_bytes()).or_default().push(reward);
     }

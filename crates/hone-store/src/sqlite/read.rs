@@ -61,9 +61,8 @@ driver!(
     BY_CATEGORY,
     "s.at",
     "s.seq",
-    "traces s INDEXED BY traces_by_category WHERE s.tenant = :tenant AND s.category = :category AND s.band = :band"
+    "traces s INDEXED BY traces_by_category WHERE s.tenant = :tenant AND s.category IS :category AND s.band = :band"
 );
-driver!(BY_REWARD, "s.at", "s.seq", "traces s INDEXED BY traces_by_reward WHERE s.tenant = :tenant AND s.band = :band");
 driver!(BY_OUTCOME, "s.at", "s.seq", "traces s INDEXED BY traces_by_outcome WHERE s.tenant = :tenant AND s.outcome = :outcome");
 driver!(BY_CONFIG, "s.at", "s.seq", "traces s INDEXED BY traces_by_config WHERE s.config = :config");
 driver!(
@@ -83,9 +82,10 @@ struct Plan<'q> {
     only: Only,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Range {
     tenant: Option<i64>,
+    category: Option<String>,
     band: Option<i16>,
     outcome: Option<i16>,
 }
@@ -103,13 +103,16 @@ impl<'q> Plan<'q> {
     fn of(connection: &Connection, query: &'q TraceQuery, indexed_fields: &[String]) -> rusqlite::Result<Self> {
         let tenants = tenants(connection, query.tenant.as_ref())?;
         let bands = band::between(query.reward_min, query.reward_max);
-        let by_band = || {
-            tenants
-                .iter()
-                .flat_map(|&tenant| {
-                    bands.clone().map(move |band| Range { tenant: Some(tenant), band: Some(band), outcome: None })
+        let by_band = |categories: &[(i64, Option<String>)]| {
+            let ranges = categories.iter().flat_map(|(tenant, category)| {
+                bands.clone().map(|band| Range {
+                    tenant: Some(*tenant),
+                    category: category.clone(),
+                    band: Some(band),
+                    outcome: None,
                 })
-                .collect()
+            });
+            ranges.collect()
         };
         let outcome = query.outcome.map(outcome_code);
         let indexed = query.field.as_ref().filter(|field| indexed_fields.contains(&field.path));
@@ -134,15 +137,18 @@ impl<'q> Plan<'q> {
             (BY_FIELD, one_range(&mut only))
         } else if query.category.is_some() {
             only.config = query.config.map(|config| *config.bytes());
-            (BY_CATEGORY, by_band())
+            let category = query.category.as_ref().map(|category| category.as_str().to_owned());
+            let of_each: Vec<_> = tenants.iter().map(|&tenant| (tenant, category.clone())).collect();
+            (BY_CATEGORY, by_band(&of_each))
         } else if query.config.is_some() {
             (BY_CONFIG, one_range(&mut only))
         } else if query.reward_min.is_some() || query.reward_max.is_some() {
-            (BY_REWARD, by_band())
+            // Rewards are in order within a category only: a range for each of them, too.
+            (BY_CATEGORY, by_band(&categories(connection, &tenants)?))
         } else {
             let codes = outcome.map_or(0..=2, |code| code..=code);
             let ranges = tenants.iter().flat_map(|&tenant| {
-                codes.clone().map(move |code| Range { tenant: Some(tenant), band: None, outcome: Some(code) })
+                codes.clone().map(move |code| Range { tenant: Some(tenant), outcome: Some(code), ..Range::default() })
             });
             (BY_OUTCOME, ranges.collect())
         };
@@ -159,7 +165,7 @@ impl<'q> Plan<'q> {
         let mut statement = connection.prepare_cached(self.driver.pick)?;
         let mut newest: Vec<(i64, i64)> = Vec::new();
         for range in &self.ranges {
-            self.bind(&mut statement, *range, since, before, limit)?;
+            self.bind(&mut statement, range, since, before, limit)?;
             let mut rows = statement.raw_query();
             while let Some(row) = rows.next()? {
                 newest.push((row.get(0)?, row.get(1)?));
@@ -179,7 +185,7 @@ impl<'q> Plan<'q> {
     fn bind(
         &self,
         statement: &mut Statement<'_>,
-        range: Range,
+        range: &Range,
         since: i64,
         before: (i64, i64),
         limit: u32,
@@ -191,7 +197,7 @@ impl<'q> Plan<'q> {
             (":tenant", &range.tenant),
             (":band", &range.band),
             (":outcome", &range.outcome),
-            (":category", &query.category.as_ref().map(Category::as_str)),
+            (":category", &range.category),
             (":config", &query.config.map(|config| *config.bytes())),
             (":field_path", &query.field.as_ref().map(|field| field.path.as_str())),
             (":field_value", &field_value),
@@ -270,7 +276,7 @@ pub(crate) fn trace(connection: &Connection, id: TraceId) -> rusqlite::Result<Op
 pub(crate) fn explain(connection: &Connection, query: &TraceQuery, indexed_fields: &[String]) -> rusqlite::Result<String> {
     let plan = Plan::of(connection, query, indexed_fields)?;
     let mut statement = connection.prepare(plan.driver.explain)?;
-    plan.bind(&mut statement, plan.ranges.first().copied().unwrap_or_default(), 0, (0, 0), 1)?;
+    plan.bind(&mut statement, plan.ranges.first().unwrap_or(&Range::default()), 0, (0, 0), 1)?;
     let mut text = format!("{} index ranges, merged newest first; each one:\n", plan.ranges.len());
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
@@ -326,6 +332,23 @@ fn tenants(connection: &Connection, only: Option<&Tenant>) -> rusqlite::Result<V
         .prepare_cached("SELECT id FROM tenants WHERE ?1 IS NULL OR name = ?1")?
         .query_map([only.map(Tenant::as_str)], |row| row.get(0))?
         .collect()
+}
+
+/// All categories of these tenants, by a jump in the index from one to the next; traces without one count as one.
+fn categories(connection: &Connection, tenants: &[i64]) -> rusqlite::Result<Vec<(i64, Option<String>)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT category FROM traces INDEXED BY traces_by_category WHERE tenant = ?1 AND category > ?2 ORDER BY category LIMIT 1",
+    )?;
+    let mut found = Vec::new();
+    for &tenant in tenants {
+        found.push((tenant, None));
+        let mut last = String::new();
+        while let Some(category) = statement.query_row((tenant, &last), |row| row.get::<_, String>(0)).optional()? {
+            found.push((tenant, Some(category.clone())));
+            last = category;
+        }
+    }
+    Ok(found)
 }
 
 /// `metadata.customer` as SQLite writes it: `$."metadata"."customer"`.

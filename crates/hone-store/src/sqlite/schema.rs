@@ -32,7 +32,6 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT;
     CREATE UNIQUE INDEX traces_id ON traces (id);
     CREATE INDEX traces_by_category ON traces (tenant, category, band, at, seq, reward, outcome);
-    CREATE INDEX traces_by_reward ON traces (tenant, band, at, seq, reward);
     CREATE INDEX traces_by_outcome ON traces (tenant, outcome, at, seq);
     CREATE INDEX traces_by_config ON traces (config, at, seq);
 

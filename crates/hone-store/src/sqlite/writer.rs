@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 /// How many puts may wait; further ones wait outside.
 const QUEUE_LEN_MAX: usize = 256;
 /// A commit takes no further put once it holds this much: small ones share a sync, large ones keep to themselves.
-const COMMIT_BYTES_MAX: usize = 2 << 20;
+const COMMIT_BYTES_MAX: usize = 8 << 20;
 
 /// A put on its way.
 pub(crate) struct Job {

@@ -200,7 +200,7 @@ pub(super) async fn batches(place: &Place, load: &Load) -> Result<Duration, Fail
     for batch in batches {
         let store = Arc::clone(&store);
         on_their_way.push_back(tokio::spawn(async move { store.put(batch).await }));
-        if on_their_way.len() == 4 {
+        if on_their_way.len() == 6 {
             settle(on_their_way.pop_front()).await?;
         }
     }

@@ -1,6 +1,6 @@
 //! `hone trace import`: lines of files into the store, with constant memory.
 //!
-//! One thread reads, others parse, and up to four batches are being written meanwhile. Good lines are kept whatever
+//! One thread reads, others parse, and up to six batches are being written meanwhile. Good lines are kept whatever
 //! the bad ones are; with `--strict` every file is read twice, and nothing is written if a line is bad.
 
 mod fingerprint;

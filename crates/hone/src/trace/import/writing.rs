@@ -1,4 +1,4 @@
-//! Records into the store, a batch at a time, at most four of them on their way.
+//! Records into the store, a batch at a time, at most six of them on their way.
 //!
 //! Of what is sent only so much is kept as is needed when something is there already under its id: a fingerprint of a
 //! trace, the members of a group. Knows nothing of files and formats.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 /// How many batches are on their way at once: enough that reading goes on while the store tidies its log.
-const IN_FLIGHT_MAX: usize = 4;
+const IN_FLIGHT_MAX: usize = 6;
 /// A batch also ends when its lines had this many bytes.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// How many configs are remembered as written. To write one twice is harmless.
