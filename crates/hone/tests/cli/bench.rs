@@ -56,6 +56,6 @@ fn the_large_benchmark_counts_what_comes_out() {
     let ended = Desk::new().hone("bench large --traces 3000 --json --quiet").expect(0, "{", "");
     let report = &ended.json()[0];
     assert_eq!((&report["traces"], &report["exported"]), (&3000.into(), &3000.into()));
-    assert!(report["list_plan"].as_str().is_some_and(|plan| plan.contains("COVERING INDEX traces_by_category")), "{report}");
+    assert!(report["list_plan"].as_str().is_some_and(|plan| plan.contains("USING INDEX traces_by_category")), "{report}");
     assert!(report["import_rss_mb"].as_u64().is_some_and(|mb| mb > 0 && mb < 300), "{report}");
 }

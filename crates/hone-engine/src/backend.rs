@@ -1,0 +1,244 @@
+//! The seam between the model and the machine: a score of operations, each with its backward.
+//!
+//! The model's forward and backward are written once over this trait. Buffers are opaque: the model never sees a slice
+//! of device memory, and every transfer to the host is a named call, so a backend with its own memory can implement it.
+//!
+//! Numbers live in four forms. A `Buf` is an f32 vector. An `Act` is a matrix of activations in the form a matrix
+//! product consumes (f32, or rounded to bf16). A `Weight` is a matrix in the form a product wants it (packed once, in
+//! f32 or bf16). A `Kv` holds the key and value pages of one layer.
+//!
+//! The contract that makes sampling and training agree: an output row depends only on its own inputs (for attention,
+//! on the keys up to its own position), through one order of summation that does not vary with the other rows of the
+//! call, their number, or the number of workers.
+//! Knows nothing of layers, adapters or token meaning.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::layout::Layout;
+
+/// What matrix products are computed in; sums are f32 in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dtype {
+    /// Everything in f32, for parity with other implementations.
+    F32,
+    /// Weights in bf16, activations rounded to bf16 where a product consumes them.
+    Bf16,
+}
+
+/// Whether a result replaces what the output holds or is added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// Replace.
+    Set,
+    /// Add.
+    Add,
+}
+
+/// Sizes that attention and rotation need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heads {
+    /// Query heads.
+    pub n_heads: usize,
+    /// Key and value heads.
+    pub n_kv_heads: usize,
+    /// Width of one head.
+    pub head_dim: usize,
+}
+
+/// Direction of a rotation: the backward of a rotation is the opposite rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// By the position's angle.
+    Forward,
+    /// By its negative.
+    Backward,
+}
+
+/// The tokens a position may choose from: bit `id % 64` of word `id / 64`.
+pub type Support = Arc<[u64]>;
+
+/// One predicted token.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The token.
+    pub id: u32,
+    /// Logits are multiplied by this (1 / temperature).
+    pub inv_temperature: f32,
+    /// Log-probabilities are taken within this set, or the whole vocabulary.
+    pub support: Option<Support>,
+}
+
+/// What the head says about one predicted token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// Log-probability of the target.
+    pub logprob: f32,
+    /// Entropy of the distribution in nats.
+    pub entropy: f32,
+    /// Log of the normaliser, which the backward needs.
+    pub log_norm: f32,
+}
+
+/// Gradient of the loss with respect to one [`Scored`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ScoredGrad {
+    /// With respect to the log-probability.
+    pub logprob: f32,
+    /// With respect to the entropy.
+    pub entropy: f32,
+}
+
+/// Constants of one AdamW update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamStep {
+    /// Step size.
+    pub lr: f32,
+    /// Decay of the first moment.
+    pub beta1: f32,
+    /// Decay of the second moment.
+    pub beta2: f32,
+    /// Added to the root of the second moment.
+    pub eps: f32,
+    /// Decoupled decay, times `lr`.
+    pub weight_decay: f32,
+    /// `1 - beta1^t`.
+    pub correction1: f32,
+    /// `1 - beta2^t`.
+    pub correction2: f32,
+    /// Gradients are multiplied by this first (clipping, averaging).
+    pub grad_scale: f32,
+}
+
+/// A machine that computes.
+pub trait Backend: Send + Sync + 'static {
+    /// A vector of f32.
+    type Buf: Send + Sync;
+    /// A matrix of activations, ready for a product.
+    type Act: Send + Sync;
+    /// A matrix of weights, ready for a product.
+    type Weight: Send + Sync;
+    /// The pages of one layer.
+    type Kv: Send + Sync;
+    /// A layout in the backend's own form.
+    type Plan: Send + Sync;
+
+    /// The device and code path, for the record of a run: results repeat to the bit on the same path.
+    fn path(&self) -> String;
+    /// What products are computed in.
+    fn dtype(&self) -> Dtype;
+
+    /// A vector with unspecified contents.
+    fn buf(&self, len: usize) -> Self::Buf;
+    /// A vector of zeros.
+    fn zeros(&self, len: usize) -> Self::Buf;
+    /// A vector copied from the host.
+    fn upload(&self, values: &[f32]) -> Self::Buf;
+    /// A vector copied to the host.
+    fn download(&self, buf: &Self::Buf) -> Vec<f32>;
+    /// Copies a vector.
+    fn copy(&self, from: &Self::Buf) -> Self::Buf;
+    /// Sets a vector to zero.
+    fn clear(&self, buf: &mut Self::Buf);
+    /// `to += from`.
+    fn add(&self, from: &Self::Buf, to: &mut Self::Buf);
+    /// Packs a row-major matrix; `trainable` ones are also made ready for the backward product.
+    fn weight(&self, values: &Self::Buf, rows: usize, cols: usize, trainable: bool) -> Self::Weight;
+    /// Makes a packed weight ready for the backward product (idempotent).
+    fn prepare_backward(&self, weight: &mut Self::Weight);
+    /// Rounds `scale · x` to the form a product consumes.
+    fn act(&self, x: &Self::Buf, rows: usize, cols: usize, scale: f32) -> Self::Act;
+    /// Copies rows of a matrix in the given order, repeats allowed.
+    fn gather(&self, x: &Self::Buf, cols: usize, rows: &[u32]) -> Self::Buf;
+    /// The backward of [`Backend::gather`]: adds row `i` of `dy` to row `rows[i]` of `dx`, in order.
+    fn scatter_add(&self, dy: &Self::Buf, cols: usize, rows: &[u32], dx: &mut Self::Buf);
+
+    /// Rows of the table.
+    fn embed(&self, table: &Self::Weight, ids: &[u32]) -> Self::Buf;
+    /// `dtable[ids[i]] += dy[i]`, in order.
+    fn embed_backward(&self, dy: &Self::Buf, cols: usize, ids: &[u32], dtable: &mut Self::Buf);
+
+    /// `x · gain / sqrt(mean(x²) + eps)` per row.
+    fn rmsnorm(&self, x: &Self::Buf, gain: &Self::Buf, eps: f32, cols: usize) -> Self::Buf;
+    /// The same, straight into the form a product consumes.
+    fn rmsnorm_act(&self, x: &Self::Buf, gain: &Self::Buf, eps: f32, cols: usize) -> Self::Act;
+    /// Gradients of [`Backend::rmsnorm`]; both results are added or set as `put` says for `dx`, always added for `dgain`.
+    #[expect(clippy::too_many_arguments, reason = "the backward of a norm needs all of its forward")]
+    fn rmsnorm_backward(
+        &self,
+        x: &Self::Buf,
+        gain: &Self::Buf,
+        eps: f32,
+        dy: &Self::Buf,
+        put: Put,
+        dx: &mut Self::Buf,
+        dgain: Option<&mut Self::Buf>,
+    );
+
+    /// `y[to..] = x[rows] · wᵀ`.
+    fn linear(&self, x: &Self::Act, rows: Range<usize>, w: &Self::Weight, put: Put, y: &mut Self::Buf, to: usize);
+    /// `dx[to..] = dy[rows] · w`.
+    fn linear_backward(&self, dy: &Self::Act, rows: Range<usize>, w: &Self::Weight, put: Put, dx: &mut Self::Buf, to: usize);
+    /// `dw += dyᵀ · x`, summed over rows in order.
+    fn weight_gradient(&self, dy: &Self::Act, x: &Self::Act, dw: &mut Self::Buf);
+    /// Adds a bias to every row.
+    fn bias(&self, y: &mut Self::Buf, bias: &Self::Buf);
+    /// Column sums of `dy`, rows in order.
+    fn bias_gradient(&self, dy: &Self::Buf, dbias: &mut Self::Buf);
+
+    /// Uploads a layout.
+    fn plan(&self, layout: &Layout) -> Self::Plan;
+    /// Rotates heads in place by the angles of their rows' positions; `angles` holds cos and sin per (position, pair).
+    fn rope(&self, x: &mut Self::Buf, head_dim: usize, angles: &Self::Buf, plan: &Self::Plan, turn: Turn);
+    /// Pages with zero keys and values.
+    fn kv(&self, heads: Heads, n_pages: usize) -> Self::Kv;
+    /// Writes keys and values to their places.
+    fn kv_write(&self, kv: &mut Self::Kv, k: &Self::Buf, v: &Self::Buf, plan: &Self::Plan);
+    /// Copies a page.
+    fn kv_copy(&self, kv: &mut Self::Kv, from: u32, to: u32);
+    /// Causal attention of every row over its run's pages; also the log of each softmax's normaliser per (row, head).
+    fn attention(&self, q: &Self::Buf, kv: &Self::Kv, plan: &Self::Plan) -> (Self::Buf, Self::Buf);
+    /// Gradients of attention with respect to queries, keys and values, given its results.
+    fn attention_backward(
+        &self,
+        q: &Self::Buf,
+        kv: &Self::Kv,
+        plan: &Self::Plan,
+        out: &Self::Buf,
+        log_norm: &Self::Buf,
+        dout: &Self::Buf,
+    ) -> (Self::Buf, Self::Buf, Self::Buf);
+
+    /// `silu(gate) · up`, ready for a product.
+    fn swiglu(&self, gate: &Self::Buf, up: &Self::Buf, cols: usize) -> Self::Act;
+    /// Gradients of [`Backend::swiglu`] with respect to gate and up, ready for a product.
+    fn swiglu_backward(&self, gate: &Self::Buf, up: &Self::Buf, dh: &Self::Buf, cols: usize) -> (Self::Act, Self::Act);
+
+    /// Log-probability and entropy of each row's target; logits exist only a chunk at a time.
+    fn head(&self, x: &Self::Act, w: &Self::Weight, targets: &[Target]) -> Vec<Scored>;
+    /// The backward of [`Backend::head`]: sets `dx`, adds to `dw` where given.
+    #[expect(clippy::too_many_arguments, reason = "the backward of the head needs all of its forward")]
+    fn head_backward(
+        &self,
+        x: &Self::Act,
+        w: &Self::Weight,
+        targets: &[Target],
+        scored: &[Scored],
+        grads: &[ScoredGrad],
+        dx: &mut Self::Buf,
+        dw: Option<&mut Self::Buf>,
+    );
+    /// Shows each row's logits to `visit`, a bounded number of rows at a time; calls may run at once on several threads.
+    fn logits(&self, x: &Self::Act, w: &Self::Weight, visit: &(dyn Fn(usize, &mut [f32]) + Sync));
+    /// Scores one row of logits as [`Backend::head`] would, to the bit.
+    fn score(&self, logits: &[f32], target: &Target) -> Scored;
+
+    /// The id at which the cumulative probability within the target's support passes `u`; `log_norm` is from `score`.
+    fn pick(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32;
+
+    /// Sum of squares in f64, over fixed chunks in order.
+    fn sum_squares(&self, buf: &Self::Buf) -> f64;
+    /// One AdamW update of a master weight and its moments.
+    fn adamw(&self, w: &mut Self::Buf, m: &mut Self::Buf, v: &mut Self::Buf, grad: &Self::Buf, step: &AdamStep);
+}

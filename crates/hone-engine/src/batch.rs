@@ -1,0 +1,583 @@
+//! Continuous batching: sequences come and go, and every step feeds each of them its next tokens.
+//!
+//! A step gathers the rows of all sequences (a prompt is many rows, a continuing sequence one), runs the model once, and
+//! draws the next token of every sequence whose input is used up. The prompt of a request with n samples is fed once;
+//! then the sequence is forked: full pages are shared, the last one is copied. A request is admitted when pages for its
+//! longest outcome are there, so an admitted sequence is never thrown out.
+//!
+//! Each sequence has its own random stream (request seed, sequence number) and draws at its position, so its tokens do
+//! not depend on what else is in the batch. Its adapter version is fixed when it is submitted.
+//! Knows nothing of text or time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Support};
+use crate::constraint::{Constraint, Verdict};
+use crate::forward::{head_input, hidden};
+use crate::kv::{PageBook, Version};
+use crate::layout::{Layout, PAGE};
+use crate::lora::Adapter;
+use crate::model::Model;
+use crate::random::Stream;
+use crate::sampler::{Drawn, SamplerError, SamplerOptions};
+
+/// Bounds of the batcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchLimits {
+    /// Pages of keys and values, of sixteen positions each.
+    pub n_pages: usize,
+    /// Sequences that run at once.
+    pub n_sequences_max: usize,
+    /// Rows of one step; a step with more running sequences than this still feeds each one row.
+    pub n_rows_max: usize,
+    /// Requests that wait.
+    pub queue_len_max: usize,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self { n_pages: 2048, n_sequences_max: 256, n_rows_max: 2048, queue_len_max: 65_536 }
+    }
+}
+
+/// What to continue and how.
+pub struct Request<B: Backend> {
+    /// The prompt; not empty.
+    pub prompt: Vec<u32>,
+    /// Samples to draw from it.
+    pub n_samples: usize,
+    /// Most tokens of one sample, forced ones included.
+    pub n_tokens_max: usize,
+    /// How tokens are drawn.
+    pub sampler: SamplerOptions,
+    /// A sample ends after one of these.
+    pub stop_ids: Vec<u32>,
+    /// Random seed.
+    pub seed: u64,
+    /// Number of the first sample; sample i draws from stream (seed, sequence + i).
+    pub sequence: u64,
+    /// The adapter and its version.
+    pub adapter: Option<(Version, Arc<Adapter<B>>)>,
+    /// One rule per sample, or none at all.
+    pub constraints: Vec<Box<dyn Constraint>>,
+    /// Keep the support of every draw that did not have the whole vocabulary, for training on it.
+    pub keep_support: bool,
+}
+
+impl<B: Backend> Request<B> {
+    /// One plain sample.
+    pub fn new(prompt: Vec<u32>, n_tokens_max: usize) -> Self {
+        Self {
+            prompt,
+            n_samples: 1,
+            n_tokens_max,
+            sampler: SamplerOptions::default(),
+            stop_ids: Vec::new(),
+            seed: 0,
+            sequence: 0,
+            adapter: None,
+            constraints: Vec::new(),
+            keep_support: false,
+        }
+    }
+}
+
+/// One token of a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// The token.
+    pub id: u32,
+    /// Log-probability within the support it was drawn from; 0 for forced tokens.
+    pub logprob: f32,
+    /// Put there by a constraint, not drawn.
+    pub forced: bool,
+    /// The support, when it was not the whole vocabulary and the request asked to keep it.
+    pub support: Option<Support>,
+}
+
+/// Why a sample ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// A stop id, which is the last token.
+    StopId,
+    /// The constraint said so.
+    Constraint,
+    /// The request's or the model's length was reached.
+    Length,
+    /// No token could be drawn: nothing was allowed, or the logits were not finite.
+    NoToken,
+    /// The request was withdrawn.
+    Cancelled,
+}
+
+/// Number of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// What happened to one sample in a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The request.
+    pub request: RequestId,
+    /// The sample of it.
+    pub sample: usize,
+    /// New tokens.
+    pub tokens: Vec<Token>,
+    /// Set when the sample has ended.
+    pub finish: Option<Finish>,
+}
+
+/// A request that cannot be met.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SubmitError {
+    /// Nothing to continue from.
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    /// An id outside the vocabulary.
+    #[error("token {id} is outside the vocabulary of {vocab}")]
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// Size of the vocabulary.
+        vocab: usize,
+    },
+    /// Longer than the model or the pages allow.
+    #[error("{n_tokens} tokens do not fit into {n_tokens_max}")]
+    TooLong {
+        /// Tokens asked for.
+        n_tokens: usize,
+        /// Tokens that fit.
+        n_tokens_max: usize,
+    },
+    /// Too many samples for the limits, or a count of constraints that does not match.
+    #[error("{n_samples} samples (with {n_constraints} constraints) cannot run at once")]
+    Samples {
+        /// Samples asked for.
+        n_samples: usize,
+        /// Constraints given.
+        n_constraints: usize,
+    },
+    /// The queue is full.
+    #[error("{0} requests are waiting already")]
+    QueueFull(usize),
+    /// A sampler option is out of range.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+}
+
+struct Waiting<B: Backend> {
+    id: RequestId,
+    request: Request<B>,
+}
+
+/// One running sequence; before its fork it stands for all samples of its request.
+struct Sequence<B: Backend> {
+    request: RequestId,
+    sample: usize,
+    version: Version,
+    adapter: Option<Arc<Adapter<B>>>,
+    /// All tokens, prompt included.
+    ids: Vec<u32>,
+    /// Tokens whose keys are in the pages.
+    n_fed: usize,
+    n_prompt: usize,
+    n_tokens_max: usize,
+    pages: Vec<u32>,
+    /// Pages set aside for the tokens to come.
+    reserve: Vec<u32>,
+    sampler: SamplerOptions,
+    stop_ids: Arc<[u32]>,
+    stream: Stream,
+    constraint: Option<Box<dyn Constraint>>,
+    keep_support: bool,
+    /// Samples still to be forked off, with their streams, constraints and reserves.
+    forks: Vec<Fork>,
+}
+
+struct Fork {
+    stream: Stream,
+    constraint: Option<Box<dyn Constraint>>,
+    reserve: Vec<u32>,
+}
+
+/// The batcher and its pages.
+pub struct Batcher<B: Backend> {
+    limits: BatchLimits,
+    model_version: u64,
+    book: PageBook,
+    kvs: Vec<B::Kv>,
+    queue: VecDeque<Waiting<B>>,
+    running: Vec<Sequence<B>>,
+    next_request: u64,
+    early: Vec<Event>,
+}
+
+impl<B: Backend> Batcher<B> {
+    /// Makes the pages.
+    pub fn new(backend: &B, model: &Model<B>, limits: BatchLimits) -> Self {
+        Self {
+            limits,
+            model_version: 0,
+            book: PageBook::new(limits.n_pages),
+            kvs: model.blocks.iter().map(|_| backend.kv(model.heads(), limits.n_pages)).collect(),
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            next_request: 0,
+            early: Vec::new(),
+        }
+    }
+
+    /// Tells that the model's weights changed: prefixes computed before are not shared with what comes.
+    pub fn model_changed(&mut self) {
+        self.model_version += 1;
+    }
+
+    /// True when nothing waits and nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.running.is_empty() && self.early.is_empty()
+    }
+
+    /// Takes a request into the queue.
+    pub fn submit(&mut self, model: &Model<B>, request: Request<B>) -> Result<RequestId, SubmitError> {
+        self.check(model, &request)?;
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.queue.push_back(Waiting { id, request });
+        Ok(id)
+    }
+
+    /// Withdraws a request; its unfinished samples end as cancelled in the next step's events.
+    pub fn cancel(&mut self, id: RequestId) {
+        let cancelled = |sample| Event { request: id, sample, tokens: vec![], finish: Some(Finish::Cancelled) };
+        for waiting in self.queue.iter().filter(|waiting| waiting.id == id) {
+            self.early.extend((0..waiting.request.n_samples).map(cancelled));
+        }
+        self.queue.retain(|waiting| waiting.id != id);
+        let (gone, kept) = std::mem::take(&mut self.running).into_iter().partition(|seq| seq.request == id);
+        self.running = kept;
+        for sequence in gone {
+            let sequence: Sequence<B> = sequence;
+            self.early.extend((sequence.sample..=sequence.sample + sequence.forks.len()).map(cancelled));
+            self.release(sequence);
+        }
+    }
+
+    fn check(&self, model: &Model<B>, request: &Request<B>) -> Result<(), SubmitError> {
+        request.sampler.validated()?;
+        if request.prompt.is_empty() {
+            return Err(SubmitError::EmptyPrompt);
+        }
+        let vocab = model.config.vocab;
+        let unknown = request.prompt.iter().find(|&&id| id as usize >= vocab);
+        if let Some(&id) = unknown {
+            return Err(SubmitError::UnknownToken { id, vocab });
+        }
+        if self.queue.len() >= self.limits.queue_len_max {
+            return Err(SubmitError::QueueFull(self.queue.len()));
+        }
+        let n_constraints = request.constraints.len();
+        let constraints_fit = n_constraints == 0 || n_constraints == request.n_samples;
+        if !(1..=self.limits.n_sequences_max).contains(&request.n_samples) || !constraints_fit {
+            return Err(SubmitError::Samples { n_samples: request.n_samples, n_constraints });
+        }
+        let n_tokens = request.prompt.len().saturating_add(request.n_tokens_max);
+        if request.prompt.len() > model.n_positions || n_tokens > model.n_positions {
+            return Err(SubmitError::TooLong { n_tokens, n_tokens_max: model.n_positions });
+        }
+        let (first, further) = pages_needed(request);
+        if first + further * (request.n_samples - 1) > self.limits.n_pages {
+            return Err(SubmitError::TooLong { n_tokens, n_tokens_max: self.limits.n_pages * PAGE });
+        }
+        Ok(())
+    }
+
+    /// Admits what fits, feeds every sequence, draws tokens. One run of the model.
+    pub fn step(&mut self, backend: &B, model: &Model<B>) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.early);
+        self.admit();
+        if self.running.is_empty() {
+            return events;
+        }
+        // Adapters in runs of rows; the order of sequences changes no bit of any of them.
+        self.running.sort_by_key(|seq| (seq.version, seq.request, seq.sample));
+        let fed = self.feed();
+        let mut layout = Layout::default();
+        for (index, &n_rows) in fed.iter().enumerate().filter(|&(_, &n_rows)| n_rows > 0) {
+            let seq = &self.running[index];
+            let n_pages = (seq.n_fed + n_rows).div_ceil(PAGE);
+            let ids = &seq.ids[seq.n_fed..seq.n_fed + n_rows];
+            layout.push_run(ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
+        }
+        layout.finish();
+        let adapters = adapter_rows(&self.running, &fed);
+        let x = hidden(backend, model, &layout, &mut self.kvs, &adapters);
+        drop(adapters);
+
+        // Rows that are the last of their sequence's input.
+        let (mut last_rows, mut ready, mut row) = (Vec::new(), Vec::new(), 0);
+        for (index, (seq, &n_rows)) in self.running.iter_mut().zip(&fed).enumerate() {
+            seq.n_fed += n_rows;
+            row += n_rows;
+            if n_rows > 0 && seq.n_fed == seq.ids.len() {
+                last_rows.push(row as u32 - 1);
+                ready.push(index);
+            }
+        }
+        self.remember_prompts();
+        if ready.is_empty() {
+            return events;
+        }
+        let head_in = head_input(backend, model, &x, &last_rows);
+        let drawn = self.draw(backend, model, &head_in, &ready);
+        events.extend(self.settle(backend, model, &ready, drawn));
+        events
+    }
+
+    /// Moves requests from the queue while sequences and pages are left.
+    fn admit(&mut self) {
+        while let Some(waiting) = self.queue.front() {
+            let n_running: usize = self.running.iter().map(|seq| 1 + seq.forks.len()).sum();
+            let (first, further) = pages_needed(&waiting.request);
+            let n_samples = waiting.request.n_samples;
+            if n_running + n_samples > self.limits.n_sequences_max || first + further * (n_samples - 1) > self.book.n_available()
+            {
+                return;
+            }
+            let Some(waiting) = self.queue.pop_front() else {
+                return;
+            };
+            let sequence = self.start(waiting, (first, further));
+            self.running.push(sequence);
+        }
+    }
+
+    fn start(&mut self, waiting: Waiting<B>, (n_first, n_further): (usize, usize)) -> Sequence<B> {
+        let Waiting { id, request } = waiting;
+        let adapter_version = request.adapter.as_ref().map_or(0, |(version, _)| version.0 + 1);
+        let version = Version(self.model_version << 40 | adapter_version);
+        let n_prompt = request.prompt.len();
+        // The last prompt token is always fed: its row predicts the first token.
+        let mut pages = self.book.take_known(version, &request.prompt[..n_prompt - 1]);
+        let n_fed = pages.len() * PAGE;
+        let mut take = |n: usize| -> Vec<u32> {
+            (0..n).map(|_| self.book.take_empty().expect("pages were counted before admission")).collect()
+        };
+        pages.extend(take(n_prompt.div_ceil(PAGE) - pages.len()));
+        let mut constraints = request.constraints.into_iter();
+        let mut forks: Vec<Fork> = (0..request.n_samples as u64)
+            .map(|i| Fork {
+                stream: Stream::new(request.seed, request.sequence.wrapping_add(i)),
+                constraint: constraints.next(),
+                reserve: take(if i == 0 { n_first - n_prompt.div_ceil(PAGE) } else { n_further }),
+            })
+            .collect();
+        let first = forks.remove(0);
+        Sequence {
+            request: id,
+            sample: 0,
+            version,
+            adapter: request.adapter.map(|(_, adapter)| adapter),
+            ids: request.prompt,
+            n_fed,
+            n_prompt,
+            n_tokens_max: request.n_tokens_max,
+            pages,
+            reserve: first.reserve,
+            sampler: request.sampler,
+            stop_ids: request.stop_ids.into(),
+            stream: first.stream,
+            constraint: first.constraint,
+            keep_support: request.keep_support,
+            forks,
+        }
+    }
+
+    /// How many tokens each sequence feeds: continuing ones first, then prompts as far as the step has room.
+    fn feed(&mut self) -> Vec<usize> {
+        let pending: Vec<usize> = self.running.iter().map(|seq| seq.ids.len() - seq.n_fed).collect();
+        let mut fed: Vec<usize> = pending.iter().map(|&n| n.min(1)).collect();
+        let mut room = self.limits.n_rows_max.saturating_sub(fed.iter().sum());
+        for (fed, &pending) in fed.iter_mut().zip(&pending) {
+            let more = (pending - *fed).min(room);
+            *fed += more;
+            room -= more;
+        }
+        for (seq, &n) in self.running.iter_mut().zip(&fed) {
+            let n_pages = (seq.n_fed + n).div_ceil(PAGE);
+            while seq.pages.len() < n_pages {
+                seq.pages.push(seq.reserve.pop().expect("pages were set aside at admission"));
+            }
+        }
+        fed
+    }
+
+    fn remember_prompts(&mut self) {
+        for seq in &self.running {
+            if seq.n_fed >= seq.n_prompt && seq.ids.len() == seq.n_prompt {
+                self.book.remember(seq.version, &seq.ids, &seq.pages);
+            }
+        }
+    }
+
+    /// Draws for every ready sequence, and for all samples of one that is about to fork.
+    fn draw(&mut self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Vec<Vec<Option<Drawn>>> {
+        let n_words = model.config.vocab.div_ceil(64);
+        let mut asks: Vec<Vec<(Stream, Option<Support>)>> = Vec::with_capacity(ready.len());
+        for &index in ready {
+            let seq = &mut self.running[index];
+            let ask = |stream, constraint: &mut Option<Box<dyn Constraint>>| {
+                let allowed = constraint.as_mut().and_then(|rule| {
+                    let mut words = vec![u64::MAX; n_words];
+                    rule.mask(&mut words).then(|| words.into())
+                });
+                (stream, allowed)
+            };
+            let mut all = vec![ask(seq.stream, &mut seq.constraint)];
+            all.extend(seq.forks.iter_mut().map(|fork| ask(fork.stream, &mut fork.constraint)));
+            asks.push(all);
+        }
+        let drawn: Vec<Mutex<Vec<Option<Drawn>>>> = ready.iter().map(|_| Mutex::new(Vec::new())).collect();
+        let running: Vec<(SamplerOptions, u64)> =
+            ready.iter().map(|&index| (self.running[index].sampler, self.running[index].ids.len() as u64)).collect();
+        backend.logits(head_in, model.head_weight(), &|row, logits| {
+            let (sampler, position) = running[row];
+            let draw = |(stream, allowed): &(Stream, Option<Support>)| {
+                sampler.draw(backend, logits, allowed.clone(), stream.uniform(position))
+            };
+            *drawn[row].lock().unwrap_or_else(PoisonError::into_inner) = asks[row].iter().map(draw).collect();
+        });
+        drawn.into_iter().map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Forks, appends the drawn tokens, and ends what has ended.
+    fn settle(&mut self, backend: &B, model: &Model<B>, ready: &[usize], drawn: Vec<Vec<Option<Drawn>>>) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut by_index: BTreeMap<usize, Vec<Option<Drawn>>> = ready.iter().copied().zip(drawn).collect();
+        for (index, mut seq) in std::mem::take(&mut self.running).into_iter().enumerate() {
+            let Some(drawn) = by_index.remove(&index) else {
+                self.running.push(seq);
+                continue;
+            };
+            let forks = self.fork(backend, &mut seq);
+            for (mut seq, drawn) in std::iter::once(seq).chain(forks).zip(drawn) {
+                let (tokens, finish) = seq.take(model, drawn);
+                events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
+                match finish {
+                    None => self.running.push(seq),
+                    Some(_) => self.release(seq),
+                }
+            }
+        }
+        events
+    }
+
+    /// The other samples of a sequence whose prompt has been fed.
+    fn fork(&mut self, backend: &B, seq: &mut Sequence<B>) -> Vec<Sequence<B>> {
+        let n_full = seq.n_fed / PAGE;
+        let mut forked = Vec::with_capacity(seq.forks.len());
+        for (i, mut fork) in std::mem::take(&mut seq.forks).into_iter().enumerate() {
+            let mut pages = seq.pages[..n_full].to_vec();
+            pages.iter().for_each(|&page| self.book.add_user(page));
+            if let Some(&tail) = seq.pages.get(n_full) {
+                let own = fork.reserve.pop().expect("pages were set aside at admission");
+                self.kvs.iter_mut().for_each(|kv| backend.kv_copy(kv, tail, own));
+                pages.push(own);
+            }
+            forked.push(Sequence {
+                request: seq.request,
+                sample: i + 1,
+                version: seq.version,
+                adapter: seq.adapter.clone(),
+                ids: seq.ids.clone(),
+                n_fed: seq.n_fed,
+                n_prompt: seq.n_prompt,
+                n_tokens_max: seq.n_tokens_max,
+                pages,
+                reserve: fork.reserve,
+                sampler: seq.sampler,
+                stop_ids: Arc::clone(&seq.stop_ids),
+                stream: fork.stream,
+                constraint: fork.constraint,
+                keep_support: seq.keep_support,
+                forks: Vec::new(),
+            });
+        }
+        forked
+    }
+
+    /// Gives pages back; the filled ones stay known, so that a next turn finds them.
+    fn release(&mut self, seq: Sequence<B>) {
+        let n_filled = seq.n_fed.min(seq.ids.len());
+        if seq.forks.is_empty() {
+            self.book.remember(seq.version, &seq.ids[..n_filled], &seq.pages);
+        }
+        self.book.leave(&seq.pages);
+        self.book.leave(&seq.reserve);
+        for fork in seq.forks {
+            self.book.leave(&fork.reserve);
+        }
+    }
+}
+
+impl<B: Backend> Sequence<B> {
+    /// Appends a drawn token and what its constraint forces after it.
+    fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>) -> (Vec<Token>, Option<Finish>) {
+        let Some(drawn) = drawn else {
+            return (Vec::new(), Some(Finish::NoToken));
+        };
+        let support = drawn.support.filter(|_| self.keep_support);
+        let mut tokens = vec![Token { id: drawn.id, logprob: drawn.logprob, forced: false, support }];
+        self.ids.push(drawn.id);
+        let mut finish = None;
+        match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(drawn.id)) {
+            _ if self.stop_ids.contains(&drawn.id) => finish = Some(Finish::StopId),
+            Verdict::Go => {}
+            Verdict::Stop => finish = Some(Finish::Constraint),
+            Verdict::Force(ids) => {
+                let room = self.n_tokens_max - (self.ids.len() - self.n_prompt);
+                for id in ids.into_iter().take(room) {
+                    assert!((id as usize) < model.config.vocab, "a constraint forced an unknown token");
+                    self.ids.push(id);
+                    tokens.push(Token { id, logprob: 0.0, forced: true, support: None });
+                }
+            }
+        }
+        if finish.is_none() && self.ids.len() - self.n_prompt >= self.n_tokens_max {
+            finish = Some(Finish::Length);
+        }
+        (tokens, finish)
+    }
+}
+
+/// Pages the first sample needs in all, prompt included, and pages each further one needs beyond the prompt's full ones.
+fn pages_needed<B: Backend>(request: &Request<B>) -> (usize, usize) {
+    let n_prompt = request.prompt.len();
+    let all = (n_prompt + request.n_tokens_max).div_ceil(PAGE);
+    (all, all - n_prompt / PAGE)
+}
+
+/// Row ranges of each adapter; sequences are sorted by version.
+fn adapter_rows<'a, B: Backend>(running: &'a [Sequence<B>], fed: &[usize]) -> Vec<(std::ops::Range<usize>, &'a Adapter<B>)> {
+    let mut ranges: Vec<(std::ops::Range<usize>, &Adapter<B>, Version)> = Vec::new();
+    let mut row = 0;
+    for (seq, &n_rows) in running.iter().zip(fed) {
+        let rows = row..row + n_rows;
+        row = rows.end;
+        let Some(adapter) = &seq.adapter else {
+            continue;
+        };
+        match ranges.last_mut() {
+            Some((range, _, version)) if *version == seq.version && range.end == rows.start => {
+                range.end = rows.end;
+            }
+            _ if rows.is_empty() => {}
+            _ => ranges.push((rows, adapter, seq.version)),
+        }
+    }
+    ranges.into_iter().map(|(rows, adapter, _)| (rows, adapter)).collect()
+}

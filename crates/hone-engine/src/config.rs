@@ -1,0 +1,478 @@
+//! The model as data: one decoder family, its sizes and its few switches.
+//!
+//! RMSNorm, rotary positions in the half-split (Hugging Face) convention, grouped-query attention, SwiGLU; QKV bias,
+//! QK-norm and a tied head by switch. Llama, SmolLM2, Qwen2/2.5, Qwen3 and Mistral are points in this space.
+//!
+//! Anything the forward pass would silently get wrong (windows shorter than the context, yarn, a bias on the output
+//! projection) is refused here, by name. Every size is bounded, so that a lying file cannot ask for absurd memory.
+//! Knows nothing of files, tensors or devices.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::str::FromStr;
+
+use crate::error::LoadError;
+
+const VOCAB_MAX: usize = 1 << 20;
+const DIM_MAX: usize = 1 << 16;
+const LAYERS_MAX: usize = 1 << 10;
+const FFN_MAX: usize = 1 << 18;
+const CONTEXT_MAX: usize = 1 << 24;
+
+/// Sizes and switches of one decoder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelConfig {
+    /// The Hugging Face `model_type` this model is written back as (`llama`, `qwen2`, `qwen3`, `mistral`).
+    pub family: Family,
+    /// Number of token ids.
+    pub vocab: usize,
+    /// Width of the residual stream.
+    pub dim: usize,
+    /// Number of decoder blocks.
+    pub n_layers: usize,
+    /// Query heads.
+    pub n_heads: usize,
+    /// Key and value heads; divides `n_heads`.
+    pub n_kv_heads: usize,
+    /// Width of one head; even.
+    pub head_dim: usize,
+    /// Inner width of the SwiGLU block.
+    pub ffn_dim: usize,
+    /// Added to the mean square inside RMSNorm.
+    pub norm_eps: f32,
+    /// Rotary positions.
+    pub rope: Rope,
+    /// The query, key and value projections carry a bias.
+    pub qkv_bias: bool,
+    /// Queries and keys are normalised per head before rotation.
+    pub qk_norm: bool,
+    /// The output head is the embedding table.
+    pub tied_head: bool,
+    /// Longest sequence the model was made for.
+    pub context_len: usize,
+}
+
+/// Which public architecture the sizes came from; only names and switches on disk depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Llama 2 and 3, SmolLM2.
+    Llama,
+    /// Mistral without a sliding window.
+    Mistral,
+    /// Qwen2 and Qwen2.5 (QKV bias).
+    Qwen2,
+    /// Qwen3 (QK-norm).
+    Qwen3,
+}
+
+/// Base and scaling of the rotary frequencies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rope {
+    /// Frequency base.
+    pub theta: f64,
+    /// How the frequencies are stretched for long contexts.
+    pub scaling: RopeScaling,
+}
+
+/// The frequency stretches this engine knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RopeScaling {
+    /// Frequencies as they are.
+    None,
+    /// Every frequency divided by the factor.
+    Linear {
+        /// The divisor.
+        factor: f64,
+    },
+    /// Llama 3: low frequencies divided, high ones kept, a ramp between.
+    Llama3 {
+        /// The divisor of low frequencies.
+        factor: f64,
+        /// Wavelengths longer than `original_context / low_freq_factor` are divided.
+        low_freq_factor: f64,
+        /// Wavelengths shorter than `original_context / high_freq_factor` are kept.
+        high_freq_factor: f64,
+        /// The context the model was first trained for.
+        original_context: f64,
+    },
+    /// One divisor per frequency (a GGUF file's `rope_freqs.weight`).
+    Divisors(Vec<f32>),
+}
+
+impl ModelConfig {
+    /// Reads the `config.json` of a Hugging Face folder. Keys that name code (`auto_map`) are never looked at.
+    pub fn from_hf(json: &Json) -> Result<Self, LoadError> {
+        let family = match text(json, "model_type").unwrap_or("") {
+            "llama" => Family::Llama,
+            "mistral" => Family::Mistral,
+            "qwen2" => Family::Qwen2,
+            "qwen3" => Family::Qwen3,
+            other => return unsupported(format!("model_type `{other}`")),
+        };
+        refuse_unknown_switches(json)?;
+        let dim = need(json, "hidden_size")?;
+        let n_heads = need(json, "num_attention_heads")?;
+        let context_len = need(json, "max_position_embeddings")?;
+        refuse_window(json, family, context_len)?;
+        let config = Self {
+            family,
+            vocab: need(json, "vocab_size")?,
+            dim,
+            n_layers: need(json, "num_hidden_layers")?,
+            n_heads,
+            n_kv_heads: size(json, "num_key_value_heads").unwrap_or(n_heads),
+            head_dim: size(json, "head_dim").unwrap_or(dim / n_heads.max(1)),
+            ffn_dim: need(json, "intermediate_size")?,
+            norm_eps: json.get("rms_norm_eps").and_then(Json::as_f64).unwrap_or(1e-6) as f32,
+            rope: rope_from_hf(json)?,
+            qkv_bias: family == Family::Qwen2,
+            qk_norm: family == Family::Qwen3,
+            tied_head: json.get("tie_word_embeddings").and_then(Json::as_bool).unwrap_or(false),
+            context_len,
+        };
+        config.validated()
+    }
+
+    /// The `config.json` that transformers needs to read this model back.
+    pub fn to_hf(&self) -> Result<Json, LoadError> {
+        let (class, kind) = match self.family {
+            Family::Llama => ("LlamaForCausalLM", "llama"),
+            Family::Mistral => ("MistralForCausalLM", "mistral"),
+            Family::Qwen2 => ("Qwen2ForCausalLM", "qwen2"),
+            Family::Qwen3 => ("Qwen3ForCausalLM", "qwen3"),
+        };
+        let scaling = match &self.rope.scaling {
+            RopeScaling::None => Json::Null,
+            RopeScaling::Linear { factor } => {
+                serde_json::json!({"rope_type": "linear", "factor": factor})
+            }
+            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => serde_json::json!({
+                "rope_type": "llama3", "factor": factor, "low_freq_factor": low_freq_factor,
+                "high_freq_factor": high_freq_factor, "original_max_position_embeddings": *original_context as u64}),
+            RopeScaling::Divisors(_) => {
+                return unsupported("rope divisors of a GGUF file have no Hugging Face form".into());
+            }
+        };
+        let mut json = serde_json::json!({
+            "architectures": [class], "model_type": kind, "hidden_act": "silu", "vocab_size": self.vocab,
+            "hidden_size": self.dim, "num_hidden_layers": self.n_layers, "num_attention_heads": self.n_heads,
+            "num_key_value_heads": self.n_kv_heads, "head_dim": self.head_dim, "intermediate_size": self.ffn_dim,
+            "rms_norm_eps": self.norm_eps, "rope_theta": self.rope.theta, "rope_scaling": scaling,
+            "tie_word_embeddings": self.tied_head, "max_position_embeddings": self.context_len,
+            "torch_dtype": "float32"});
+        if self.family == Family::Mistral {
+            json["sliding_window"] = Json::Null;
+        }
+        Ok(json)
+    }
+
+    /// Width of the queries of one token.
+    pub fn q_dim(&self) -> usize {
+        self.n_heads * self.head_dim
+    }
+
+    /// Width of the keys (or values) of one token.
+    pub fn kv_dim(&self) -> usize {
+        self.n_kv_heads * self.head_dim
+    }
+
+    /// Number of parameters, the tied head counted once.
+    pub fn n_params(&self) -> usize {
+        let attention = self.dim * (2 * self.q_dim() + 2 * self.kv_dim());
+        let bias = if self.qkv_bias { self.q_dim() + 2 * self.kv_dim() } else { 0 };
+        let qk = if self.qk_norm { 2 * self.head_dim } else { 0 };
+        let block = attention + bias + qk + 3 * self.dim * self.ffn_dim + 2 * self.dim;
+        let heads = if self.tied_head { 1 } else { 2 };
+        self.n_layers * block + heads * self.vocab * self.dim + self.dim
+    }
+
+    /// Checks every size against its bound and the sizes against each other.
+    pub fn validated(self) -> Result<Self, LoadError> {
+        let bounded = [
+            ("vocab", self.vocab, VOCAB_MAX),
+            ("dim", self.dim, DIM_MAX),
+            ("n_layers", self.n_layers, LAYERS_MAX),
+            ("n_heads", self.n_heads, DIM_MAX),
+            ("n_kv_heads", self.n_kv_heads, DIM_MAX),
+            ("head_dim", self.head_dim, 1024),
+            ("ffn_dim", self.ffn_dim, FFN_MAX),
+            ("context_len", self.context_len, CONTEXT_MAX),
+        ];
+        for (name, value, max) in bounded {
+            if value == 0 || value > max {
+                return unsupported(format!("{name} = {value} is outside 1..={max}"));
+            }
+        }
+        if !self.n_heads.is_multiple_of(self.n_kv_heads) {
+            return unsupported(format!("{} heads over {} kv heads", self.n_heads, self.n_kv_heads));
+        }
+        if !self.head_dim.is_multiple_of(2) {
+            return unsupported(format!("odd head_dim {}", self.head_dim));
+        }
+        if self.q_dim() > DIM_MAX {
+            return unsupported(format!("{} heads of width {}", self.n_heads, self.head_dim));
+        }
+        if !(self.norm_eps.is_finite() && self.norm_eps > 0.0) {
+            return unsupported(format!("norm eps {}", self.norm_eps));
+        }
+        self.rope.check(self.head_dim)?;
+        Ok(self)
+    }
+}
+
+impl Rope {
+    /// Plain rotary positions.
+    pub fn plain(theta: f64) -> Self {
+        Self { theta, scaling: RopeScaling::None }
+    }
+
+    fn check(&self, head_dim: usize) -> Result<(), LoadError> {
+        let positive = |name: &str, x: f64| {
+            if x.is_finite() && x > 0.0 { Ok(()) } else { unsupported(format!("rope {name} = {x}")) }
+        };
+        positive("theta", self.theta)?;
+        match &self.scaling {
+            RopeScaling::None => Ok(()),
+            RopeScaling::Linear { factor } => positive("factor", *factor),
+            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
+                positive("factor", *factor)?;
+                positive("low_freq_factor", *low_freq_factor)?;
+                positive("original context", *original_context)?;
+                positive("high_freq_factor above low_freq_factor", high_freq_factor - low_freq_factor)
+            }
+            RopeScaling::Divisors(divisors) if divisors.len() != head_dim / 2 => {
+                unsupported(format!("{} rope divisors for head_dim {head_dim}", divisors.len()))
+            }
+            RopeScaling::Divisors(divisors) => divisors.iter().try_for_each(|&divisor| positive("divisor", f64::from(divisor))),
+        }
+    }
+
+    /// Angle per position of each of the `head_dim / 2` rotated pairs.
+    pub fn frequencies(&self, head_dim: usize) -> Vec<f64> {
+        let plain = (0..head_dim / 2).map(|i| self.theta.powf(-2.0 * i as f64 / head_dim as f64));
+        match &self.scaling {
+            RopeScaling::None => plain.collect(),
+            RopeScaling::Linear { factor } => plain.map(|freq| freq / factor).collect(),
+            RopeScaling::Divisors(divisors) => plain.zip(divisors).map(|(freq, &d)| freq / f64::from(d)).collect(),
+            &RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => plain
+                .map(|freq| {
+                    let wavelengths = original_context * freq / std::f64::consts::TAU;
+                    if wavelengths > high_freq_factor {
+                        freq
+                    } else if wavelengths < low_freq_factor {
+                        freq / factor
+                    } else {
+                        let keep = (wavelengths - low_freq_factor) / (high_freq_factor - low_freq_factor);
+                        keep * freq + (1.0 - keep) * freq / factor
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Sizes of a model trained from scratch: `d128,l4,h4,kv2,ff344,v256,ctx512`, each part optional.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TinySpec {
+    /// Width of the residual stream (`d`).
+    pub dim: usize,
+    /// Blocks (`l`).
+    pub n_layers: usize,
+    /// Query heads (`h`).
+    pub n_heads: usize,
+    /// Key and value heads (`kv`).
+    pub n_kv_heads: usize,
+    /// SwiGLU width (`ff`).
+    pub ffn_dim: usize,
+    /// Token ids (`v`).
+    pub vocab: usize,
+    /// Context (`ctx`).
+    pub context_len: usize,
+}
+
+impl Default for TinySpec {
+    fn default() -> Self {
+        Self { dim: 128, n_layers: 4, n_heads: 4, n_kv_heads: 4, ffn_dim: 384, vocab: 256, context_len: 512 }
+    }
+}
+
+impl FromStr for TinySpec {
+    type Err = LoadError;
+
+    fn from_str(spec: &str) -> Result<Self, LoadError> {
+        let mut tiny = Self::default();
+        for part in spec.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let digits = part.find(|c: char| c.is_ascii_digit()).unwrap_or(part.len());
+            let (name, value) = part.split_at(digits);
+            let value = value.parse().or_else(|_| unsupported(format!("tiny spec `{part}`: no number")))?;
+            match name {
+                "d" => tiny.dim = value,
+                "l" => tiny.n_layers = value,
+                "h" => tiny.n_heads = value,
+                "kv" => tiny.n_kv_heads = value,
+                "ff" => tiny.ffn_dim = value,
+                "v" => tiny.vocab = value,
+                "ctx" => tiny.context_len = value,
+                _ => {
+                    return unsupported(format!("tiny spec `{part}`: known parts are d l h kv ff v ctx"));
+                }
+            }
+        }
+        Ok(tiny)
+    }
+}
+
+impl TryFrom<TinySpec> for ModelConfig {
+    type Error = LoadError;
+
+    fn try_from(tiny: TinySpec) -> Result<Self, LoadError> {
+        if tiny.n_heads == 0 || !tiny.dim.is_multiple_of(tiny.n_heads) {
+            return unsupported(format!("width {} over {} heads", tiny.dim, tiny.n_heads));
+        }
+        Self {
+            family: Family::Llama,
+            vocab: tiny.vocab,
+            dim: tiny.dim,
+            n_layers: tiny.n_layers,
+            n_heads: tiny.n_heads,
+            n_kv_heads: tiny.n_kv_heads,
+            head_dim: tiny.dim / tiny.n_heads,
+            ffn_dim: tiny.ffn_dim,
+            norm_eps: 1e-5,
+            rope: Rope::plain(10_000.0),
+            qkv_bias: false,
+            qk_norm: false,
+            tied_head: true,
+            context_len: tiny.context_len,
+        }
+        .validated()
+    }
+}
+
+fn rope_from_hf(json: &Json) -> Result<Rope, LoadError> {
+    let nested = json.get("rope_parameters").or_else(|| json.get("rope_scaling")).unwrap_or(&Json::Null);
+    let number = |key: &str| nested.get(key).and_then(Json::as_f64);
+    let theta = number("rope_theta").or_else(|| json.get("rope_theta").and_then(Json::as_f64)).unwrap_or(10_000.0);
+    let demand = |key: &str| number(key).map_or_else(|| unsupported(format!("rope scaling without `{key}`")), Ok);
+    let scaling = match text(nested, "rope_type").or_else(|| text(nested, "type")).unwrap_or("default") {
+        "default" => RopeScaling::None,
+        "linear" => RopeScaling::Linear { factor: demand("factor")? },
+        "llama3" => RopeScaling::Llama3 {
+            factor: demand("factor")?,
+            low_freq_factor: demand("low_freq_factor")?,
+            high_freq_factor: demand("high_freq_factor")?,
+            original_context: demand("original_max_position_embeddings")?,
+        },
+        other => return unsupported(format!("rope scaling `{other}`")),
+    };
+    Ok(Rope { theta, scaling })
+}
+
+fn refuse_unknown_switches(json: &Json) -> Result<(), LoadError> {
+    let activation = text(json, "hidden_act").unwrap_or("silu");
+    if activation != "silu" {
+        return unsupported(format!("hidden_act `{activation}`"));
+    }
+    for key in ["attention_bias", "mlp_bias"] {
+        if json.get(key).and_then(Json::as_bool) == Some(true) {
+            return unsupported(format!("{key} = true"));
+        }
+    }
+    let partial = json.get("partial_rotary_factor").and_then(Json::as_f64).unwrap_or(1.0);
+    if partial != 1.0 {
+        return unsupported(format!("partial_rotary_factor = {partial}"));
+    }
+    Ok(())
+}
+
+fn refuse_window(json: &Json, family: Family, context_len: usize) -> Result<(), LoadError> {
+    let in_use = match family {
+        Family::Qwen2 | Family::Qwen3 => json.get("use_sliding_window").and_then(Json::as_bool).unwrap_or(false),
+        Family::Llama | Family::Mistral => true,
+    };
+    match size(json, "sliding_window") {
+        Some(window) if in_use && window < context_len => {
+            unsupported(format!("sliding_window = {window} is shorter than the context of {context_len}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text<'a>(json: &'a Json, key: &str) -> Option<&'a str> {
+    json.get(key).and_then(Json::as_str)
+}
+
+fn size(json: &Json, key: &str) -> Option<usize> {
+    json.get(key).and_then(Json::as_u64).and_then(|value| usize::try_from(value).ok())
+}
+
+fn need(json: &Json, key: &str) -> Result<usize, LoadError> {
+    size(json, key).map_or_else(|| unsupported(format!("config has no size `{key}`")), Ok)
+}
+
+pub(crate) fn unsupported<T>(what: String) -> Result<T, LoadError> {
+    Err(LoadError::Unsupported(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn llama(extra: &str) -> Result<ModelConfig, LoadError> {
+        let base = r#"{"model_type":"llama","vocab_size":64,"hidden_size":32,"num_hidden_layers":2,
+            "num_attention_heads":4,"intermediate_size":48,"max_position_embeddings":128"#;
+        ModelConfig::from_hf(&serde_json::from_str(&format!("{base}{extra}}}")).expect("test JSON"))
+    }
+
+    fn check_refused(extra: &str, says: &str) {
+        let error = llama(extra).expect_err("must be refused").to_string();
+        assert!(error.contains(says), "{error}");
+    }
+
+    #[test]
+    fn defaults_follow_transformers() {
+        let config = llama("").expect("a plain config");
+        assert_eq!((config.n_kv_heads, config.head_dim, config.rope.theta), (4, 8, 10_000.0));
+    }
+
+    #[test]
+    fn what_would_be_computed_wrongly_is_refused() {
+        check_refused(r#","sliding_window":64"#, "sliding_window");
+        check_refused(r#","attention_bias":true"#, "attention_bias");
+        check_refused(r#","rope_scaling":{"rope_type":"yarn"}"#, "yarn");
+        check_refused(r#","hidden_act":"gelu""#, "gelu");
+        check_refused(r#","head_dim":7"#, "odd head_dim");
+        check_refused(r#","num_key_value_heads":3"#, "kv heads");
+        check_refused(r#","rope_scaling":{"type":"linear"}"#, "factor");
+    }
+
+    #[test]
+    fn a_window_as_long_as_the_context_is_no_window() {
+        assert!(llama(r#","sliding_window":128"#).is_ok());
+    }
+
+    #[test]
+    fn llama3_keeps_high_frequencies_and_divides_low_ones() {
+        let extra = r#","rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,
+            "high_freq_factor":4.0,"original_max_position_embeddings":64},"head_dim":64"#;
+        let rope = llama(extra).expect("llama3 scaling").rope;
+        let (scaled, plain) = (rope.frequencies(64), Rope::plain(10_000.0).frequencies(64));
+        assert_eq!(scaled[0], plain[0]);
+        assert_eq!(scaled[31], plain[31] / 8.0);
+    }
+
+    #[test]
+    fn a_config_survives_its_hugging_face_form() {
+        let config = llama(r#","tie_word_embeddings":true"#).expect("a plain config");
+        let back = ModelConfig::from_hf(&config.to_hf().expect("plain rope")).expect("our own form");
+        assert_eq!(back, config);
+    }
+
+    #[test]
+    fn a_tiny_spec_names_what_it_does_not_know() {
+        let tiny: TinySpec = "d64,l2,h4,kv2,v96".parse().expect("a good spec");
+        assert_eq!((tiny.dim, tiny.n_kv_heads, tiny.vocab), (64, 2, 96));
+        assert!("d64,q3".parse::<TinySpec>().expect_err("unknown part").to_string().contains("q3"));
+    }
+}

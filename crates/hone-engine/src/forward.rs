@@ -1,0 +1,163 @@
+//! The forward pass, written once: sampling, scoring and training all come through here.
+//!
+//! Per block: `x += o(attention(rope(qk_norm(q, k, v(norm(x))))))`, then `x += down(silu(gate(n))·up(n))` with `n = norm(x)`.
+//! Each projection adds its adapters' low-rank parts for the rows that belong to them. What a backward needs is
+//! returned by value; a caller that does not want it drops it. Knows nothing of losses, randomness or time.
+
+use std::ops::Range;
+
+use crate::backend::{Backend, Put, Turn};
+use crate::layout::Layout;
+use crate::lora::Adapter;
+use crate::model::Model;
+use crate::param::Proj;
+
+/// Rows that are computed with an adapter; ranges ascend and do not overlap.
+pub type AdapterRows<'a, B> = [(Range<usize>, &'a Adapter<B>)];
+
+/// What one block leaves behind for its backward.
+pub struct BlockActs<B: Backend> {
+    /// The residual stream on entry.
+    pub x_in: Option<B::Buf>,
+    /// Its norm.
+    pub attn_in: B::Act,
+    /// Queries before and after norm and rotation; the first only with QK-norm.
+    pub q_raw: Option<B::Buf>,
+    /// Keys before norm and rotation, only with QK-norm.
+    pub k_raw: Option<B::Buf>,
+    /// Rotated queries.
+    pub q: B::Buf,
+    /// Attention output.
+    pub attn_out: B::Buf,
+    /// Its log-normalisers.
+    pub log_norm: B::Buf,
+    /// Attention output, ready for a product.
+    pub attn_act: B::Act,
+    /// The residual stream after attention.
+    pub x_mid: Option<B::Buf>,
+    /// Its norm.
+    pub mlp_in: B::Act,
+    /// Gate.
+    pub gate: B::Buf,
+    /// Up.
+    pub up: B::Buf,
+    /// `silu(gate)·up`.
+    pub hidden: B::Act,
+    /// Scaled `x·aᵀ` of each projection, one per adapter range.
+    pub low: [Vec<B::Act>; 7],
+}
+
+/// Whether a forward keeps what a backward needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing is kept.
+    Nothing,
+    /// Everything.
+    Acts,
+}
+
+/// A batch on its way through a model.
+pub struct Pass<'a, B: Backend> {
+    /// The machine.
+    pub backend: &'a B,
+    /// The weights.
+    pub model: &'a Model<B>,
+    /// Where rows stand.
+    pub plan: &'a B::Plan,
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Which rows have which adapter.
+    pub adapters: &'a AdapterRows<'a, B>,
+}
+
+impl<B: Backend> Pass<'_, B> {
+    /// One block, in place; keys and values go to the block's pages.
+    pub fn block(&self, layer: usize, x: &mut B::Buf, kv: &mut B::Kv, keep: Keep) -> BlockActs<B> {
+        let Self { backend, model, plan, .. } = *self;
+        let config = &model.config;
+        let block = &model.blocks[layer];
+        let kept = |x: &B::Buf| (keep == Keep::Acts).then(|| backend.copy(x));
+        let mut low: [Vec<B::Act>; 7] = Default::default();
+
+        let x_in = kept(x);
+        let attn_in = backend.rmsnorm_act(x, &block.attn_norm, config.norm_eps, config.dim);
+        let mut project = |proj: Proj, input: &B::Act| self.project(layer, proj, input, &mut low[proj as usize]);
+        let (mut q, mut k) = (project(Proj::Q, &attn_in), project(Proj::K, &attn_in));
+        let mut v = project(Proj::V, &attn_in);
+        if let Some([q_bias, k_bias, v_bias]) = &block.biases {
+            backend.bias(&mut q, q_bias);
+            backend.bias(&mut k, k_bias);
+            backend.bias(&mut v, v_bias);
+        }
+        let (mut q_raw, mut k_raw) = (None, None);
+        if let Some([q_gain, k_gain]) = &block.qk_norms {
+            q_raw = Some(std::mem::replace(&mut q, backend.buf(0)));
+            k_raw = Some(std::mem::replace(&mut k, backend.buf(0)));
+            let norm = |x: &Option<B::Buf>, gain: &B::Buf| {
+                x.as_ref().map(|x| backend.rmsnorm(x, gain, config.norm_eps, config.head_dim))
+            };
+            q = norm(&q_raw, q_gain).unwrap_or(q);
+            k = norm(&k_raw, k_gain).unwrap_or(k);
+        }
+        backend.rope(&mut q, config.head_dim, &model.angles, plan, Turn::Forward);
+        backend.rope(&mut k, config.head_dim, &model.angles, plan, Turn::Forward);
+        backend.kv_write(kv, &k, &v, plan);
+        let (attn_out, log_norm) = backend.attention(&q, kv, plan);
+        let attn_act = backend.act(&attn_out, self.n_rows, config.q_dim(), 1.0);
+        self.project_into(layer, Proj::O, &attn_act, Put::Add, x, &mut low[Proj::O as usize]);
+
+        let x_mid = kept(x);
+        let mlp_in = backend.rmsnorm_act(x, &block.mlp_norm, config.norm_eps, config.dim);
+        let gate = self.project(layer, Proj::Gate, &mlp_in, &mut low[Proj::Gate as usize]);
+        let up = self.project(layer, Proj::Up, &mlp_in, &mut low[Proj::Up as usize]);
+        let hidden = backend.swiglu(&gate, &up, config.ffn_dim);
+        self.project_into(layer, Proj::Down, &hidden, Put::Add, x, &mut low[Proj::Down as usize]);
+        BlockActs { x_in, attn_in, q_raw, k_raw, q, attn_out, log_norm, attn_act, x_mid, mlp_in, gate, up, hidden, low }
+    }
+
+    fn project(&self, layer: usize, proj: Proj, x: &B::Act, low: &mut Vec<B::Act>) -> B::Buf {
+        let (n_out, _) = proj.shape(&self.model.config);
+        let mut y = self.backend.buf(self.n_rows * n_out);
+        self.project_into(layer, proj, x, Put::Set, &mut y, low);
+        y
+    }
+
+    /// `y = x·wᵀ` (or `+=`), then the low-rank part of each adapter's rows is added.
+    fn project_into(&self, layer: usize, proj: Proj, x: &B::Act, put: Put, y: &mut B::Buf, low: &mut Vec<B::Act>) {
+        self.backend.linear(x, 0..self.n_rows, self.model.weight(layer, proj), put, y, 0);
+        for (rows, adapter) in self.adapters {
+            let Some(pair) = adapter.pair(layer, proj) else {
+                continue;
+            };
+            let rank = adapter.spec.rank;
+            let mut narrow = self.backend.buf(rows.len() * rank);
+            self.backend.linear(x, rows.clone(), &pair.a, Put::Set, &mut narrow, 0);
+            let narrow = self.backend.act(&narrow, rows.len(), rank, adapter.spec.scale());
+            self.backend.linear(&narrow, 0..rows.len(), &pair.b, Put::Add, y, rows.start);
+            low.push(narrow);
+        }
+    }
+}
+
+/// Runs a batch through all blocks, nothing kept: the residual stream before the last norm.
+pub fn hidden<B: Backend>(
+    backend: &B,
+    model: &Model<B>,
+    layout: &Layout,
+    kvs: &mut [B::Kv],
+    adapters: &AdapterRows<'_, B>,
+) -> B::Buf {
+    let plan = backend.plan(layout);
+    let pass = Pass { backend, model, plan: &plan, n_rows: layout.n_rows(), adapters };
+    let mut x = backend.embed(&model.embed, &layout.ids);
+    for (layer, kv) in kvs.iter_mut().enumerate() {
+        pass.block(layer, &mut x, kv, Keep::Nothing);
+    }
+    x
+}
+
+/// The hidden states of chosen rows after the last norm, ready for the head.
+pub fn head_input<B: Backend>(backend: &B, model: &Model<B>, x: &B::Buf, rows: &[u32]) -> B::Act {
+    let chosen = backend.gather(x, model.config.dim, rows);
+    backend.rmsnorm_act(&chosen, &model.final_norm, model.config.norm_eps, model.config.dim)
+}

@@ -1,0 +1,167 @@
+//! The one owner of weights: a machine, a model, its adapters, the sequences that run on it.
+//!
+//! Whoever samples or trains holds this host (behind a lock, across threads) and asks. Adapters are pinned by version:
+//! a running sequence keeps the version it was submitted with, whatever is loaded or dropped meanwhile.
+//! Knows nothing of tokens' meaning, files, HTTP or SQL.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::backend::{Backend, Scored, ScoredGrad, Target};
+use crate::batch::{BatchLimits, Batcher, Event, Finish, Request, RequestId, SubmitError, Token};
+use crate::kv::Version;
+use crate::layout::Packed;
+use crate::lora::{Adapter, LoraWeights};
+use crate::model::Model;
+use crate::optim::Update;
+use crate::tape;
+use crate::trainer::Trainer;
+
+/// A loaded adapter version. Versions count up and are never used twice in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AdapterVersion(pub u64);
+
+/// A finished sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Its tokens.
+    pub tokens: Vec<Token>,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// The owner of weights.
+pub struct Host<B: Backend> {
+    backend: B,
+    model: Model<B>,
+    adapters: BTreeMap<AdapterVersion, Arc<Adapter<B>>>,
+    next_version: u64,
+    batcher: Batcher<B>,
+}
+
+impl<B: Backend> Host<B> {
+    /// Takes a machine and a model.
+    pub fn new(backend: B, model: Model<B>, limits: BatchLimits) -> Self {
+        let batcher = Batcher::new(&backend, &model, limits);
+        Self { backend, model, adapters: BTreeMap::new(), next_version: 0, batcher }
+    }
+
+    /// The machine.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<B> {
+        &self.model
+    }
+
+    /// Loads an adapter as a new version.
+    pub fn load(&mut self, weights: &LoraWeights) -> AdapterVersion {
+        let adapter = Adapter::new(&self.backend, &self.model.config, weights, false);
+        let version = AdapterVersion(self.next_version);
+        self.next_version += 1;
+        self.adapters.insert(version, Arc::new(adapter));
+        version
+    }
+
+    /// Forgets a version; sequences that run on it keep it until they end.
+    pub fn drop_adapter(&mut self, version: AdapterVersion) -> bool {
+        self.adapters.remove(&version).is_some()
+    }
+
+    /// Pins a version: what a request carries.
+    pub fn pin(&self, version: AdapterVersion) -> Option<(Version, Arc<Adapter<B>>)> {
+        self.adapters.get(&version).map(|adapter| (Version(version.0), Arc::clone(adapter)))
+    }
+
+    /// Takes a request into the queue.
+    pub fn submit(&mut self, request: Request<B>) -> Result<RequestId, SubmitError> {
+        self.batcher.submit(&self.model, request)
+    }
+
+    /// Withdraws a request.
+    pub fn cancel(&mut self, request: RequestId) {
+        self.batcher.cancel(request);
+    }
+
+    /// Runs the model once over everything that runs.
+    pub fn sample_step(&mut self) -> Vec<Event> {
+        self.batcher.step(&self.backend, &self.model)
+    }
+
+    /// True when nothing waits and nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.batcher.is_idle()
+    }
+
+    /// Submits all requests and runs until they are done: per request, its samples in order.
+    pub fn sample(&mut self, requests: Vec<Request<B>>) -> Result<Vec<Vec<Sample>>, SubmitError> {
+        let mut places = BTreeMap::new();
+        let mut samples = Vec::with_capacity(requests.len());
+        for (place, request) in requests.into_iter().enumerate() {
+            let empty = Sample { tokens: Vec::new(), finish: Finish::Cancelled };
+            samples.push(vec![empty; request.n_samples]);
+            match self.submit(request) {
+                Ok(id) => places.insert(id, place),
+                Err(error) => {
+                    places.keys().for_each(|&id| self.batcher.cancel(id));
+                    return Err(error);
+                }
+            };
+        }
+        let mut left: usize = samples.iter().map(Vec::len).sum();
+        while left > 0 {
+            for event in self.sample_step() {
+                // Events of requests that others submitted are not ours to keep.
+                let Some(&place) = places.get(&event.request) else {
+                    continue;
+                };
+                let sample: &mut Sample = &mut samples[place][event.sample];
+                sample.tokens.extend(event.tokens);
+                if let Some(finish) = event.finish {
+                    sample.finish = finish;
+                    left -= 1;
+                }
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Scores a packed batch without training.
+    pub fn score(&self, adapter: Option<AdapterVersion>, packed: &Packed, targets: &[Target]) -> Vec<Scored> {
+        let adapter = adapter.and_then(|version| self.adapters.get(&version));
+        tape::score(&self.backend, &self.model, adapter.map(Arc::as_ref), packed, targets)
+    }
+
+    /// Adds a batch's gradients to a run; see [`Trainer::accumulate`].
+    pub fn accumulate(
+        &self,
+        trainer: &mut Trainer<B>,
+        packed: &Packed,
+        targets: Vec<Target>,
+        loss: impl FnOnce(&[Scored]) -> Vec<ScoredGrad>,
+    ) -> Vec<Scored> {
+        trainer.accumulate(&self.backend, &self.model, packed, targets, loss)
+    }
+
+    /// Applies a run's gradients. Full training changes this host's model, so known prefixes are no longer shared.
+    pub fn step(&mut self, trainer: &mut Trainer<B>, lr: f32) -> Update {
+        let update = trainer.step(&self.backend, &mut self.model, lr);
+        if update.applied && trainer.adapter().is_none() {
+            self.batcher.model_changed();
+        }
+        update
+    }
+
+    /// Takes up a saved state of a run; see [`Trainer::restore`].
+    pub fn restore(
+        &mut self,
+        trainer: &mut Trainer<B>,
+        state: &crate::trainer::TrainerState,
+    ) -> Result<(), crate::error::LoadError> {
+        trainer.restore(&self.backend, &mut self.model, state)?;
+        self.batcher.model_changed();
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! The book of pages: which are free, which are shared, and which hold a prefix that may come again.
+//!
+//! A full page is known by its chain: the adapter version it was computed with, then the tokens of each page before it
+//! and its own. Sequences with the same beginning share those pages; when the last user leaves, a known page stays until
+//! its room is needed (least recently used first). Half-filled pages belong to one sequence.
+//! The book knows counts and tokens; the keys and values themselves lie in the backend.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::layout::PAGE;
+
+/// Which weights the keys were computed with: model version and adapter version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(pub u64);
+
+/// A node in the tree of known prefixes.
+type NodeId = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Parent {
+    Root(Version),
+    Node(NodeId),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Page {
+    n_users: usize,
+    node: Option<NodeId>,
+    last_used: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    key: (Parent, [u32; PAGE]),
+    page: u32,
+    n_children: usize,
+}
+
+/// The book of pages.
+#[derive(Debug)]
+pub struct PageBook {
+    pages: Vec<Page>,
+    free: Vec<u32>,
+    /// Known pages without users, oldest first.
+    idle: BTreeSet<(u64, u32)>,
+    by_key: HashMap<(Parent, [u32; PAGE]), NodeId>,
+    nodes: HashMap<NodeId, Node>,
+    next_node: NodeId,
+    clock: u64,
+}
+
+impl PageBook {
+    /// A book of empty pages.
+    pub fn new(n_pages: usize) -> Self {
+        Self {
+            pages: vec![Page::default(); n_pages],
+            free: (0..n_pages as u32).rev().collect(),
+            idle: BTreeSet::new(),
+            by_key: HashMap::new(),
+            nodes: HashMap::new(),
+            next_node: 0,
+            clock: 0,
+        }
+    }
+
+    /// Pages that could be taken now.
+    pub fn n_available(&self) -> usize {
+        self.free.len() + self.idle.len()
+    }
+
+    /// Pages in all.
+    pub fn n_pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Takes the known pages of the longest known beginning of `ids`; whole pages only. They gain a user.
+    pub fn take_known(&mut self, version: Version, ids: &[u32]) -> Vec<u32> {
+        let mut parent = Parent::Root(version);
+        let mut taken = Vec::new();
+        for tokens in ids.chunks_exact(PAGE) {
+            let Some(&node) = self.by_key.get(&(parent, page_of(tokens))) else {
+                break;
+            };
+            let page = self.nodes[&node].page;
+            self.add_user(page);
+            taken.push(page);
+            parent = Parent::Node(node);
+        }
+        taken
+    }
+
+    /// Takes an empty page with one user, forgetting the least recently used prefix if need be.
+    pub fn take_empty(&mut self) -> Option<u32> {
+        let page = match self.free.pop() {
+            Some(page) => page,
+            None => {
+                // What others continue may not go before them.
+                let &(time, page) = self.idle.iter().find(|&&(_, page)| self.is_leaf(page))?;
+                self.idle.remove(&(time, page));
+                self.forget(page);
+                page
+            }
+        };
+        self.pages[page as usize].n_users = 1;
+        Some(page)
+    }
+
+    /// One more user of a page.
+    pub fn add_user(&mut self, page: u32) {
+        let entry = &mut self.pages[page as usize];
+        if entry.n_users == 0 {
+            self.idle.remove(&(entry.last_used, page));
+        }
+        entry.n_users += 1;
+    }
+
+    /// Makes the full pages of a sequence known, so that others can share them. Where another sequence's page is known
+    /// for the same tokens the chain ends: a user of a page is always a user of the pages before it, so among idle
+    /// pages there is always one that nothing continues.
+    pub fn remember(&mut self, version: Version, ids: &[u32], pages: &[u32]) {
+        let mut parent = Parent::Root(version);
+        for (tokens, &page) in ids.chunks_exact(PAGE).zip(pages) {
+            let key = (parent, page_of(tokens));
+            let node = match self.by_key.get(&key) {
+                Some(&node) if self.nodes[&node].page == page => node,
+                Some(_) => return,
+                None if self.pages[page as usize].node.is_some() => return,
+                None => self.add_node(key, page),
+            };
+            parent = Parent::Node(node);
+        }
+    }
+
+    /// One user less of each page; known pages stay until their room is needed. Give the pages of one sequence in order.
+    pub fn leave(&mut self, pages: &[u32]) {
+        // From the end, so that a continuation is never younger than what it continues.
+        for &page in pages.iter().rev() {
+            self.clock += 1;
+            let entry = &mut self.pages[page as usize];
+            assert!(entry.n_users > 0, "a page without users was left");
+            entry.n_users -= 1;
+            if entry.n_users == 0 {
+                if entry.node.is_some() {
+                    entry.last_used = self.clock;
+                    self.idle.insert((self.clock, page));
+                } else {
+                    self.free.push(page);
+                }
+            }
+        }
+    }
+
+    fn add_node(&mut self, key: (Parent, [u32; PAGE]), page: u32) -> NodeId {
+        let node = self.next_node;
+        self.next_node += 1;
+        if let (Parent::Node(parent), _) = key
+            && let Some(parent) = self.nodes.get_mut(&parent)
+        {
+            parent.n_children += 1;
+        }
+        self.by_key.insert(key, node);
+        self.nodes.insert(node, Node { key, page, n_children: 0 });
+        self.pages[page as usize].node = Some(node);
+        node
+    }
+
+    fn is_leaf(&self, page: u32) -> bool {
+        self.pages[page as usize].node.is_none_or(|node| self.nodes[&node].n_children == 0)
+    }
+
+    fn forget(&mut self, page: u32) {
+        let Some(node) = self.pages[page as usize].node.take() else {
+            return;
+        };
+        let Some(node) = self.nodes.remove(&node) else {
+            return;
+        };
+        self.by_key.remove(&node.key);
+        if let (Parent::Node(parent), _) = node.key
+            && let Some(parent) = self.nodes.get_mut(&parent)
+        {
+            parent.n_children -= 1;
+        }
+    }
+}
+
+fn page_of(tokens: &[u32]) -> [u32; PAGE] {
+    let mut page = [0; PAGE];
+    page.copy_from_slice(tokens);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(n_pages: usize, first: u32) -> Vec<u32> {
+        (first..first + (n_pages * PAGE) as u32).collect()
+    }
+
+    fn fill(book: &mut PageBook, version: Version, ids: &[u32]) -> Vec<u32> {
+        let mut pages = book.take_known(version, ids);
+        while pages.len() * PAGE < ids.len() {
+            pages.push(book.take_empty().expect("room"));
+        }
+        book.remember(version, ids, &pages);
+        pages
+    }
+
+    #[test]
+    fn the_same_beginning_is_shared_within_a_version() {
+        let mut book = PageBook::new(8);
+        let long = ids(3, 0);
+        let first = fill(&mut book, Version(1), &long);
+        assert_eq!(book.take_known(Version(1), &long[..40]), first[..2]);
+        assert!(book.take_known(Version(2), &long).is_empty());
+    }
+
+    #[test]
+    fn idle_prefixes_go_oldest_first_and_leaves_before_roots() {
+        let mut book = PageBook::new(4);
+        let (old, new) = (ids(2, 0), ids(2, 1000));
+        let a = fill(&mut book, Version(0), &old);
+        book.leave(&a);
+        let b = fill(&mut book, Version(0), &new);
+        book.leave(&b);
+        assert_eq!(book.n_available(), 4);
+        assert_eq!(book.take_empty(), Some(a[1]));
+        assert_eq!(book.take_known(Version(0), &old), a[..1]);
+        assert_eq!(book.take_empty(), Some(b[1]));
+        assert_eq!(book.take_empty(), Some(b[0]));
+        assert_eq!(book.take_empty(), None);
+    }
+
+    #[test]
+    fn unknown_pages_are_free_at_once() {
+        let mut book = PageBook::new(2);
+        let page = book.take_empty().expect("room");
+        book.add_user(page);
+        book.leave(&[page]);
+        assert_eq!(book.n_available(), 1);
+        book.leave(&[page]);
+        assert_eq!(book.n_available(), 2);
+    }
+}

@@ -1,0 +1,171 @@
+//! Finds the weights of a model on disk: one GGUF file, or a Hugging Face folder with one or many safetensors files.
+//!
+//! Llama files in GGUF hold the rows of Q and K in the order that interleaved rotation wants. They are put back into
+//! half-split order here, so inside the engine (and in every adapter it writes) there is one convention.
+//! Knows nothing of devices; tensors leave as f32 on the host, one at a time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::config::{Family, ModelConfig};
+use crate::error::LoadError;
+use crate::gguf::Gguf;
+use crate::param::{ParamId, Proj};
+use crate::safetensors::SafeTensors;
+
+const JSON_MAX: u64 = 64 << 20;
+
+/// Anything that can hand over the parameters of one model.
+pub trait WeightSource {
+    /// The model.
+    fn config(&self) -> &ModelConfig;
+    /// One parameter, row by row, in f32.
+    fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError>;
+}
+
+/// Weights in files.
+#[derive(Debug)]
+pub struct Weights {
+    config: ModelConfig,
+    files: Files,
+}
+
+#[derive(Debug)]
+enum Files {
+    Gguf(Gguf),
+    Folder { path: PathBuf, shards: Vec<SafeTensors>, shard_of: BTreeMap<String, usize> },
+}
+
+impl Weights {
+    /// Opens a `.gguf` file or a Hugging Face folder and checks its headers; tensors are read later.
+    pub fn open(path: &Path) -> Result<Self, LoadError> {
+        if path.is_dir() {
+            return Self::open_folder(path);
+        }
+        let gguf = Gguf::open(path)?;
+        Ok(Self { config: gguf.config()?, files: Files::Gguf(gguf) })
+    }
+
+    /// The GGUF file behind the weights, for its tokenizer values.
+    pub fn gguf(&self) -> Option<&Gguf> {
+        match &self.files {
+            Files::Gguf(gguf) => Some(gguf),
+            Files::Folder { .. } => None,
+        }
+    }
+
+    fn open_folder(path: &Path) -> Result<Self, LoadError> {
+        let mut config = ModelConfig::from_hf(&read_json(&path.join("config.json"))?)?;
+        let index = path.join("model.safetensors.index.json");
+        let names = if index.is_file() { shard_names(&index)? } else { vec!["model.safetensors".into()] };
+        let mut shards = Vec::new();
+        let mut shard_of = BTreeMap::new();
+        for name in names {
+            let file = path.join(&name);
+            if !file.is_file() && path.join("pytorch_model.bin").is_file() {
+                // Opening it gives the refusal that names the format.
+                crate::mapped::Mapped::open(&path.join("pytorch_model.bin"))?;
+            }
+            let shard = SafeTensors::open(&file)?;
+            for tensor in shard.tensors().keys() {
+                if shard_of.insert(tensor.clone(), shards.len()).is_some() {
+                    return Err(LoadError::malformed(&file, format!("tensor `{tensor}` is in two shards")));
+                }
+            }
+            shards.push(shard);
+        }
+        // Some exports leave the switch out and simply have no head.
+        config.tied_head |= !shard_of.contains_key(&ParamId::Head.hf_name());
+        Ok(Self { config, files: Files::Folder { path: path.to_path_buf(), shards, shard_of } })
+    }
+}
+
+impl WeightSource for Weights {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
+        let shape = id.shape(&self.config);
+        match &self.files {
+            Files::Folder { path, shards, shard_of } => {
+                let name = id.hf_name();
+                match shard_of.get(&name) {
+                    Some(&shard) => shards[shard].read(&name, shape),
+                    None => Err(LoadError::Missing { path: path.clone(), name }),
+                }
+            }
+            Files::Gguf(gguf) => {
+                let values = gguf.read(&id.gguf_name(), shape)?;
+                let heads = match id {
+                    ParamId::Weight(_, Proj::Q) | ParamId::Bias(_, Proj::Q) => self.config.n_heads,
+                    ParamId::Weight(_, Proj::K) | ParamId::Bias(_, Proj::K) => self.config.n_kv_heads,
+                    _ => return Ok(values),
+                };
+                if self.config.family == Family::Llama {
+                    let width = if shape.0 == 1 { 1 } else { shape.1 };
+                    return Ok(half_split(&values, heads, width));
+                }
+                Ok(values)
+            }
+        }
+    }
+}
+
+/// Moves row `2i + side` of each head to row `side·(head_dim / 2) + i`.
+fn half_split(rows: &[f32], n_heads: usize, width: usize) -> Vec<f32> {
+    let head_dim = rows.len() / width / n_heads;
+    let mut out = vec![0.0; rows.len()];
+    for head in 0..n_heads {
+        for row in 0..head_dim {
+            let from = head * head_dim + row;
+            let to = head * head_dim + (row % 2) * (head_dim / 2) + row / 2;
+            out[to * width..(to + 1) * width].copy_from_slice(&rows[from * width..(from + 1) * width]);
+        }
+    }
+    out
+}
+
+/// The shard files an index names: plain file names only, so that an index cannot point outside its folder.
+fn shard_names(index: &Path) -> Result<Vec<String>, LoadError> {
+    let json = read_json(index)?;
+    let map = json.get("weight_map").and_then(Json::as_object);
+    let map = map.ok_or_else(|| LoadError::malformed(index, "no `weight_map`"))?;
+    let mut names: Vec<String> = Vec::new();
+    for file in map.values() {
+        let name = file.as_str().unwrap_or("");
+        let plain = !name.is_empty() && !name.contains(['/', '\\']) && name != ".." && name.ends_with(".safetensors");
+        if !plain {
+            return Err(LoadError::malformed(index, format!("shard name `{name}`")));
+        }
+        if !names.iter().any(|known| known == name) {
+            names.push(name.into());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads a JSON file of bounded size.
+pub(crate) fn read_json(path: &Path) -> Result<Json, LoadError> {
+    let size = std::fs::metadata(path).map_err(LoadError::io(path))?.len();
+    if size > JSON_MAX {
+        return Err(LoadError::malformed(path, format!("{size} bytes of JSON")));
+    }
+    let bytes = std::fs::read(path).map_err(LoadError::io(path))?;
+    serde_json::from_slice(&bytes).map_err(|error| LoadError::malformed(path, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaved_rows_return_to_halves() {
+        // Two heads of width four; the file's rows are (x0, y0, x1, y1).
+        let rows = [0.0, 2.0, 1.0, 3.0, 10.0, 12.0, 11.0, 13.0];
+        assert_eq!(half_split(&rows, 2, 1), [0.0, 1.0, 2.0, 3.0, 10.0, 11.0, 12.0, 13.0]);
+    }
+}

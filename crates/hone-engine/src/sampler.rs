@@ -1,0 +1,211 @@
+//! Choosing one token from one row of logits.
+//!
+//! `z = logit / temperature` inside the allowed ids; then top-k, top-p and min-p each narrow the support, in this order;
+//! the token is drawn from what is left by inverse cumulative probability with one uniform number, and its
+//! log-probability is that within the support it was drawn from. Ties are cut by the lower id. Temperature 0 takes the
+//! largest logit and reports the log-probability at temperature 1. Knows nothing of sequences or batches.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Support, Target};
+
+/// How tokens are drawn. The default is the plain distribution at temperature 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SamplerOptions {
+    /// 0 is greedy.
+    pub temperature: f32,
+    /// Keep this many largest; 0 keeps all.
+    pub top_k: usize,
+    /// Keep the smallest set of largest with this much probability; 1 keeps all.
+    pub top_p: f32,
+    /// Keep what has at least this share of the largest probability; 0 keeps all.
+    pub min_p: f32,
+}
+
+impl Default for SamplerOptions {
+    fn default() -> Self {
+        Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0 }
+    }
+}
+
+/// A request that the sampler cannot meet.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SamplerError {
+    /// An option outside its range.
+    #[error("{name} = {value} is outside {range}")]
+    Option {
+        /// The option.
+        name: &'static str,
+        /// What was asked.
+        value: f32,
+        /// What is allowed.
+        range: &'static str,
+    },
+}
+
+/// A drawn token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// The token.
+    pub id: u32,
+    /// Log-probability within the support.
+    pub logprob: f32,
+    /// The support, when it is not the whole vocabulary.
+    pub support: Option<Support>,
+}
+
+impl SamplerOptions {
+    /// Checks every option against its range.
+    pub fn validated(self) -> Result<Self, SamplerError> {
+        let within = |name, value: f32, low: f32, high: f32, range| {
+            if (low..=high).contains(&value) { Ok(()) } else { Err(SamplerError::Option { name, value, range }) }
+        };
+        within("temperature", self.temperature, 0.0, 1e4, "0..=10000")?;
+        within("top_p", self.top_p, f32::MIN_POSITIVE, 1.0, "(0, 1]")?;
+        within("min_p", self.min_p, 0.0, 1.0, "0..=1")?;
+        Ok(self)
+    }
+
+    /// What logits are multiplied by.
+    pub fn inv_temperature(&self) -> f32 {
+        if self.temperature == 0.0 { 1.0 } else { 1.0 / self.temperature }
+    }
+
+    fn truncates(&self) -> bool {
+        self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
+    /// Draws a token; `u` is uniform in [0, 1). `None` when nothing is allowed or the logits are not finite.
+    pub fn draw<B: Backend>(&self, backend: &B, logits: &[f32], allowed: Option<Support>, u: f32) -> Option<Drawn> {
+        let inv_temperature = self.inv_temperature();
+        let mut target = Target { id: 0, inv_temperature, support: allowed };
+        if self.temperature == 0.0 {
+            target.id = candidates(logits, &target.support).min_by(|&a, &b| rank(logits, a, b))?;
+        } else {
+            if self.truncates() {
+                target.support = Some(self.narrow(logits, &target.support, inv_temperature)?);
+            }
+            let log_norm = backend.score(logits, &target).log_norm;
+            if !log_norm.is_finite() {
+                return None;
+            }
+            target.id = backend.pick(logits, &target, log_norm, u);
+        }
+        let logprob = backend.score(logits, &target).logprob;
+        logprob.is_finite().then_some(Drawn { id: target.id, logprob, support: target.support })
+    }
+
+    fn narrow(&self, logits: &[f32], allowed: &Option<Support>, inv_temperature: f32) -> Option<Support> {
+        let mut kept: Vec<u32> = candidates(logits, allowed).collect();
+        if self.top_k > 0 && self.top_k < kept.len() {
+            kept.select_nth_unstable_by(self.top_k - 1, |&a, &b| rank(logits, a, b));
+            kept.truncate(self.top_k);
+        }
+        if self.top_p < 1.0 || self.min_p > 0.0 {
+            kept.sort_unstable_by(|&a, &b| rank(logits, a, b));
+            let z = |id: u32| f64::from(logits[id as usize]) * f64::from(inv_temperature);
+            let top = z(*kept.first()?);
+            let weights: Vec<f64> = kept.iter().map(|&id| (z(id) - top).exp()).collect();
+            let enough = weights.iter().sum::<f64>() * f64::from(self.top_p);
+            let mut passed = 0.0;
+            let mut n = 0;
+            for &weight in &weights {
+                // The largest is always kept.
+                if n > 0 && (passed >= enough || weight < f64::from(self.min_p)) {
+                    break;
+                }
+                passed += weight;
+                n += 1;
+            }
+            kept.truncate(n);
+        }
+        let mut words = vec![0u64; logits.len().div_ceil(64)];
+        kept.iter().for_each(|&id| words[id as usize / 64] |= 1 << (id % 64));
+        (!kept.is_empty()).then(|| words.into())
+    }
+}
+
+fn candidates<'a>(logits: &'a [f32], allowed: &'a Option<Support>) -> impl Iterator<Item = u32> + 'a {
+    let inside = |id: usize| allowed.as_ref().is_none_or(|words| words[id / 64] >> (id % 64) & 1 == 1);
+    (0..logits.len()).filter(move |&id| inside(id) && !logits[id].is_nan()).map(|id| id as u32)
+}
+
+/// Larger logits first, then lower ids.
+fn rank(logits: &[f32], a: u32, b: u32) -> Ordering {
+    logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Dtype;
+    use crate::cpu::Cpu;
+    use crate::random::Stream;
+
+    const LOGITS: [f32; 6] = [1.0, 3.0, 2.0, 3.0, -1.0, 0.0];
+
+    fn support(options: SamplerOptions, allowed: Option<u64>) -> Option<u64> {
+        let backend = Cpu::new(Dtype::F32, 1);
+        let allowed = allowed.map(|bits| vec![bits].into());
+        options.draw(&backend, &LOGITS, allowed, 0.3)?.support.map(|words| words[0])
+    }
+
+    fn options() -> SamplerOptions {
+        SamplerOptions::default()
+    }
+
+    #[test]
+    fn supports_are_cut_as_asked() {
+        assert_eq!(support(options(), None), None);
+        assert_eq!(support(SamplerOptions { top_k: 1, ..options() }, None), Some(0b00_0010));
+        assert_eq!(support(SamplerOptions { top_k: 3, ..options() }, None), Some(0b00_1110));
+        assert_eq!(support(SamplerOptions { top_p: 0.1, ..options() }, None), Some(0b00_0010));
+        assert_eq!(support(SamplerOptions { top_p: 0.6, ..options() }, None), Some(0b00_1010));
+        assert_eq!(support(SamplerOptions { min_p: 0.3, ..options() }, None), Some(0b00_1110));
+        assert_eq!(support(SamplerOptions { top_k: 2, ..options() }, Some(0b11_0101)), Some(0b00_0101));
+        assert_eq!(support(options(), Some(0)), None);
+    }
+
+    #[test]
+    fn greedy_takes_the_lowest_of_equal_ids() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        let greedy = SamplerOptions { temperature: 0.0, ..options() };
+        assert_eq!(greedy.draw(&backend, &LOGITS, None, 0.9).expect("a token").id, 1);
+    }
+
+    #[test]
+    fn draws_follow_the_distribution() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        let hot = SamplerOptions { temperature: 2.0, ..options() };
+        let weights = LOGITS.map(|z| (f64::from(z) / 2.0).exp());
+        let (n, stream) = (40_000, Stream::new(3, 5));
+        let mut counts = [0f64; 6];
+        for i in 0..n {
+            let drawn = hot.draw(&backend, &LOGITS, None, stream.uniform(i)).expect("a token");
+            counts[drawn.id as usize] += 1.0;
+            let expected = (weights[drawn.id as usize] / weights.iter().sum::<f64>()).ln();
+            assert!((f64::from(drawn.logprob) - expected).abs() < 1e-6);
+        }
+        for (count, weight) in counts.iter().zip(weights) {
+            let p = weight / weights.iter().sum::<f64>();
+            let deviation = (n as f64 * p * (1.0 - p)).sqrt();
+            assert!((count - n as f64 * p).abs() < 4.5 * deviation, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn options_outside_their_range_are_named() {
+        let error = SamplerOptions { top_p: 0.0, ..options() }.validated().expect_err("refused");
+        assert!(error.to_string().contains("top_p"));
+        assert!(SamplerOptions { temperature: f32::NAN, ..options() }.validated().is_err());
+    }
+
+    #[test]
+    fn logits_that_are_not_finite_draw_nothing() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        assert_eq!(options().draw(&backend, &[f32::NAN, 1.0], None, 0.5), None);
+    }
+}
