@@ -19,6 +19,11 @@ impl Encoded {
     pub fn of(write: &Write, options: &Options) -> Result<Self, StoreError> {
         Row::of(write, &options.indexed_fields).map(Self)
     }
+
+    /// All writes of a put, or what is wrong with the first that cannot be written.
+    pub(crate) fn all(writes: Vec<Write>, indexed_fields: &[String]) -> Result<Vec<Self>, StoreError> {
+        writes.into_iter().map(|write| Row::of(&write, indexed_fields).map(Self)).collect()
+    }
 }
 
 /// One write, encoded.

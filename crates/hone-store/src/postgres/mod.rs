@@ -65,11 +65,7 @@ impl Postgres {
 
 impl Store for Postgres {
     fn put(&self, writes: Vec<Write>) -> Answer<'_, Vec<Put>> {
-        Box::pin(async move {
-            let encode = |write: Write| Row::of(&write, &self.indexed_fields).map(Encoded);
-            let encoded = writes.into_iter().map(encode).collect::<Result<_, _>>()?;
-            self.put_encoded(encoded).await
-        })
+        Box::pin(async move { self.put_encoded(Encoded::all(writes, &self.indexed_fields)?).await })
     }
 
     fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>> {

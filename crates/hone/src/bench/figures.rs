@@ -18,6 +18,10 @@ impl Times {
         self.millis.extend(other.millis);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.millis.len()
+    }
+
     /// The time that this share of the repeats stayed within; 0 when there were none.
     pub(super) fn percentile(&self, share: f64) -> f64 {
         let mut sorted = self.millis.clone();

@@ -1,8 +1,8 @@
 //! PostgreSQL by itself: a plain COPY of the same rows into a table without indexes.
 
-use super::figures::{Spread, Times, rounded};
+use super::figures::Spread;
 use super::scratch::Database;
-use super::store::{Figures, Load, batches, fsyncs, import, lists_under_load, writers};
+use super::store::{Figures, Load, Seen, batches, fsyncs, import, lists_under_load, writers};
 use crate::context::Context;
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -20,42 +20,31 @@ pub(super) async fn measure(load: &Load, n_rounds: u32, database: &Database, con
     tokio::spawn(connection);
     let copies = copy_texts(load);
     let (mut copied, mut file) = (Vec::new(), Vec::new());
-    let (mut rates, mut file_rates, mut writer_rates) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut acks, mut syncs) = (Times::default(), Times::default());
+    let mut seen = Seen::default();
     let rate = |time: Duration| load.n_traces as f64 / time.as_secs_f64();
     for round in 0..n_rounds {
         context.printer.say(&format!("postgres, round {}", round + 1));
-        syncs.extend(fsyncs(load.folder.path())?);
+        seen.syncs.extend(fsyncs(load.folder.path())?);
         let plain = copy(&client, &copies).await.map_err(Failure::world)?;
         client.batch_execute("TRUNCATE hone.traces, hone.trace_fields").await.map_err(Failure::world)?;
         let batched = batches(&database.place(), load).await?;
         copied.push(rate(batched) / rate(plain));
-        rates.push(rate(batched));
+        seen.rates.push(rate(batched));
         client.batch_execute("TRUNCATE hone.traces, hone.trace_fields").await.map_err(Failure::world)?;
         let imported = import(&load.file, database.place(), context).await?;
         file.push(rate(imported) / rate(plain));
-        file_rates.push(rate(imported));
+        seen.file_rates.push(rate(imported));
         let (many, times) = writers(&store, load).await?;
-        acks.extend(times);
-        writer_rates.push(rate(many));
+        seen.acks.extend(times);
+        seen.writer_rates.push(rate(many));
     }
-    let (lists, list_times) = lists_under_load(database.place(), load, context).await?;
+    seen.lists = lists_under_load(database.place(), load, context).await?;
     let copied = Spread::of(&copied);
     Ok(Figures {
         vs_copy: Some(copied.median),
         vs_copy_spread: Some(copied),
         file_vs_copy_spread: Some(Spread::of(&file)),
-        traces_per_s: rounded(Spread::of(&rates).median),
-        file_traces_per_s: rounded(Spread::of(&file_rates).median),
-        writers_traces_per_s: rounded(Spread::of(&writer_rates).median),
-        ack_p50_ms: acks.percentile(0.5),
-        ack_p99_ms: acks.percentile(0.99),
-        fsync_p50_ms: syncs.percentile(0.5),
-        fsync_p99_ms: syncs.percentile(0.99),
-        list_p50_ms: list_times.percentile(0.5),
-        list_p99_ms: list_times.percentile(0.99),
-        lists,
-        ..Figures::default()
+        ..seen.figures()
     })
 }
 

@@ -1,7 +1,7 @@
 //! SQLite by itself: a bulk insert of the same bytes, and one writer on the same schema.
 
-use super::figures::{Spread, Times, rounded};
-use super::store::{Figures, Load, batches, fsyncs, import, lists_under_load, writers};
+use super::figures::Spread;
+use super::store::{Figures, Load, Seen, batches, fsyncs, import, lists_under_load, writers};
 use crate::context::Context;
 use crate::failure::Failure;
 use hone_store::{Options, Place};
@@ -14,30 +14,29 @@ use std::time::{Duration, Instant};
 pub(super) async fn measure(load: &Load, n_rounds: u32, context: &Context<'_>) -> Result<Figures, Failure> {
     let folder = load.folder.path();
     let (mut bulk, mut file, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut rates, mut file_rates, mut writer_rates) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut acks, mut syncs) = (Times::default(), Times::default());
+    let mut seen = Seen::default();
     let rate = |time: Duration| load.n_traces as f64 / time.as_secs_f64();
     for round in 0..n_rounds {
         context.printer.say(&format!("sqlite, round {}", round + 1));
-        syncs.extend(fsyncs(folder)?);
+        seen.syncs.extend(fsyncs(folder)?);
         let bare = bulk_insert(&folder.join(format!("bulk-{round}.db")), &load.lines).map_err(Failure::world)?;
         let batched = batches(&Place::Folder(folder.join(format!("batches-{round}"))), load).await?;
         bulk.push(rate(batched) / rate(bare));
-        rates.push(rate(batched));
+        seen.rates.push(rate(batched));
         let imported = import(&load.file, Place::Folder(folder.join(format!("import-{round}"))), context).await?;
         file.push(rate(imported) / rate(bare));
-        file_rates.push(rate(imported));
+        seen.file_rates.push(rate(imported));
 
         let one = one_writer(&folder.join(format!("one-{round}")), load).await?;
         let place = Place::Folder(folder.join(format!("writers-{round}")));
         let store: Arc<dyn Store> = hone_store::open(&place, &Options::default()).await?;
         let (many, times) = writers(&store, load).await?;
-        acks.extend(times);
+        seen.acks.extend(times);
         grouped.push(rate(many) / rate(one));
-        writer_rates.push(rate(many));
+        seen.writer_rates.push(rate(many));
     }
     let last = Place::Folder(folder.join(format!("import-{}", n_rounds - 1)));
-    let (lists, list_times) = lists_under_load(last, load, context).await?;
+    seen.lists = lists_under_load(last, load, context).await?;
     let (bulk, grouped) = (Spread::of(&bulk), Spread::of(&grouped));
     Ok(Figures {
         vs_bulk: Some(bulk.median),
@@ -45,17 +44,7 @@ pub(super) async fn measure(load: &Load, n_rounds: u32, context: &Context<'_>) -
         vs_batched: Some(grouped.median),
         vs_batched_spread: Some(grouped),
         file_vs_bulk_spread: Some(Spread::of(&file)),
-        traces_per_s: rounded(Spread::of(&rates).median),
-        file_traces_per_s: rounded(Spread::of(&file_rates).median),
-        writers_traces_per_s: rounded(Spread::of(&writer_rates).median),
-        ack_p50_ms: acks.percentile(0.5),
-        ack_p99_ms: acks.percentile(0.99),
-        fsync_p50_ms: syncs.percentile(0.5),
-        fsync_p99_ms: syncs.percentile(0.99),
-        list_p50_ms: list_times.percentile(0.5),
-        list_p99_ms: list_times.percentile(0.99),
-        lists,
-        ..Figures::default()
+        ..seen.figures()
     })
 }
 

@@ -1,7 +1,7 @@
 //! `hone bench store`: how fast the store takes traces with full durability and all indexes, beside what the
 //! database does with the same bytes when it is asked for nothing else.
 
-use super::figures::{Spread, Times};
+use super::figures::{Spread, Times, rounded};
 use super::sample::{CATEGORIES, Samples};
 use super::{postgres, scratch, sqlite};
 use crate::context::Context;
@@ -99,6 +99,38 @@ pub(super) struct Figures {
     pub(super) list_p50_ms: f64,
     pub(super) list_p99_ms: f64,
     pub(super) lists: usize,
+}
+
+/// What the rounds of either store have seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Traces a second: in batches, from a file, by 64 writers.
+    pub(super) rates: Vec<f64>,
+    pub(super) file_rates: Vec<f64>,
+    pub(super) writer_rates: Vec<f64>,
+    pub(super) acks: Times,
+    pub(super) syncs: Times,
+    pub(super) lists: Times,
+}
+
+impl Seen {
+    /// The figures that both stores have; each adds its own ratios.
+    pub(super) fn figures(&self) -> Figures {
+        let median = |rates: &[f64]| rounded(Spread::of(rates).median);
+        Figures {
+            traces_per_s: median(&self.rates),
+            file_traces_per_s: median(&self.file_rates),
+            writers_traces_per_s: median(&self.writer_rates),
+            ack_p50_ms: self.acks.percentile(0.5),
+            ack_p99_ms: self.acks.percentile(0.99),
+            fsync_p50_ms: self.syncs.percentile(0.5),
+            fsync_p99_ms: self.syncs.percentile(0.99),
+            list_p50_ms: self.lists.percentile(0.5),
+            list_p99_ms: self.lists.percentile(0.99),
+            lists: self.lists.len(),
+            ..Figures::default()
+        }
+    }
 }
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -245,29 +277,27 @@ pub(super) async fn writers(store: &Arc<dyn Store>, load: &Load) -> Result<(Dura
 }
 
 /// Lists the newest 50 of a category and reward range again and again while an import runs.
-pub(super) async fn lists_under_load(place: Place, load: &Load, context: &Context<'_>) -> Result<(usize, Times), Failure> {
+pub(super) async fn lists_under_load(place: Place, load: &Load, context: &Context<'_>) -> Result<Times, Failure> {
     let store = hone_store::open(&place, &context.settings.options).await?;
     let query = newest_query();
     let mut times = Times::default();
-    let mut n_lists = 0;
     let importing = import(&load.more, place, context);
     tokio::pin!(importing);
     loop {
         let listing = async {
             let start = Instant::now();
-            let page = store.heads(&query, None, 50).await?;
+            store.heads(&query, None, 50).await?;
             let time = start.elapsed();
             tokio::time::sleep(Duration::from_millis(2)).await;
-            Ok::<_, Failure>((page.items.len(), time))
+            Ok::<_, Failure>(time)
         };
         tokio::select! {
             imported = &mut importing => {
                 imported?;
-                return Ok((n_lists, times));
+                return Ok(times);
             }
             listed = listing => {
-                times.add(listed?.1);
-                n_lists += 1;
+                times.add(listed?);
             }
         }
     }
