@@ -1,7 +1,7 @@
 //! The command line of hone: it reads the settings, wires the parts together, prints and exits. Nothing else.
 //!
 //! One file per subcommand. What a command does for the loop lives in the crate that is named after the stage;
-//! this crate knows no SQL, no wire format and no mathematics.
+//! this crate knows no wire format and no mathematics, and SQL only in `bench`, for what a database does by itself.
 
 mod bench;
 mod cli;
