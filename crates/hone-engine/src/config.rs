@@ -293,7 +293,7 @@ pub struct TinySpec {
 
 impl Default for TinySpec {
     fn default() -> Self {
-        Self { dim: 128, n_layers: 4, n_heads: 4, n_kv_heads: 4, ffn_dim: 384, vocab: 256, context_len: 512 }
+        Self { dim: 128, n_layers: 4, n_heads: 4, n_kv_heads: 4, ffn_dim: 384, vocab: 512, context_len: 512 }
     }
 }
 

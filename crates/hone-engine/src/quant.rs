@@ -186,3 +186,29 @@ fn q6_k(out: &mut [f32], block: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value as Json;
+
+    /// Compares with the values that ggml's own package gave these blocks (see `tests/fixtures/quant.py`), bit by bit.
+    fn check(encoding: Encoding, name: &str) {
+        let cases: Json = serde_json::from_str(include_str!("../tests/fixtures/quant.json")).expect("a fixture");
+        let hex = cases[name]["blocks"].as_str().expect("blocks");
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+        let blocks: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+        let expected: Vec<f32> = serde_json::from_value(cases[name]["values"].clone()).expect("values");
+        assert_eq!((blocks.len(), expected.len()), (2 * encoding.block().1, 512), "{name}: two whole blocks");
+        for (at, (ours, theirs)) in encoding.decode(&blocks).iter().zip(&expected).enumerate() {
+            assert_eq!(ours, theirs, "{name}: weight {at}");
+        }
+    }
+
+    #[test]
+    fn super_blocks_decode_as_ggml_decodes_them() {
+        check(Encoding::Q4K, "Q4_K");
+        check(Encoding::Q5K, "Q5_K");
+        check(Encoding::Q6K, "Q6_K");
+    }
+}

@@ -4,7 +4,7 @@
 
 use crate::Options;
 use hone_trace::store::{Document, Event, Field, Kind, Link, RECORD_BYTES_MAX, StoreError, Write};
-use hone_trace::{Reward, Trace, TraceId, TraceOutcome};
+use hone_trace::{Reward, Sorted, Trace, TraceId, TraceOutcome};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -199,7 +199,7 @@ impl DocumentRow {
             revision: i64::from(document.revision),
             tenant: document.tenant.as_str().to_owned(),
             at: document.at.unix_nanos(),
-            json: Json::of(&document.body, what)?,
+            json: Json::of(&Sorted(&document.body), what)?,
         })
     }
 }
@@ -215,7 +215,7 @@ impl EventRow {
             tenant: event.tenant.as_str().to_owned(),
             stream: event.stream.clone(),
             kind: event.kind.clone(),
-            json: Json::of(&event.body, what)?,
+            json: Json::of(&Sorted(&event.body), what)?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A config: everything that shapes an agent. Its hash stands on every row that the agent produced.
 
-use crate::{AdapterId, ConfigHash, ToolSpec, V1};
+use crate::{AdapterId, ConfigHash, ToolSpec, V1, sorted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -32,43 +32,14 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
     /// Everything else that a framework sets.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub settings: Map<String, Value>,
 }
 
 impl Config {
-    /// The hash of the canonical JSON form, in which all keys are sorted.
+    /// The hash of its JSON form, in which the keys of free settings are sorted.
     pub fn hash(&self) -> ConfigHash {
-        let mut json = String::new();
-        canonical(&serde_json::to_value(self).expect("a config has string keys"), &mut json);
-        ConfigHash::of(json.as_bytes())
-    }
-}
-
-/// Writes JSON with the keys of every object sorted, whatever order they are held in.
-fn canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            out.push('{');
-            for key in keys {
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                canonical(&map[key], out);
-                out.push(',');
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for item in items {
-                canonical(item, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        leaf => out.push_str(&leaf.to_string()),
+        ConfigHash::of(&serde_json::to_vec(self).expect("a config has string keys"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is said in an episode: messages, the tool calls that an answer asks for, and the tools on offer.
 
+use crate::sorted;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ pub enum Content {
     /// Plain text.
     Text(String),
     /// Typed parts (text, images and so on) in the form in which they came.
-    Parts(Vec<Value>),
+    Parts(#[serde(serialize_with = "sorted::list")] Vec<Value>),
 }
 
 impl Content {
@@ -108,7 +109,7 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What a foreign format said of this message besides; kept so that it can be given back.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }
 
@@ -139,7 +140,7 @@ pub struct ToolRequest {
     /// The arguments, verbatim.
     pub arguments: String,
     /// What a foreign format said of this call besides.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }
 
@@ -153,9 +154,9 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON schema of its arguments.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(default, skip_serializing_if = "Value::is_null", serialize_with = "sorted::value")]
     pub parameters: Value,
     /// What a foreign format said of this tool besides.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }

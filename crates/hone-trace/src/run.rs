@@ -1,6 +1,6 @@
 //! A run: one training, evaluation or rollout, from its start to the reason for its end.
 
-use crate::{ConfigHash, RunId, Tenant, Time, V1};
+use crate::{ConfigHash, RunId, Tenant, Time, V1, sorted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,7 +28,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// Its settings.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub settings: Map<String, Value>,
 }
 

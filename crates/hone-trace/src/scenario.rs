@@ -1,6 +1,6 @@
 //! A scenario: one task instance.
 
-use crate::{Category, Family, ScenarioId, V1};
+use crate::{Category, Family, ScenarioId, V1, sorted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,9 +15,10 @@ pub struct Scenario {
     /// The type of task.
     pub category: Category,
     /// What the world starts from.
+    #[serde(serialize_with = "sorted::value")]
     pub input: Value,
     /// The right answer, which no policy ever sees.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "sorted::option")]
     pub truth: Option<Value>,
     /// From 0 (easy) to 1 (hard), where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

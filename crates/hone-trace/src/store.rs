@@ -6,7 +6,7 @@
 
 use crate::{
     Adapter, Agent, BlobHash, Category, Config, ConfigHash, EventId, Group, Outcome, Recommendation, Reward, Run, Tenant, Time,
-    Trace, TraceHead, TraceId, TraceOutcome,
+    Trace, TraceHead, TraceId, TraceOutcome, sorted,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -191,6 +191,7 @@ pub struct Document {
     /// When this revision was written.
     pub at: Time,
     /// The record itself.
+    #[serde(serialize_with = "sorted::value")]
     pub body: Value,
 }
 
@@ -267,6 +268,7 @@ pub struct Event {
     /// What happened.
     pub kind: String,
     /// The details.
+    #[serde(serialize_with = "sorted::value")]
     pub body: Value,
 }
 

@@ -66,20 +66,47 @@ impl Time {
     }
 }
 
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Room for the longest text of a time.
+const TEXT_LEN_MAX: usize = "2026-03-14T15:09:26.535897932Z".len();
+
+impl Time {
+    /// Its text, in a buffer of the caller: every record has several times, and they are written often.
+    fn text(self, buffer: &mut [u8; TEXT_LEN_MAX]) -> &str {
         let seconds = self.0.div_euclid(SECOND);
         let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
         let of_day = seconds.rem_euclid(DAY_SECONDS);
-        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        match self.0.rem_euclid(SECOND) {
-            0 => {}
-            nanos if nanos % 1_000_000 == 0 => write!(f, ".{:03}", nanos / 1_000_000)?,
-            nanos if nanos % 1_000 == 0 => write!(f, ".{:06}", nanos / 1_000)?,
-            nanos => write!(f, ".{nanos:09}")?,
+        let (fraction, n_digits) = match self.0.rem_euclid(SECOND) {
+            0 => (0, 0),
+            nanos if nanos % 1_000_000 == 0 => (nanos / 1_000_000, 3),
+            nanos if nanos % 1_000 == 0 => (nanos / 1_000, 6),
+            nanos => (nanos, 9),
+        };
+        let mut len = 0;
+        let mut put = |number: i64, n_digits: usize, then: u8| {
+            let mut left = number;
+            for place in buffer[len..len + n_digits].iter_mut().rev() {
+                *place = b'0' + (left % 10) as u8;
+                left /= 10;
+            }
+            buffer[len + n_digits] = then;
+            len += n_digits + 1;
+        };
+        put(year, 4, b'-');
+        put(month, 2, b'-');
+        put(day, 2, b'T');
+        put(of_day / 3600, 2, b':');
+        put(of_day / 60 % 60, 2, b':');
+        put(of_day % 60, 2, if n_digits == 0 { b'Z' } else { b'.' });
+        if n_digits > 0 {
+            put(fraction, n_digits, b'Z');
         }
-        f.write_str("Z")
+        std::str::from_utf8(&buffer[..len]).expect("digits and signs are ASCII")
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text(&mut [0; TEXT_LEN_MAX]))
     }
 }
 
@@ -100,7 +127,7 @@ impl FromStr for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text(&mut [0; TEXT_LEN_MAX]))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A trace: one episode, from its first message to what it earned.
 
 use crate::{
-    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, Tenant, Time, ToolSpec, TraceId, Turn, V1,
+    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, Tenant, Time, ToolSpec, TraceId, Turn, V1, sorted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -48,7 +48,7 @@ pub struct Trace {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
     /// Free facts.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub metadata: Map<String, Value>,
 }
 

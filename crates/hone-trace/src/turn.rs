@@ -1,6 +1,6 @@
 //! A turn: one answer of the policy, with what caused it and what it set off.
 
-use crate::{Message, Time};
+use crate::{Message, Time, sorted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
     /// What a foreign format said of this turn besides.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }
 
@@ -63,7 +63,7 @@ pub struct ToolCall {
     /// The tool.
     pub name: String,
     /// Its arguments.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(default, skip_serializing_if = "Value::is_null", serialize_with = "sorted::value")]
     pub arguments: Value,
     /// Whether it did what it was asked; `None` when nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
     /// What a foreign format said of this call besides.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }
 
@@ -99,7 +99,7 @@ pub struct LlmCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
     /// What a foreign format said of this call besides.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "sorted::map")]
     pub extra: Map<String, Value>,
 }
 

@@ -4,8 +4,12 @@
 
 mod crash;
 mod figures;
+mod grpo;
 mod large;
+mod machine;
+mod onpolicy;
 mod postgres;
+mod resume;
 mod sample;
 mod scratch;
 mod sqlite;
@@ -26,8 +30,12 @@ enum Command {
     Store(store::Args),
     Crash(crash::Args),
     Large(large::Args),
+    Onpolicy(onpolicy::Args),
+    Grpo(grpo::Args),
     #[command(hide = true)]
     CrashWriter(writer::Args),
+    #[command(hide = true)]
+    OnpolicyRun(resume::Run),
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -35,6 +43,9 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Store(args) => context.wait(async |context| store::run(args, context).await),
         Command::Crash(args) => context.wait(async |context| crash::run(args, context).await),
         Command::Large(args) => context.wait(async |context| large::run(args, context).await),
+        Command::Onpolicy(args) => onpolicy::run(args, context),
+        Command::Grpo(args) => grpo::run(args, context),
+        Command::OnpolicyRun(run) => resume::run(run),
         Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
     }
 }

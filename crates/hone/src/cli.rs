@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, config, docs, init, store, trace};
+use crate::{bench, chat, config, docs, init, model, store, trace};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -59,6 +59,9 @@ pub(crate) enum Command {
     Init(init::Args),
     /// Import, list, show and export traces
     Trace(Box<trace::Args>),
+    /// Add, list, show and export models
+    Model(model::Args),
+    Chat(Box<chat::Args>),
     /// Back up, restore, verify and describe the store
     Store(store::Args),
     /// Say which settings are in effect and where each came from

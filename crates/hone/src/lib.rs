@@ -4,6 +4,7 @@
 //! this crate knows no wire format and no mathematics, and SQL only in `bench`, for what a database does by itself.
 
 mod bench;
+mod chat;
 mod cli;
 mod clock;
 mod config;
@@ -12,6 +13,7 @@ mod docs;
 mod doctor;
 mod failure;
 mod init;
+mod model;
 mod printer;
 mod settings;
 mod store;
@@ -59,6 +61,8 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Init(args) => init::run(args, &cli.everywhere.flags(), printer),
         Command::Config(args) => config::run(args, &Context::load(cli, variables, printer)?),
         Command::Doctor => Context::load(cli, variables, printer)?.wait(doctor::run),
+        Command::Model(args) => model::run(args, &Context::load(cli, variables, printer)?),
+        Command::Chat(args) => chat::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
         Command::Trace(args) => trace::run(args, &Context::load(cli, variables, printer)?),

@@ -64,6 +64,12 @@ impl Stream {
     }
 
     fn write(&self, parts: &[(Style, &str)]) -> io::Result<()> {
+        let mut line = self.styled(parts);
+        line.push('\n');
+        self.lock().write_all(line.as_bytes())
+    }
+
+    fn styled(&self, parts: &[(Style, &str)]) -> String {
         let mut line = String::new();
         for (style, text) in parts {
             let text = visible::block(text);
@@ -73,8 +79,7 @@ impl Stream {
                 line.push_str(&text);
             }
         }
-        line.push('\n');
-        self.lock().write_all(line.as_bytes())
+        line
     }
 }
 
@@ -125,6 +130,16 @@ impl Printer {
     /// A line of data that looks like nothing special.
     pub fn plain(&self, text: &str) -> Result<(), Failure> {
         self.line(&[(Style::Plain, text)])
+    }
+
+    /// A part of a line of data, shown at once: a text that comes piece by piece.
+    pub fn piece(&self, style: Style, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let styled = self.out.styled(&[(style, text)]);
+        let mut out = self.out.lock();
+        out.write_all(styled.as_bytes()).and_then(|()| out.flush()).map_err(unwritten)
     }
 
     /// A line of data in JSON.

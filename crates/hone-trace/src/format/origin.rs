@@ -2,6 +2,7 @@
 
 use crate::{
     Category, Config, ConfigHash, Group, GroupId, Message, Role, Segment, Tenant, Time, Trace, TraceId, TraceOutcome, V1,
+    sorted::SortedMap,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -46,7 +47,7 @@ impl Registrar {
         metadata: Map<String, Value>,
         reward: Option<f64>,
     ) -> Trace {
-        let (digest, n) = self.count(&(&segments, &metadata, reward));
+        let (digest, n) = self.count(&(&segments, SortedMap(&metadata), reward));
         Trace {
             v: V1,
             id: TraceId::derived(&[format, self.origin.tenant.as_str(), &digest, &n]),
@@ -75,7 +76,7 @@ impl Registrar {
         traces: &mut [Trace],
     ) -> Group {
         let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
-        let (digest, n) = self.count(&(&ids, leftovers));
+        let (digest, n) = self.count(&(&ids, SortedMap(leftovers)));
         let id = GroupId::derived(&[format, self.origin.tenant.as_str(), &digest, &n]);
         for trace in traces {
             trace.group = Some(id);

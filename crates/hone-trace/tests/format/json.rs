@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 pub(crate) type Any = BoxedStrategy<Value>;
 pub(crate) type Field = BoxedStrategy<Option<(String, Value)>>;
@@ -73,7 +74,7 @@ pub(crate) fn list(value: Any, len: std::ops::Range<usize>) -> Any {
     vec(value, len).prop_map(Value::from).boxed()
 }
 
-/// Numbers in one form, so that 1 and 1.0 are the same.
+/// Numbers in one form, so that 1 and 1.0 are the same, and keys in order.
 pub(crate) fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -81,7 +82,10 @@ pub(crate) fn normal(value: &Value) -> Value {
             _ => value.clone(),
         },
         Value::Array(list) => list.iter().map(normal).collect(),
-        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), normal(value))).collect()),
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().map(|(key, value)| (key.clone(), normal(value))).collect();
+            Value::Object(sorted.into_iter().collect())
+        }
         other => other.clone(),
     }
 }

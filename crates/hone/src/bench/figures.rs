@@ -10,6 +10,10 @@ pub(super) struct Times {
 }
 
 impl Times {
+    pub(super) fn of_seconds(seconds: &[f64]) -> Self {
+        Self { millis: seconds.iter().map(|seconds| seconds * 1e3).collect() }
+    }
+
     pub(super) fn add(&mut self, time: Duration) {
         self.millis.push(time.as_secs_f64() * 1e3);
     }

@@ -3,6 +3,8 @@
 mod bench;
 mod config;
 mod doctor;
+mod hub;
+mod model;
 mod output;
 mod postgres;
 mod store;

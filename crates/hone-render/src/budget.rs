@@ -1,0 +1,260 @@
+//! What a chat template may cost: one purse of bytes per rendering, from which every growing operation pays.
+//!
+//! Fuel counts instructions, but one instruction can double a text or sort a list. So each such operation first weighs
+//! its operands here, whole and deep, and pays for them. Memory and time are then bounded by the purse, whatever the
+//! template does. Knows nothing of syntax: `guard.rs` puts the calls in.
+
+use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, Value};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const DEPTH_MAX: usize = 64;
+const INDENT_MAX: usize = 16;
+/// What a lazy list of unknown length costs.
+const UNKNOWN_WEIGHT: usize = 1024;
+
+/// Name of the filter that weighs a value and hands it on. No template can write it.
+pub(crate) const WEIGH: &str = "(weigh)";
+/// Name of the filter that weighs the items of a list without looking into them. No template can write it.
+pub(crate) const WEIGH_ITEMS: &str = "(count)";
+/// Name of the filter that turns a lazy list into a plain one, which can be weighed. No template can write it.
+pub(crate) const SETTLE: &str = "(settle)";
+/// Name of the filter that multiplies. No template can write it.
+pub(crate) const TIMES: &str = "(times)";
+
+/// Filters whose results are larger than what they are given, in ways that nobody's template needs.
+const REMOVED: &[&str] = &["batch", "chain", "format", "groupby", "pprint", "slice", "sum", "zip"];
+
+/// The purse of one rendering.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    left: Arc<AtomicUsize>,
+}
+
+impl Budget {
+    pub(crate) fn new(n_bytes: usize) -> Self {
+        Self { left: Arc::new(AtomicUsize::new(n_bytes)) }
+    }
+
+    fn pay(&self, n_bytes: usize) -> Result<(), Error> {
+        let left = self.left.load(Ordering::Relaxed);
+        let rest = left.checked_sub(n_bytes.max(1));
+        let rest = rest.ok_or_else(|| refuse("it handles more text than a rendering may; texts or lists grow without end"))?;
+        self.left.store(rest, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn weigh(&self, value: &Value, depth: usize) -> Result<(), Error> {
+        if depth > DEPTH_MAX {
+            return Err(refuse("values are nested too deeply, or contain themselves"));
+        }
+        if let Some(text) = value.as_str() {
+            return self.pay(text.len());
+        }
+        self.pay(8)?;
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Map => {
+                let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
+                for (key, item) in pairs.into_iter().flatten() {
+                    self.weigh(&key, depth + 1)?;
+                    self.weigh(&item, depth + 1)?;
+                }
+                Ok(())
+            }
+            ValueKind::Iterable if value.len().is_some() => {
+                let mut items = value.try_iter()?;
+                items.try_for_each(|item| self.weigh(&item, depth + 1))
+            }
+            ValueKind::Iterable => self.pay(UNKNOWN_WEIGHT),
+            _ => Ok(()),
+        }
+    }
+
+    fn weigh_items(&self, value: &Value) -> Result<(), Error> {
+        self.pay(value.as_str().map_or_else(|| value.len().unwrap_or(UNKNOWN_WEIGHT).saturating_mul(8), str::len))
+    }
+
+    /// The text that Jinja would print, paid for.
+    fn text(&self, value: &Value) -> Result<String, Error> {
+        self.weigh(value, 0)?;
+        let python = match value.kind() {
+            ValueKind::None => Some("None"),
+            ValueKind::Bool => Some(if value.is_true() { "True" } else { "False" }),
+            _ => None,
+        };
+        if let Some(text) = python.or_else(|| value.as_str()) {
+            return Ok(text.to_owned());
+        }
+        let mut text = String::new();
+        write!(text, "{value}").map_err(|_| refuse("a value cannot be printed"))?;
+        self.pay(text.len())?;
+        Ok(text)
+    }
+
+    fn times(&self, left: &Value, right: &Value) -> Result<Value, Error> {
+        let repeated = |text: &str, n: &Value| {
+            let n = n.as_i64().ok_or_else(|| refuse("a text can be multiplied only by a whole number"))?;
+            let n = usize::try_from(n).unwrap_or(0);
+            self.pay(text.len().saturating_mul(n))?;
+            Ok(Value::from(text.repeat(n)))
+        };
+        match (left.as_str(), right.as_str()) {
+            (Some(text), _) => return repeated(text, right),
+            (_, Some(text)) => return repeated(text, left),
+            _ => {}
+        }
+        if let (true, true, Some(a), Some(b)) = (left.is_integer(), right.is_integer(), left.as_i64(), right.as_i64()) {
+            return a.checked_mul(b).map(Value::from).ok_or_else(|| refuse("a product is too large"));
+        }
+        let number = |value: &Value| f64::try_from(value.clone());
+        Ok(Value::from(number(left)? * number(right)?))
+    }
+
+    fn replace(&self, text: &str, old: &str, new: &str, n_max: Option<i64>) -> Result<Value, Error> {
+        let n_max = n_max.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let n_found = text.matches(old).take(n_max).count();
+        self.pay(text.len().saturating_add(n_found.saturating_mul(new.len())))?;
+        Ok(Value::from(text.replacen(old, new, n_max)))
+    }
+
+    fn join(&self, items: &Value, separator: &str) -> Result<Value, Error> {
+        let mut joined = String::new();
+        for (idx, item) in items.try_iter()?.enumerate() {
+            if idx > 0 {
+                self.pay(separator.len())?;
+                joined.push_str(separator);
+            }
+            joined.push_str(&self.text(&item)?);
+        }
+        Ok(Value::from(joined))
+    }
+
+    fn indent(&self, text: &str, width: usize, first: bool, blank: bool) -> Result<Value, Error> {
+        self.pay(text.len().saturating_add(text.lines().count().saturating_mul(width)))?;
+        let indented = text.split('\n').enumerate().map(|(idx, line)| {
+            let wanted = if idx == 0 { first } else { blank || !line.is_empty() };
+            let width = if wanted { width } else { 0 };
+            format!("{:width$}{line}", "")
+        });
+        Ok(Value::from(indented.collect::<Vec<_>>().join("\n")))
+    }
+
+    /// JSON as Python writes it: a space after commas and colons, keys in their order, nothing escaped for HTML.
+    fn to_json(&self, value: &Value, indent: Option<usize>) -> Result<Value, Error> {
+        self.weigh(value, 0)?;
+        let mut out = Vec::new();
+        let written = match indent {
+            Some(width) => {
+                let indent = vec![b' '; width.min(INDENT_MAX)];
+                let style = serde_json::ser::PrettyFormatter::with_indent(&indent);
+                value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, style))
+            }
+            None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, Spaced)),
+        };
+        written.map_err(|error| refuse(format!("a value has no JSON form: {error}")))?;
+        self.pay(out.len())?;
+        Ok(Value::from(String::from_utf8_lossy(&out).into_owned()))
+    }
+
+    /// Python's methods on texts, lists and tables.
+    fn method(&self, state: &mut State<'_, '_>, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+        let wrong = |what: &str| refuse(format!("`.{name}()` needs {what}"));
+        match (value.as_str(), name) {
+            (Some(text), "replace") => {
+                let [Some(old), Some(new)] = [0, 1].map(|idx| args.get(idx).and_then(Value::as_str)) else {
+                    return Err(wrong("two texts"));
+                };
+                self.replace(text, old, new, args.get(2).and_then(Value::as_i64))
+            }
+            (Some(separator), "join") => self.join(args.first().ok_or_else(|| wrong("a list"))?, separator),
+            (Some(_), "format") => Err(refuse("`.format()` is not available in chat templates")),
+            _ => {
+                let result = settle(minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?)?;
+                self.weigh(&result, 0)?;
+                Ok(result)
+            }
+        }
+    }
+
+    /// Puts the guarded operations into an environment.
+    pub(crate) fn install(&self, env: &mut Environment<'_>) {
+        REMOVED.iter().for_each(|name| env.remove_filter(name));
+        env.remove_global("debug");
+        // As a test of `select` it compares every item with every other; as an operator it stays.
+        env.remove_test("in");
+        let budget = || self.clone();
+        let purse = budget();
+        env.add_filter(WEIGH, move |value: Value| purse.weigh(&value, 0).map(|()| value));
+        let purse = budget();
+        env.add_filter(WEIGH_ITEMS, move |value: Value| purse.weigh_items(&value).map(|()| value));
+        env.add_filter(SETTLE, settle);
+        let purse = budget();
+        env.add_filter(TIMES, move |left: &Value, right: &Value| purse.times(left, right));
+        let purse = budget();
+        env.add_filter("replace", move |text: &Value, old: &str, new: &str, n_max: Option<i64>| {
+            purse.replace(&purse.text(text)?, old, new, n_max)
+        });
+        let purse = budget();
+        env.add_filter("join", move |items: &Value, separator: Option<&str>| purse.join(items, separator.unwrap_or("")));
+        let purse = budget();
+        env.add_filter("string", move |value: &Value| purse.text(value));
+        let purse = budget();
+        env.add_filter("indent", move |text: &Value, rest: Rest<Value>, options: Kwargs| {
+            let at = |idx: usize, name: &str| rest.get(idx).cloned().or_else(|| options.get(name).ok());
+            let width = at(0, "width").and_then(|width| usize::try_from(width).ok()).unwrap_or(4);
+            let flag = |idx: usize, name: &str| at(idx, name).is_some_and(|value| value.is_true());
+            purse.indent(&purse.text(text)?, width, flag(1, "first"), flag(2, "blank"))
+        });
+        let purse = budget();
+        env.add_filter("tojson", move |value: &Value, options: Kwargs| {
+            let indent = options.get::<Option<usize>>("indent")?;
+            // Escaping is what this option would turn on; templates turn it off, as it is here.
+            let _off = options.get::<Option<bool>>("ensure_ascii")?;
+            options.assert_all_used()?;
+            purse.to_json(value, indent)
+        });
+        let purse = budget();
+        env.set_unknown_method_callback(move |state, value, name, args| purse.method(state, value, name, args));
+        let purse = budget();
+        env.set_formatter(move |out, _, value| {
+            if value.is_undefined() {
+                return Ok(());
+            }
+            let text = purse.text(value)?;
+            out.write_str(&text).map_err(|_| refuse("its output cannot be written"))
+        });
+    }
+}
+
+fn settle(value: Value) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::Iterable => Ok(value.try_iter()?.collect()),
+        _ => Ok(value),
+    }
+}
+
+/// An error that says what the template did.
+pub(crate) fn refuse(what: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what)
+}
+
+/// Python's default separators.
+struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}

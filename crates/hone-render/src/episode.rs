@@ -1,0 +1,159 @@
+//! The tokens of one episode: what was rendered, what was sampled, and what follows.
+//!
+//! Sampled ids are kept as they were drawn and are never made again from text. When the conversation goes on, it is
+//! rendered whole, with the model's own text as the content of its messages. If that begins with the text so far, the rest
+//! is new, and only the rest is tokenized. If not, the template has rewritten history (Qwen3 drops old thoughts), and a new
+//! segment begins, whose prompt is the whole conversation and whose earlier answers carry no loss.
+//! Knows nothing of sampling, rewards or traces.
+
+use crate::error::RenderError;
+use crate::mark::Rendered;
+use crate::renderer::{Ending, Renderer, Setting};
+use crate::tools::Answer;
+use hone_engine::batch::Token;
+use hone_trace::{Message, Role, Sampled};
+use std::sync::Arc;
+
+/// A stretch of an episode in which every turn extends the tokens of the one before. All lists are of one length.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EpisodeSegment {
+    /// The tokens.
+    pub ids: Vec<u32>,
+    /// Which of them were drawn: only these carry loss.
+    pub drawn: Vec<bool>,
+    /// The log-probability of each drawn token under the support it was drawn from; 0 elsewhere.
+    pub logprobs: Vec<f32>,
+}
+
+/// How an episode went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extension {
+    /// This many ids were appended to the segment.
+    Appended(usize),
+    /// The template rewrote history: a new segment of this many ids began.
+    NewSegment(usize),
+}
+
+/// One conversation with one model.
+#[derive(Debug, Clone)]
+pub struct Episode {
+    renderer: Arc<Renderer>,
+    setting: Setting,
+    messages: Vec<Message>,
+    segments: Vec<EpisodeSegment>,
+    /// The text of the current segment.
+    text: String,
+    is_answered: bool,
+    last_turn: Sampled,
+    n_would_differ: usize,
+}
+
+impl Episode {
+    /// Renders the first messages; [`Episode::ids`] is then what the model continues.
+    pub fn open(renderer: Arc<Renderer>, messages: Vec<Message>, setting: Setting) -> Result<Self, RenderError> {
+        let rendered = renderer.render(&messages, &setting, Ending::Answer)?;
+        let mut episode = Self {
+            renderer,
+            setting,
+            messages,
+            segments: Vec::new(),
+            text: String::new(),
+            is_answered: false,
+            last_turn: Sampled::default(),
+            n_would_differ: 0,
+        };
+        episode.begin_segment(rendered)?;
+        Ok(episode)
+    }
+
+    /// The tokens of the current segment: before an answer, the prompt.
+    pub fn ids(&self) -> &[u32] {
+        self.segments.last().map_or(&[], |segment| &segment.ids)
+    }
+
+    /// All segments, the current one last.
+    pub fn segments(&self) -> &[EpisodeSegment] {
+        &self.segments
+    }
+
+    /// The conversation; the content of a sampled answer is its text as it was sampled.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The tokens of the last turn, for its record.
+    pub fn last_turn(&self) -> &Sampled {
+        &self.last_turn
+    }
+
+    /// How many answers would have had other ids if they had been made again from their text.
+    pub fn n_would_differ(&self) -> usize {
+        self.n_would_differ
+    }
+
+    /// Takes what was sampled, and returns what it says.
+    pub fn answer(&mut self, tokens: &[Token]) -> Result<Answer, RenderError> {
+        if self.is_answered {
+            return Err(RenderError::Episode("it has an answer already; extend it by messages first".into()));
+        }
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        self.n_would_differ += usize::from(self.renderer.would_differ(&ids));
+        self.text.push_str(&self.renderer.tokenizer().decode_continuation(&ids));
+        self.messages.push(Message::text(Role::Assistant, self.renderer.answer_text(&ids)));
+        self.is_answered = true;
+        if let Some(segment) = self.segments.last_mut() {
+            for token in tokens {
+                segment.push(token.id, (!token.forced).then_some(token.logprob));
+            }
+        }
+        let answer = self.renderer.read(&ids);
+        let forced = (0..).zip(tokens).filter(|(_, token)| token.forced).map(|(at, _)| at).collect();
+        self.last_turn.logprobs = tokens.iter().map(|token| token.logprob).collect();
+        self.last_turn.forced = forced;
+        self.last_turn.ids = ids;
+        Ok(answer)
+    }
+
+    /// Goes on with further messages, such as the results of tool calls.
+    pub fn extend(&mut self, messages: Vec<Message>) -> Result<Extension, RenderError> {
+        if !self.is_answered {
+            return Err(RenderError::Episode("it waits for an answer, which must come before further messages".into()));
+        }
+        let n_before = self.messages.len();
+        self.messages.extend(messages);
+        let rendered = self.renderer.render(&self.messages, &self.setting, Ending::Answer).inspect_err(|_| {
+            self.messages.truncate(n_before);
+        })?;
+        if !rendered.text.starts_with(&self.text) {
+            return self.begin_segment(rendered).map(Extension::NewSegment);
+        }
+        let ids = self.renderer.tokenizer().encode_rendered(&rendered.after(self.text.len()))?;
+        self.text = rendered.text;
+        Ok(Extension::Appended(self.append(ids)))
+    }
+
+    fn begin_segment(&mut self, rendered: Rendered) -> Result<usize, RenderError> {
+        let ids = self.renderer.tokenizer().encode_rendered(&rendered)?;
+        self.segments.push(EpisodeSegment::default());
+        self.text = rendered.text;
+        Ok(self.append(ids))
+    }
+
+    fn append(&mut self, ids: Vec<u32>) -> usize {
+        if let Some(segment) = self.segments.last_mut() {
+            ids.iter().for_each(|&id| segment.push(id, None));
+        }
+        let n_ids = ids.len();
+        self.last_turn = Sampled { input_ids: ids, ..Sampled::default() };
+        self.is_answered = false;
+        n_ids
+    }
+}
+
+impl EpisodeSegment {
+    fn push(&mut self, id: u32, drawn: Option<f32>) {
+        self.ids.push(id);
+        self.drawn.push(drawn.is_some());
+        self.logprobs.push(drawn.unwrap_or(0.0));
+    }
+}

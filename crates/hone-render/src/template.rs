@@ -1,0 +1,283 @@
+//! Chat templates: a conversation in, the text that the model was trained to see out.
+//!
+//! A template is a small Jinja program from a model file, so it may be anybody's. It runs as Hugging Face runs it (blocks
+//! trimmed, Python's methods on values, `tojson` as Python writes JSON), but with an amount of fuel, a purse of bytes, and
+//! no clock, no files and no other templates. Knows nothing of tokens.
+
+use crate::budget::{Budget, refuse};
+use crate::error::RenderError;
+use crate::guard;
+use crate::strftime::strftime;
+use hone_trace::Time;
+use minijinja::machinery::{eval, make_string_output};
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, Value};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+
+/// Most bytes of a template's source.
+pub const SOURCE_LEN_MAX: usize = 256 << 10;
+
+const FUEL: u64 = 500_000;
+const FUEL_PER_MESSAGE: u64 = 5_000;
+const BUDGET_BYTES: usize = 32 << 20;
+/// A template handles each byte of a conversation some dozen times.
+const BUDGET_PER_BYTE: usize = 64;
+const RECURSION_MAX: usize = 100;
+
+/// A template that compiles.
+#[derive(Debug, Clone)]
+pub struct Template {
+    source: String,
+}
+
+/// What a template is given.
+#[derive(Debug, Clone, Default)]
+pub struct Scene {
+    /// The messages, in the form of the OpenAI API.
+    pub messages: Vec<Json>,
+    /// The tools on offer, in the same form.
+    pub tools: Vec<Json>,
+    /// Whether the beginning of an answer follows.
+    pub add_generation_prompt: bool,
+    /// The text of the begin token.
+    pub bos_token: String,
+    /// The text of the end token.
+    pub eos_token: String,
+    /// Further variables, such as `enable_thinking`.
+    pub extra: Map<String, Json>,
+    /// What `strftime_now` tells; without it, a template that asks for the time fails.
+    pub now: Option<Time>,
+}
+
+impl Template {
+    /// Checks that a source compiles.
+    pub fn new(source: &str) -> Result<Self, RenderError> {
+        if source.len() > SOURCE_LEN_MAX {
+            let n_kib = source.len() >> 10;
+            return Err(RenderError::template(format!("it has {n_kib} KiB, at most {} are read", SOURCE_LEN_MAX >> 10)));
+        }
+        let source = without_generation_tags(source);
+        guard::compile(&source).map_err(|error| explain(&error))?;
+        Ok(Self { source })
+    }
+
+    /// The source.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Renders a conversation.
+    pub fn render(&self, scene: &Scene) -> Result<String, RenderError> {
+        let n_parts = (scene.messages.len() + scene.tools.len()) as u64;
+        let n_bytes = scene.messages.iter().chain(&scene.tools).map(text_len).sum::<usize>();
+        let mut env = Environment::new();
+        env.set_fuel(Some(FUEL.saturating_add(FUEL_PER_MESSAGE.saturating_mul(n_parts))));
+        env.set_recursion_limit(RECURSION_MAX);
+        Budget::new(BUDGET_BYTES.saturating_add(BUDGET_PER_BYTE.saturating_mul(n_bytes))).install(&mut env);
+        env.add_function("raise_exception", |why: String| -> Result<Value, Error> { Err(refuse(format!("it says: {why}"))) });
+        let now = scene.now;
+        env.add_function("strftime_now", move |format: &str| match now {
+            Some(now) => strftime(now, format).map_err(refuse),
+            None => Err(refuse("it asks for the time, and none was given")),
+        });
+        let instructions = guard::compile(&self.source).map_err(|error| explain(&error))?;
+        let mut text = String::new();
+        let blocks = BTreeMap::new();
+        let mut output = make_string_output(&mut text);
+        let rendered = eval(&env, &instructions, scene.variables(), &blocks, &mut output, AutoEscape::None);
+        let failed = rendered.err().map(|error| explain(&error));
+        drop(output);
+        failed.map_or(Ok(text), Err)
+    }
+}
+
+impl Scene {
+    fn variables(&self) -> Value {
+        let mut variables = self.extra.clone();
+        variables.insert("messages".into(), Json::Array(self.messages.clone()));
+        // Templates ask whether there are tools by asking whether the list is true, or whether it is none.
+        let tools = if self.tools.is_empty() { Json::Null } else { Json::Array(self.tools.clone()) };
+        variables.insert("tools".into(), tools);
+        variables.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
+        variables.insert("bos_token".into(), self.bos_token.as_str().into());
+        variables.insert("eos_token".into(), self.eos_token.as_str().into());
+        Value::from(Serde(&variables))
+    }
+}
+
+/// Templates mark what the model wrote by `{% generation %}`. It prints nothing, so any block does.
+fn without_generation_tags(source: &str) -> String {
+    let mut rest = source;
+    let mut out = String::with_capacity(source.len());
+    while let Some(start) = rest.find("{%") {
+        let inside = start + 2;
+        let end = rest[inside..].find("%}").map_or(rest.len(), |end| inside + end);
+        let tag = &rest[inside..end];
+        out.push_str(&rest[..inside]);
+        match tag.trim_matches(|c: char| c.is_whitespace() || c == '-' || c == '+') {
+            "generation" => out.push_str(&tag.replace("generation", "if true")),
+            "endgeneration" => out.push_str(&tag.replace("endgeneration", "endif")),
+            _ => out.push_str(tag),
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn text_len(json: &Json) -> usize {
+    match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(text_len).sum(),
+        Json::Object(map) => map.iter().map(|(key, value)| key.len() + text_len(value)).sum(),
+        _ => 8,
+    }
+}
+
+/// Where and why, in one line.
+fn explain(error: &Error) -> RenderError {
+    let mut why = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    if error.kind() == minijinja::ErrorKind::OutOfFuel {
+        why = "it takes too many steps; a loop may have no end".into();
+    }
+    match error.line() {
+        Some(line) => RenderError::template(format!("line {line}: {why}")),
+        None => RenderError::template(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::{Duration, Instant};
+
+    fn render(source: &str) -> Result<String, RenderError> {
+        let scene = Scene {
+            messages: vec![json!({"role": "user", "content": " <a> "})],
+            tools: vec![json!({"b": 1, "a": ["x", 2.5, null, true], "c": {}, "ü": "\"\n</b>&'"})],
+            ..Scene::default()
+        };
+        Template::new(source)?.render(&scene)
+    }
+
+    fn check(source: &str, expected: &str) {
+        assert_eq!(render(source).expect("a sound template"), expected, "{source}");
+    }
+
+    fn check_refused(source: &str, says: &str) {
+        let started = Instant::now();
+        let error = render(source).expect_err("must be refused").to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{source:.60} took {:?}", started.elapsed());
+    }
+
+    #[test]
+    fn templates_run_as_hugging_face_runs_them() {
+        check("{% for m in messages %}\n  {% if true %}\nx{{ m.content.strip() }}\n  {% endif %}\n{% endfor %}\n", "x<a>\n");
+        check("{{ tools[0] | tojson }}", r#"{"b": 1, "a": ["x", 2.5, null, true], "c": {}, "ü": "\"\n</b>&'"}"#);
+        check("{{ [1] | tojson(indent=2) }}", "[\n  1\n]");
+        check("{{ none }} {{ true }} {{ missing }}|{{ 1 + 2 * 3 }} {{ 2 * 1.5 }} {{ 'ab' * 2 }}", "None True |7 3.0 abab");
+        check("{% set ns = namespace(n=0) %}{% for i in range(3) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}", "3");
+        check("{% generation %}a{% endgeneration %}{%- generation -%} b {%- endgeneration -%}", "ab");
+        check("{{ 'a,b'.split(',') | join('+') }} {{ messages[::-1] | length }} {{ 'x\ny' | indent(2) }}", "a+b 1 x\n  y");
+        check("{{ 'aXbX'.replace('X', '-', 1) }}{{ 'aXb' | replace('X', '..') }}", "a-bXa..b");
+        check("{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}", "1213");
+        check(
+            "{% for i in range(5) %}{% if i == 1 %}{% continue %}{% endif %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+            "02",
+        );
+        check(
+            "{{ messages is defined }} {{ tools is not none }} {{ 'a' in ['a', 'b'] }} {{ 'b' not in 'abc' }}",
+            "True True True False",
+        );
+        check("{% filter upper %}a{% endfilter %}{% set x | trim %} b {% endset %}{{ x }}", "Ab");
+        check("{% for k, v in {'x': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "x1a2");
+        check("{% for k, v in {'x': 1, 'a': 2} | items %}{{ k }}{{ v }}{% endfor %}{{ ([1] + [2]) | length }}", "x1a22");
+        check(
+            "{{ messages | map(attribute='role') | list | join(',') }}{{ messages | selectattr('role', 'equalto', 'x') | list | length }}",
+            "user0",
+        );
+    }
+
+    #[test]
+    fn a_template_says_why_it_refuses() {
+        check_refused("{{ raise_exception('roles must alternate') }}", "roles must alternate");
+        check_refused("{{ strftime_now('%d %b %Y') }}", "time");
+        check_refused("a\n{{ 1 +", "line 2");
+        check_refused("{% include 'x' %}", "other templates");
+        check_refused(&"x".repeat(SOURCE_LEN_MAX + 1), "KiB");
+    }
+
+    #[test]
+    fn the_time_comes_from_outside() {
+        let now = "2024-07-26T10:20:30Z".parse().expect("a time");
+        let scene = Scene { now: Some(now), ..Scene::default() };
+        let template = Template::new("{{ strftime_now('%d %b %Y') }}").expect("a sound template");
+        assert_eq!(template.render(&scene).expect("a date"), "26 Jul 2024");
+    }
+
+    #[test]
+    fn hostile_templates_end_soon_and_small() {
+        let looped = |body: &str| {
+            format!(
+                "{{% set ns = namespace(x='x', l=[1]) %}}{{% for i in range(99999) %}}{body}{{% endfor %}}{{{{ ns.x | length }}}}"
+            )
+        };
+        let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}";
+        check_refused(endless, "too many steps");
+        check_refused("{% for i in range(10**9) %}x{% endfor %}", "range");
+        check_refused("{{ 'x' * 10**9 }}", "more text than");
+        check_refused("{% set x = ('x' * 10**6) * 10**6 %}", "more text than");
+        check_refused(&looped("{% set ns.x = ns.x ~ ns.x %}"), "more text than");
+        check_refused(&looped("{% set ns.x = ns.x + ns.x %}"), "more text than");
+        check_refused(&looped("{% set ns.x = [ns.x, ns.x] %}"), "more text than");
+        check_refused(&looped("{% set ns.l = ns.l + ns.l %}"), "more text than");
+        check_refused(&looped("{% set ns.l = [ns.l] + [ns.l] %}"), "");
+        check_refused(&looped("{% set ns.l = [ns.l] + [] %}"), "nested");
+        check_refused(&looped("{% set ns.l = {'a': ns.l}.items() %}"), "nested");
+        check_refused(&looped("{% set ns.l = {'a': ns.l} | items %}"), "nested");
+        check_refused(&looped("{% set ns.l = [ns.l] | map('list') %}"), "");
+        check_refused(&looped("{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}"), "more text than");
+        check_refused(&looped("{% set ns.x = ns.x.replace('x', 'xx') %}"), "more text than");
+        check_refused(&looped("{% set ns.x = [ns.x, ns.x] | join(ns.x) %}"), "more text than");
+        check_refused(&looped("{% set y = range(99999) | list | sort %}"), "more text than");
+        check_refused(&looped("{% if ns.x.count('b') %}{% endif %}{% set ns.x = 'a' * 10**6 %}"), "more text than");
+        check_refused(&looped("{% set ns.x = ns.x ~ 'yyyyyyyyyyyyyyyy' %}{% set y = ns.x[::-1] %}"), "more text than");
+        check_refused(&looped("{% set y = range(99999) | select('in', range(99999) | list) | list %}"), "in");
+        check_refused("{{ 'a\nb' | indent(10**12) }}", "more text than");
+        check_refused("{{ '{:>999999999}'.format(1) }}", "format");
+        check_refused("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}", "recursion");
+        check_refused("{% macro f(x) %}{{ f(x ~ x) }}{% endmacro %}{{ f('x') }}", "");
+        check_refused("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns == namespace(x=ns) }}", "nested");
+        check_refused("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "nested");
+    }
+
+    #[test]
+    fn jumps_out_of_blocks_are_refused_before_they_panic() {
+        let looped = |body: &str| format!("{{% for x in messages %}}{body}{{% endfor %}}");
+        for jump in ["break", "continue"] {
+            let jump = format!("{{% if x %}}{{% {jump} %}}{{% endif %}}");
+            check_refused(&looped(&format!("{{% with a = 1 %}}{jump}{{% endwith %}}")), "need a loop");
+            check_refused(&looped(&format!("{{% set a %}}{jump}{{% endset %}}")), "need a loop");
+            check_refused(&looped(&format!("{{% filter upper %}}{jump}{{% endfilter %}}")), "need a loop");
+            check_refused(&looped(&format!("{{% macro f() %}}{jump}{{% endmacro %}}{{{{ f() }}}}")), "");
+            let inner = format!("{{% with %}}{{% for y in [] %}}{{% else %}}{jump}{{% endfor %}}{{% endwith %}}");
+            check_refused(&looped(&inner), "need a loop");
+            check(&looped(&format!("a{{% for y in [] %}}{{% else %}}{jump}{{% endfor %}}b")), "a");
+            check(&looped(&format!("{{% with a = 1 %}}{{% for y in [x] %}}b{jump}{{% endfor %}}{{% endwith %}}")), "b");
+        }
+    }
+
+    #[test]
+    fn deep_sources_are_refused_before_they_use_up_the_stack() {
+        check_refused(&format!("{{{{ {}x }}}}", "x~".repeat(50_000)), "words");
+        check_refused(&format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(10_000)), "tags");
+        check_refused(&"{% if x %}".repeat(1_500), "");
+        check_refused(&format!("{{{{ {}{} }}}}", "[".repeat(400), "]".repeat(400)), "recursion");
+        check(&format!("{{{{ {}1 }}}}", "-".repeat(900)), "1");
+        check(&format!("{{{{ 'a'{} }}}}", "|upper".repeat(450)), "A");
+        check(&format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(200)), "");
+    }
+}

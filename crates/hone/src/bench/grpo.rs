@@ -1,0 +1,250 @@
+//! `hone bench grpo`: one GRPO-LoRA step at the size of SmolLM2-135M, and a small model from scratch, beside what this
+//! machine could do at best. `bench/grpo-cpu` runs it next to TRL.
+
+use super::figures::{Times, rounded};
+use super::machine::{Machine, best_of, peak_mb};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use hone_engine::backend::{Dtype, ScoredGrad};
+use hone_engine::batch::{BatchLimits, Request};
+use hone_engine::config::{Family, ModelConfig, Rope, TinySpec};
+use hone_engine::cpu::Cpu;
+use hone_engine::host::{Host, Sample};
+use hone_engine::layout::{Group, Packed};
+use hone_engine::load::{WeightSource, Weights};
+use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::model::{Model, Passes, RandomWeights};
+use hone_engine::optim::AdamOptions;
+use hone_engine::random::Stream;
+use hone_engine::tape::{Recompute, plain_targets};
+use hone_engine::trainer::Trainer;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const N_PROMPTS: usize = 4;
+const N_PROMPT_TOKENS: usize = 74;
+const N_SAMPLES: usize = 8;
+const N_NEW: usize = 64;
+
+/// Measure a GRPO step with LoRA, and a small model from scratch
+///
+/// Rank 16 on all linear layers, 4 prompts of 74 tokens, 8 completions of 64 tokens each, the shape of SmolLM2-135M in bf16.
+/// Then a model of about a million parameters, all of them trained. `bench/grpo-cpu` runs the same step in TRL beside it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A GGUF file or folder with weights; without one they are random, which takes as long
+    #[arg(long, value_name = "PATH")]
+    model: Option<PathBuf>,
+    /// How many threads compute
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    threads: usize,
+    /// How many steps to take; the first warms up
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    steps: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: Machine,
+    load_s: f64,
+    /// Of each step but the first.
+    sample_s: Vec<f64>,
+    train_s: Vec<f64>,
+    /// What the products and the memory of this machine allow at best.
+    sample_limit_s: f64,
+    train_limit_s: f64,
+    /// Between the sampler's log-probs and the trainer's.
+    max_abs_diff: f32,
+    rss_peak_mb: f64,
+    tiny: Tiny,
+}
+
+#[derive(Debug, Serialize)]
+struct Tiny {
+    params: usize,
+    sample_tokens_per_s: f64,
+    train_tokens_per_s: f64,
+    first_loss: f32,
+    last_loss: f32,
+}
+
+pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    if args.threads == 0 || args.steps < 2 {
+        return Err(Failure::user("--threads needs at least 1 and --steps at least 2: the first step warms up"));
+    }
+    let printer = context.printer;
+    printer.say("what this machine can do");
+    let machine = Machine::measure(args.threads);
+    let report = step(args, machine, printer)?;
+    if printer.wants_json() {
+        printer.json(&report)?;
+        return Ok(Exit::Yes);
+    }
+    let middle = |seconds: &[f64]| Times::of_seconds(seconds).percentile(0.5) / 1e3;
+    let (sample_s, train_s) = (middle(&report.sample_s), middle(&report.train_s));
+    let of_limit =
+        |limit: f64, took: f64| format!("{} s, {} % of what is possible", rounded(took), (100.0 * limit / took).round());
+    let rows = [
+        ("machine", format!("{}, {} GFLOP/s, {} GB/s", report.machine.path, report.machine.gflops, report.machine.gb_per_s)),
+        ("sampling 32 x 64 tokens", of_limit(report.sample_limit_s, sample_s)),
+        ("training on them", of_limit(report.train_limit_s, train_s)),
+        ("sampler against trainer, largest difference", report.max_abs_diff.to_string()),
+        ("memory at most", format!("{} MB", report.rss_peak_mb)),
+        ("small model, sampled", format!("{} tokens/s", report.tiny.sample_tokens_per_s.round())),
+        ("small model, trained", format!("{} tokens/s", report.tiny.train_tokens_per_s.round())),
+    ];
+    printer.table(&["figure", "value"], &rows.map(|(what, value)| vec![what.to_owned(), value]))?;
+    Ok(Exit::Yes)
+}
+
+fn smollm2() -> ModelConfig {
+    ModelConfig {
+        family: Family::Llama,
+        vocab: 49_152,
+        dim: 576,
+        n_layers: 30,
+        n_heads: 9,
+        n_kv_heads: 3,
+        head_dim: 64,
+        ffn_dim: 1536,
+        norm_eps: 1e-5,
+        rope: Rope::plain(100_000.0),
+        qkv_bias: false,
+        qk_norm: false,
+        tied_head: true,
+        context_len: 2048,
+    }
+}
+
+fn prompts(vocab: usize) -> Vec<Vec<u32>> {
+    let prompt = |i: u64| (0..N_PROMPT_TOKENS as u64).map(move |j| (Stream::new(2, i).bits(j) % vocab as u64) as u32);
+    (0..N_PROMPTS as u64).map(|i| prompt(i).collect()).collect()
+}
+
+fn step(args: &Args, machine: Machine, printer: &Printer) -> Result<Report, Failure> {
+    let source: Box<dyn WeightSource> = match &args.model {
+        Some(path) => Box::new(Weights::open(path).map_err(Failure::world)?),
+        None => Box::new(RandomWeights { config: smollm2(), seed: 1 }),
+    };
+    let begin = Instant::now();
+    let backend = Cpu::new(Dtype::Bf16, args.threads);
+    let model = Model::load(&backend, source.as_ref(), 512, Passes::ForwardBackward).map_err(Failure::world)?;
+    let load_s = rounded(begin.elapsed().as_secs_f64());
+    let config = model.config.clone();
+    let mut host = Host::new(backend, model, BatchLimits { n_pages: 512, ..BatchLimits::default() });
+    let fresh = LoraWeights::fresh(&config, &LoraSpec::all(16, 32.0), 1);
+    let mut trainer = Trainer::lora(host.backend(), &config, &fresh, AdamOptions::default(), Recompute::Never);
+    let (mut sample_s, mut train_s, mut max_abs_diff) = (Vec::new(), Vec::new(), 0f32);
+    for step in 0..args.steps {
+        printer.say(&format!("step {} of {}", step + 1, args.steps));
+        let begin = Instant::now();
+        let samples = sample(&mut host, &trainer, &config, step as u64)?;
+        let sampled_s = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        max_abs_diff = max_abs_diff.max(train(&mut host, &mut trainer, &samples));
+        if step > 0 {
+            sample_s.push(rounded(sampled_s));
+            train_s.push(rounded(begin.elapsed().as_secs_f64()));
+        }
+    }
+    drop((host, trainer));
+    let rss_peak_mb = peak_mb();
+    let (sample_limit_s, train_limit_s) = limits(&config, &machine);
+    printer.say("a small model");
+    let tiny = tiny(args.threads)?;
+    Ok(Report { machine, load_s, sample_s, train_s, sample_limit_s, train_limit_s, max_abs_diff, rss_peak_mb, tiny })
+}
+
+/// The prompts with their samples, as the present adapter draws them.
+fn sample(host: &mut Host<Cpu>, trainer: &Trainer<Cpu>, config: &ModelConfig, seed: u64) -> Result<Vec<Vec<Sample>>, Failure> {
+    let weights = trainer.lora_weights(host.backend()).ok_or_else(|| Failure::bug("a LoRA run without an adapter"))?;
+    let version = host.load(&weights);
+    let request = |(i, prompt): (usize, Vec<u32>)| Request {
+        n_samples: N_SAMPLES,
+        seed,
+        sequence: (i * N_SAMPLES) as u64,
+        adapter: host.pin(version),
+        ..Request::new(prompt, N_NEW)
+    };
+    let requests = prompts(config.vocab).into_iter().enumerate().map(request).collect();
+    let samples = host.sample(requests).map_err(Failure::world)?;
+    host.drop_adapter(version);
+    Ok(samples)
+}
+
+/// One step on them with a made-up reward; the largest difference between the sampler's log-probs and the trainer's.
+fn train(host: &mut Host<Cpu>, trainer: &mut Trainer<Cpu>, samples: &[Vec<Sample>]) -> f32 {
+    let (mut groups, mut advantages, mut sampled) = (Vec::new(), Vec::new(), Vec::new());
+    for (prompt, samples) in prompts(host.model().config.vocab).into_iter().zip(samples) {
+        let ids = |sample: &Sample| sample.tokens.iter().map(|token| token.id).collect::<Vec<u32>>();
+        let rewards: Vec<f32> = samples.iter().map(|sample| (ids(sample).iter().sum::<u32>() % 7) as f32).collect();
+        let mean = rewards.iter().sum::<f32>() / rewards.len() as f32;
+        for (sample, reward) in samples.iter().zip(&rewards) {
+            advantages.extend(std::iter::repeat_n(reward - mean, sample.tokens.len()));
+            sampled.extend(sample.tokens.iter().map(|token| token.logprob));
+        }
+        groups.push(Group { prompt, completions: samples.iter().map(ids).collect() });
+    }
+    let packed = Packed::new(&groups);
+    let targets = plain_targets(&packed, 1.0);
+    let n = targets.len() as f32;
+    let scored = host.accumulate(trainer, &packed, targets, |_| {
+        advantages.iter().map(|advantage| ScoredGrad { logprob: -advantage / n, entropy: 0.0 }).collect()
+    });
+    host.step(trainer, 1e-5);
+    scored.iter().zip(&sampled).fold(0.0, |worst: f32, (scored, logprob)| worst.max((scored.logprob - logprob).abs()))
+}
+
+/// The least time for sampling and for training. A product of a weight with a row is two operations per parameter; the
+/// backward of a frozen weight is one more product. A step of decoding also reads every weight once.
+fn limits(config: &ModelConfig, machine: &Machine) -> (f64, f64) {
+    let per_row = 2.0 * config.n_params() as f64 / (machine.gflops * 1e9);
+    let read = 2.0 * config.n_params() as f64 / (machine.gb_per_s * 1e9);
+    let (n_prompt, n_sequences) = ((N_PROMPTS * N_PROMPT_TOKENS) as f64, (N_PROMPTS * N_SAMPLES) as f64);
+    let decode = N_NEW as f64 * (n_sequences * per_row).max(read);
+    let train = 2.0 * per_row * (n_prompt + n_sequences * N_NEW as f64);
+    (rounded(n_prompt * per_row + decode), rounded(train))
+}
+
+fn tiny(n_threads: usize) -> Result<Tiny, Failure> {
+    let spec: TinySpec = "d128,l4,h4,kv4,ff448,v256,ctx256".parse().map_err(Failure::world)?;
+    let config = ModelConfig::try_from(spec).map_err(Failure::world)?;
+    let source = RandomWeights { config: config.clone(), seed: 3 };
+    let backend = Cpu::new(Dtype::Bf16, n_threads);
+    let model = Model::load(&backend, &source, 256, Passes::ForwardBackward).map_err(Failure::world)?;
+    let mut host = Host::new(backend, model, BatchLimits { n_pages: 256 * 10, ..BatchLimits::default() });
+    let sample_tokens_per_s = best_of(3, || {
+        let requests = (0..256).map(|i| Request { sequence: i, ..Request::new(vec![1, 2, 3, 4], 96) }).collect();
+        let begin = Instant::now();
+        let n: usize = host.sample(requests).map_or(0, |all| all.iter().flatten().map(|sample| sample.tokens.len()).sum());
+        n as f64 / begin.elapsed().as_secs_f64()
+    });
+    let mut trainer = Trainer::full(host.backend(), &source, AdamOptions::default(), Recompute::Never).map_err(Failure::world)?;
+    let sequence = |i: u64| {
+        let stream = Stream::new(4, i);
+        let ids = (0..129).map(|j| (stream.bits(j) % 16 + j % 3) as u32).collect();
+        Group { prompt: vec![], completions: vec![ids] }
+    };
+    let packed = Packed::new(&(0..32).map(sequence).collect::<Vec<_>>());
+    let mut losses = Vec::new();
+    let train_tokens_per_s = best_of(40, || {
+        let begin = Instant::now();
+        let targets = plain_targets(&packed, 1.0);
+        let n = targets.len() as f32;
+        let scored = host.accumulate(&mut trainer, &packed, targets, |scored| {
+            vec![ScoredGrad { logprob: -1.0 / n, entropy: 0.0 }; scored.len()]
+        });
+        host.step(&mut trainer, 1e-3);
+        losses.push(-scored.iter().map(|scored| scored.logprob).sum::<f32>() / n);
+        packed.layout.n_rows() as f64 / begin.elapsed().as_secs_f64()
+    });
+    Ok(Tiny {
+        params: config.n_params(),
+        sample_tokens_per_s: sample_tokens_per_s.round(),
+        train_tokens_per_s: train_tokens_per_s.round(),
+        first_loss: losses.first().copied().unwrap_or_default(),
+        last_loss: losses.last().copied().unwrap_or_default(),
+    })
+}

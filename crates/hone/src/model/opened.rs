@@ -1,0 +1,134 @@
+//! A model ready to be used: its weights, and what it takes to speak with it.
+
+use super::registry::Registry;
+use crate::context::Context;
+use crate::failure::{Failure, at_path};
+use hone_engine::load::{WeightSource, Weights};
+use hone_engine::lora::LoraWeights;
+use hone_engine::peft;
+use hone_render::{Renderer, Tokenizer};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The largest tokenizer or template file that is read.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// The files of a folder that hold its tokenizer and template.
+const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+
+/// A model ready to be used.
+pub(crate) struct Opened {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) weights: Weights,
+    pub(crate) renderer: Renderer,
+    /// Whether a conversation can be rendered.
+    pub(crate) has_template: bool,
+    /// The tokens that end an answer.
+    pub(crate) stop_ids: Vec<u32>,
+}
+
+impl Opened {
+    /// By the name it was added under, or by its path.
+    pub(crate) fn named(model: &str, context: &Context<'_>) -> Result<Self, Failure> {
+        let registry = Registry::of(&context.settings);
+        if let Some(entry) = registry.entry(model)? {
+            return Self::at(&entry.path, &entry.name);
+        }
+        if Path::new(model).exists() {
+            return Self::at(Path::new(model), model);
+        }
+        let known: Vec<String> = registry.entries()?.into_iter().map(|entry| entry.name).collect();
+        let hint = match known.is_empty() {
+            true => "add one with `hone model add PATH|ID|tiny:SIZES`".to_owned(),
+            false => format!("there are {}; `hone model add` adds another", known.join(", ")),
+        };
+        Err(Failure::user(format_args!("there is no model `{model}`")).hint(hint))
+    }
+
+    pub(super) fn at(path: &Path, name: &str) -> Result<Self, Failure> {
+        let weights = Weights::open(path).map_err(Failure::world)?;
+        let in_file = |name: &str| path.join(name);
+        let tokenizer = match weights.gguf() {
+            Some(gguf) => Tokenizer::from_gguf(gguf.values()),
+            None => {
+                let tokenizer = read(&in_file("tokenizer.json"))?.ok_or_else(|| no_tokenizer(path))?;
+                Tokenizer::from_json(&tokenizer, read(&in_file("tokenizer_config.json"))?.as_deref())
+            }
+        };
+        let failed = |error: hone_render::RenderError| Failure::world(error).context(path.display());
+        let tokenizer = tokenizer.map_err(failed)?;
+        let vocab = weights.config().vocab;
+        if tokenizer.vocab_len() > vocab {
+            let text = format!("its tokenizer has {} tokens, and its weights {vocab}", tokenizer.vocab_len());
+            return Err(Failure::user(format_args!("{}: {text}", path.display())).hint("these files are not of one model"));
+        }
+        let mut stop_ids = tokenizer.eos_ids().to_vec();
+        if let Some(generation) = read(&in_file("generation_config.json"))? {
+            stop_ids.extend(eos_ids(&generation).into_iter().filter(|&id| (id as usize) < vocab));
+        }
+        stop_ids.sort_unstable();
+        stop_ids.dedup();
+        let template = read(&in_file("chat_template.jinja"))?;
+        let has_template = template.is_some() || tokenizer.chat_template().is_some();
+        let renderer = match template {
+            Some(template) => Renderer::with_template(tokenizer, &String::from_utf8_lossy(&template)),
+            None => Renderer::new(tokenizer),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            weights,
+            renderer: renderer.map_err(failed)?,
+            has_template,
+            stop_ids,
+        })
+    }
+
+    /// An adapter for this model.
+    pub(crate) fn adapter(&self, folder: &Path) -> Result<LoraWeights, Failure> {
+        peft::load(folder, self.weights.config()).map_err(Failure::world)
+    }
+
+    /// Writes the tokenizer beside exported weights, where it is in files of its own.
+    pub(super) fn write_tokenizer(&self, to: &Path) -> Result<(), Failure> {
+        for name in TOKENIZER_FILES {
+            let from = self.path.join(name);
+            if from.is_file() {
+                std::fs::copy(&from, to.join(name)).map_err(at_path(&from))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file of bounded size, if it is there.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(at_path(path))?;
+    file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at_path(path))?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(Failure::user(format_args!("{} is longer than {TEXT_BYTES_MAX} bytes", path.display())));
+    }
+    Ok(Some(bytes))
+}
+
+fn no_tokenizer(path: &Path) -> Failure {
+    Failure::user(format_args!("{} has no tokenizer.json", path.display()))
+        .hint("a model needs its tokenizer beside its weights; a GGUF file has it inside")
+}
+
+/// The end tokens of a `generation_config.json`: one, or a list.
+fn eos_ids(generation: &[u8]) -> Vec<u32> {
+    let json: Value = serde_json::from_slice(generation).unwrap_or_default();
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    match &json["eos_token_id"] {
+        Value::Array(ids) => ids.iter().filter_map(id).collect(),
+        one => id(one).into_iter().collect(),
+    }
+}

@@ -1,0 +1,35 @@
+//! A model from scratch: random weights, and a vocabulary from the words of some texts.
+
+use crate::failure::{Failure, at_path};
+use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::model::RandomWeights;
+use hone_engine::peft;
+use hone_render::tiny;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The most of a text that is read for its words.
+const CORPUS_BYTES_MAX: u64 = 256 << 20;
+
+/// Writes weights and tokenizer into a folder, in the form in which any other model comes.
+pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path) -> Result<(), Failure> {
+    let spec: TinySpec = spec.parse().map_err(Failure::world)?;
+    let mut texts = Vec::new();
+    for path in corpus {
+        let n_bytes = path.metadata().map_err(at_path(path))?.len();
+        if n_bytes > CORPUS_BYTES_MAX {
+            return Err(Failure::user(format_args!("{} is longer than {CORPUS_BYTES_MAX} bytes", path.display()))
+                .hint("a part of it has the same frequent words"));
+        }
+        texts.push(fs::read(path).map_err(at_path(path))?);
+    }
+    let texts: Vec<_> = texts.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+    let files = tiny::build(texts.iter().map(AsRef::as_ref), spec.vocab).map_err(Failure::world)?;
+    let config = ModelConfig::try_from(spec).map_err(Failure::world)?;
+    peft::merge(folder, &RandomWeights { config, seed }, None).map_err(Failure::world)?;
+    for (name, text) in [("tokenizer.json", files.tokenizer), ("tokenizer_config.json", files.config)] {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(at_path(&path))?;
+    }
+    Ok(())
+}

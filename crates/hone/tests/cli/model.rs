@@ -1,0 +1,130 @@
+//! `hone model` and `hone chat`: models come from paths, from a hub and from nothing, and speak.
+
+use super::Desk;
+use super::hub::{Hub, Trouble};
+
+const SMALL: &str = "tiny:d32,l2,h2,kv1,ff48,v320,ctx128";
+
+fn desk() -> Desk {
+    let desk = Desk::with(&[("corpus.txt", "the quick brown fox jumps over the lazy dog 12 times, the fox said")]);
+    desk.hone(&format!("model add {SMALL} --corpus corpus.txt --name small")).expect(0, "", "added small: ");
+    desk
+}
+
+#[test]
+fn a_model_from_nothing_is_listed_shown_and_speaks() {
+    let desk = desk();
+    desk.hone("model list").expect(0, "small  tiny:d32,l2,h2,kv1,ff48,v320,ctx128, seed 1", "");
+    let shown = desk.hone("model show small --json").expect(0, "\"layers\":2", "").json();
+    assert_eq!((&shown[0]["vocab"], &shown[0]["tool_format"]), (&320.into(), &"hermes".into()));
+    desk.hone("model show small").expect(0, "2 layers of width 32, 2 heads on 1, SwiGLU 48", "");
+    let said = |line: &str| desk.hone_reading(line, b"the fox\n\nand the dog?\n").expect(0, "\"first_token_s\"", "").json();
+    let line = "chat small --json --max-tokens 12 --threads";
+    let (one, two) = (said(&format!("{line} 1")), said(&format!("{line} 2")));
+    assert_eq!(one.len(), 2);
+    let texts = |answers: &[serde_json::Value]| answers.iter().map(|answer| answer["content"].clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&one), texts(&two));
+    desk.hone("chat small -m fox --max-tokens 5 --quiet").expect(0, "\n", "");
+    desk.hone("chat small -m fox --max-tokens 5 --temperature=-1").expect(2, "", "temperature = -1 is outside");
+    desk.hone("chat small -m fox --context 500").expect(2, "", "--context 500 is outside 2..=128");
+    let long = "fox ".repeat(200);
+    desk.hone_reading("chat small", long.as_bytes()).expect(2, "", "the conversation is longer than 128 tokens");
+}
+
+#[test]
+fn an_answer_follows_its_schema_and_its_stop_strings() {
+    let desk = desk();
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":0,"maximum":99}},"required":["n"],
+                     "additionalProperties":false}"#;
+    std::fs::write(desk.path("schema.json"), schema).unwrap();
+    for seed in 1..4 {
+        let line = format!("chat small -m fox --json --schema schema.json --max-tokens 60 --temperature 1 --seed {seed}");
+        let said = desk.hone(&line).expect(0, "\"finish\":\"constraint\"", "").json();
+        let answer: serde_json::Value = serde_json::from_str(said[0]["content"].as_str().unwrap()).unwrap();
+        assert!(answer["n"].as_u64().is_some_and(|n| n < 100), "{said:?}");
+    }
+    std::fs::write(desk.path("schema.json"), r#"{"type":"nonsense"}"#).unwrap();
+    desk.hone("chat small -m fox --schema schema.json").expect(2, "", "schema.json: ");
+    let line = "chat small -m fox --max-tokens 80 --temperature 1 --seed 3";
+    let whole = desk.hone(line).out;
+    let stop = whole.trim().chars().find(char::is_ascii_lowercase).expect("a letter among eighty random tokens");
+    let cut = desk.hone(&format!("{line} --stop {stop}")).expect(0, "\n", "tokens").out;
+    assert!(!cut.contains(stop) && whole.starts_with(cut.trim_end_matches('\n')), "{whole:?} {cut:?}");
+}
+
+#[test]
+fn a_path_stays_where_it_is_and_goes_out_again() {
+    let desk = desk();
+    desk.hone("model add .hone/models/small/files --name again").expect(0, "", "added again");
+    desk.hone("model export again out").expect(0, "", "wrote out");
+    desk.hone("model export again out").expect(2, "", "out is already there");
+    assert_eq!(desk.read("out/tokenizer.json"), desk.read(".hone/models/small/files/tokenizer.json"));
+    desk.hone("chat out -m fox --max-tokens 3").expect(0, "\n", "3 tokens");
+    desk.hone("chat out -m fox --adapter nowhere").expect(2, "", "nowhere/adapter_config.json");
+}
+
+#[test]
+fn what_is_no_model_is_refused() {
+    let desk = desk();
+    desk.hone("model add nowhere").expect(2, "", "a model is a path, an id such as `organisation/model`, or `tiny:d128,l4`");
+    desk.hone("model add tiny:d33,h2 --name odd").expect(2, "", "width 33 over 2 heads");
+    desk.hone("model add tiny:x3").expect(2, "", "known parts are d l h kv ff v ctx");
+    desk.hone("model add tiny:v100 --name less").expect(2, "", "has no room for the 263 that every text needs");
+    desk.hone("model add .hone/models/small/files --corpus corpus.txt").expect(2, "", "--corpus has no effect here");
+    desk.hone("model add tiny:d64 --name small").expect(2, "", "`small` is already the name of another model");
+    desk.hone("model add tiny:d64 --name ../up").expect(2, "", "`../up` is not a name");
+    desk.hone("chat nobody").expect(2, "", "there is no model `nobody`\n\nhint: there are small;");
+    std::fs::create_dir(desk.path("pickled")).unwrap();
+    std::fs::copy(desk.path(".hone/models/small/files/config.json"), desk.path("pickled/config.json")).unwrap();
+    std::fs::write(desk.path("pickled/pytorch_model.bin"), b"\x80\x02}q\x00.").unwrap();
+    desk.hone("model add pickled").expect(2, "", "reading it can run code");
+    let weights = std::fs::read(desk.path(".hone/models/small/files/model.safetensors")).unwrap();
+    desk.hone("model export small cut").expect(0, "", "wrote");
+    std::fs::write(desk.path("cut/model.safetensors"), &weights[..weights.len() - 1]).unwrap();
+    desk.hone("model add cut").expect(2, "", "cut/model.safetensors");
+    desk.hone("model list").expect(0, "small", "");
+}
+
+#[test]
+fn a_hub_is_fetched_resumed_and_checked() {
+    let desk = desk();
+    let files = desk.path(".hone/models/small/files");
+    let hub = Hub::serve(&files, Trouble::None);
+    let fresh = || Desk::new().set("HF_ENDPOINT", &hub.address());
+    let other = fresh();
+    other.hone("model add org/Small-1").expect(0, "", "added small-1: ");
+    other.hone("model list").expect(0, "small-1  org/Small-1@main", "");
+    let copy = other.path(".hone/models/small-1/files");
+    for name in ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
+        assert_eq!(std::fs::read(copy.join(name)).unwrap(), std::fs::read(files.join(name)).unwrap(), "{name}");
+    }
+    assert!(!copy.join("README.md").exists());
+    let n_before = hub.n_bytes_sent();
+    other.hone("model add org/Small-1").expect(0, "", "added small-1: ");
+    assert!(hub.n_bytes_sent() - n_before < 4096, "what is there is not fetched again");
+    fresh().hone("model add org/nothing").expect(2, "", "the hub has nothing there");
+
+    let hub = Hub::serve(&files, Trouble::CutsAfter(1000));
+    let other = Desk::new().set("HF_ENDPOINT", &hub.address());
+    other.hone("model add org/small").expect(0, "", "added small: ");
+    assert_eq!(std::fs::read(other.path(".hone/models/small/files/model.safetensors")).unwrap().len(), {
+        std::fs::read(files.join("model.safetensors")).unwrap().len()
+    });
+    assert!(hub.ranges().contains(&"bytes=1000-".to_owned()), "{:?}", hub.ranges());
+
+    let hub = Hub::serve(&files, Trouble::Changes);
+    let other = Desk::new().set("HF_ENDPOINT", &hub.address());
+    other.hone("model add org/small").expect(2, "", ", and the hub says ");
+    other.hone("model list").expect(0, "", "no model was added yet");
+    assert!(!other.path(".hone/models/small/files/model.safetensors").exists());
+
+    let hub = Hub::serve(&files, Trouble::Lengthens);
+    let other = Desk::new().set("HF_ENDPOINT", &hub.address());
+    other.hone("model add org/small").expect(2, "", "the hub sends more than the");
+}
+
+#[test]
+fn a_hub_that_does_not_answer_is_named() {
+    let desk = Desk::new().set("HF_ENDPOINT", "http://127.0.0.1:9");
+    desk.hone("model add org/small").expect(2, "", "http://127.0.0.1:9/api/models/org/small/revision/main");
+}
