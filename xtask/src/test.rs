@@ -8,7 +8,8 @@ use crate::cargo::cargo;
 use crate::counts::Counts;
 use crate::packages::{self, Missing};
 use crate::postgres::{self, Postgres};
-use crate::{Exit, suite, tidy};
+use crate::{Exit, model, suite, tidy};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +71,10 @@ enum End {
 pub(crate) fn run(options: &Options) -> Exit {
     let mut rows = Vec::new();
     let mut broken = false;
-    let mut server = None;
+    let (mut server, mut model) = (None, None);
     if options.parts.iter().any(|&(_, part)| part == Part::Test) {
         (rows, server, broken) = set_up();
+        model = set_up_model(&mut rows);
     }
     for &(name, part) in &options.parts {
         let start = Instant::now();
@@ -80,7 +82,7 @@ pub(crate) fn run(options: &Options) -> Exit {
             Part::Fmt => plain(name, &["fmt", "--all", "--check"]),
             Part::Clippy => plain(name, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
             Part::Tidy => tidied(name),
-            Part::Test => tested(name, options.slow, server.as_ref()),
+            Part::Test => tested(name, options.slow, server.as_ref(), model.as_deref()),
         };
         rows.push(finish(name, end, counts, start));
     }
@@ -126,6 +128,17 @@ fn set_up() -> (Vec<Row>, Option<Postgres>, bool) {
     (vec![packages, finish("postgres", end, counts, start)], server, broken)
 }
 
+/// The real model. A machine without a network has none, and that is no failure of the code.
+fn set_up_model(rows: &mut Vec<Row>) -> Option<PathBuf> {
+    headline("model", "SmolLM2-135M-Instruct for the tests that speak with a real one");
+    let start = Instant::now();
+    let provided = model::provide();
+    let skipped = u64::from(provided.is_err());
+    let end = provided.as_ref().map_or_else(|why| End::Skipped(why.clone()), |_| End::Ok);
+    rows.push(finish("model", end, Counts { skipped, ..Counts::default() }, start));
+    provided.ok()
+}
+
 type Ended = (End, Counts);
 
 /// A part that is one cargo command and counts as one.
@@ -149,12 +162,12 @@ fn tidied(name: &str) -> Ended {
     }
 }
 
-fn tested(name: &str, slow: bool, server: Option<&Postgres>) -> Ended {
+fn tested(name: &str, slow: bool, server: Option<&Postgres>, model: Option<&Path>) -> Ended {
     let mut sum = Counts::default();
     let mut end = End::Ok;
     for run in suite::runs() {
         headline(name, &run.to_string());
-        let (failure, counts) = run.start(slow, server);
+        let (failure, counts) = run.start(slow, server, model);
         sum += counts;
         if let (End::Ok, Some(why)) = (&end, failure) {
             end = End::Failed(format!("{run}: {why}"));

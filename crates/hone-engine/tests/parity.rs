@@ -1,6 +1,6 @@
 //! Parity with torch and peft on toy checkpoints of every family: scores, full gradients, adapters, adapter gradients.
 //!
-//! Fixtures are written by `bench/parity/fixtures.py`; torch computed them in float64.
+//! Fixtures are written by `bench/python/fixtures.py`; torch computed them in float64.
 
 use std::path::{Path, PathBuf};
 

@@ -69,7 +69,9 @@ fn stmts<'a>(body: &[Stmt<'a>]) -> Result<Vec<Stmt<'a>>, Error> {
 /// in between, and then panics or prints to the wrong place.
 fn closed<'a>(body: &[Stmt<'a>]) -> Result<Vec<Stmt<'a>>, Error> {
     if jumps_out(body) {
-        return Err(refuse("`break` and `continue` need a loop around them, with no `with`, `set`, `filter`, `macro` or `call` between"));
+        return Err(refuse(
+            "`break` and `continue` need a loop around them, with no `with`, `set`, `filter`, `macro` or `call` between",
+        ));
     }
     stmts(body)
 }

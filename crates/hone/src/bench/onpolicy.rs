@@ -4,6 +4,7 @@ use super::resume::{self, Run};
 use super::scratch;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
+use crate::printer::counted;
 use hone_engine::backend::{Dtype, Target};
 use hone_engine::batch::{BatchLimits, Request, Token};
 use hone_engine::cpu::Cpu;
@@ -71,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (mut max_abs_diff, mut differ, mut batchings, mut path) = (0f32, 0, 0, String::new());
     for threads in THREADS {
         for at_once in AT_ONCE {
-            context.printer.say(&format!("{at_once} at a time on {threads} threads"));
+            context.printer.say(&format!("{at_once} at a time on {}", counted(threads as u64, "thread")));
             let mut sampling = Sampling::new(&*source, threads, at_once)?;
             let samples = sampling.sample(n_prompts)?;
             max_abs_diff = max_abs_diff.max(sampling.largest_difference(&samples));
@@ -85,7 +86,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     let folder = scratch::folder(context)?;
     let train = |threads: usize| {
-        context.printer.say(&format!("a run on {threads} threads"));
+        context.printer.say(&format!("a run on {}", counted(threads as u64, "thread")));
         let run = Run { model: args.model.clone(), threads, folder: folder.path().join(threads.to_string()) };
         std::fs::create_dir_all(&run.folder).map_err(at_path(&run.folder))?;
         resume::train(&run)

@@ -59,3 +59,13 @@ fn the_large_benchmark_counts_what_comes_out() {
     assert!(report["list_plan"].as_str().is_some_and(|plan| plan.contains("USING INDEX traces_by_category")), "{report}");
     assert!(report["import_rss_mb"].as_u64().is_some_and(|mb| mb > 0 && mb < 300), "{report}");
 }
+
+#[test]
+fn sampler_and_trainer_agree_to_the_bit_through_kills() {
+    let report = Desk::new().hone("bench onpolicy --sequences 24 --kills 2 --json --quiet").expect(0, "\"max_abs_diff\":0.0", "");
+    let report = &report.json()[0];
+    assert_eq!(report["sequences"], 24);
+    assert!(report["tokens"].as_u64().is_some_and(|n| n >= 24 * 8), "{report}");
+    assert_eq!(report["kills"], 2, "a run was over before it could be killed");
+    assert_eq!(report["adapter_hash_1_thread"], report["adapter_hash_killed_and_resumed"]);
+}

@@ -20,6 +20,12 @@ fn server() -> Option<String> {
     std::env::var("HONE_TEST_POSTGRES").ok()
 }
 
+/// The real model of this test run.
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable where the model is")]
+fn real_model() -> Option<String> {
+    std::env::var("HONE_TEST_SMOLLM2").ok()
+}
+
 /// Whether slow tests run as well.
 #[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
 fn is_slow() -> bool {

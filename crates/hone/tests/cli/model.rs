@@ -86,6 +86,23 @@ fn what_is_no_model_is_refused() {
 }
 
 #[test]
+fn a_real_model_answers() {
+    let Some(path) = super::real_model() else {
+        println!("skipped: HONE_TEST_SMOLLM2 does not name the GGUF file of SmolLM2-135M-Instruct");
+        return;
+    };
+    let desk = Desk::new();
+    desk.hone(&format!("model add {path} --name smollm2")).expect(0, "", "added smollm2: 134515008 parameters");
+    let ask = |thread: &str| {
+        let line = format!("chat smollm2 --json --temperature 0 --max-tokens 24 --threads {thread}");
+        desk.hone_reading(&line, b"What is the capital of France?\nAnd of Italy?\n").expect(0, "Paris", "").json()
+    };
+    let (one, two) = (ask("1"), ask("2"));
+    assert_eq!(one[1]["content"], two[1]["content"]);
+    assert!(one[1]["content"].as_str().unwrap().contains("Rome"), "{one:?}");
+}
+
+#[test]
 fn a_hub_is_fetched_resumed_and_checked() {
     let desk = desk();
     let files = desk.path(".hone/models/small/files");
