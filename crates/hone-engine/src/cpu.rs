@@ -335,7 +335,7 @@ impl Backend for Cpu {
         assert_eq!(dy.rows, x.rows);
         let narrow = x.cols < dy.cols;
         let (left, right) = if narrow { (x, dy) } else { (dy, x) };
-        let (turned, panels) = (left.turned(&self.pool, &self.arena), right.by_rows(&self.pool, &self.arena));
+        let (turned, panels) = (left.turned(self.isa, &self.pool, &self.arena), right.by_rows(&self.pool, &self.arena));
         let put = if narrow { Put::Set } else { Put::Add };
         let job = Job { rows: 0..left.cols, cols: 0..right.cols, k0: 0, stride: right.cols, at: 0, put };
         if !narrow {
@@ -581,7 +581,7 @@ impl Backend for Cpu {
                 let job = Job { rows: 0..rows.len(), cols: 0..dim, k0: ids.start, stride: dim, at: first * dim, put: Put::Add };
                 product(&self.pool, self.isa, &dlogits, panels, &job, dx);
                 if let Some(dw) = dw.as_deref_mut() {
-                    let turned = dlogits.turned(&self.pool, &self.arena);
+                    let turned = dlogits.turned(self.isa, &self.pool, &self.arena);
                     let job =
                         Job { rows: 0..ids.len(), cols: 0..dim, k0: first, stride: dim, at: ids.start * dim, put: Put::Add };
                     product(&self.pool, self.isa, turned, x.by_rows(&self.pool, &self.arena), &job, dw);

@@ -234,7 +234,9 @@ fn norms() {
 
 #[test]
 fn products() {
-    for shape @ [rows, n_in, n_out] in [[2, 8, 8], [7, 33, 47], [16, 64, 32], [33, 96, 70], [70, 16, 130], [300, 40, 16]] {
+    for shape @ [rows, n_in, n_out] in
+        [[2, 8, 8], [7, 33, 47], [16, 64, 32], [33, 96, 70], [70, 16, 130], [300, 40, 16], [512, 48, 24], [9, 512, 1024]]
+    {
         let (x, w, dy) = (values(1, rows * n_in), values(2, n_in * n_out), values(3, rows * n_out));
         check("linear", 4e-6, &|b| b.linear(&x, &w, shape, Put::Set));
         check("linear add", 4e-6, &|b| b.linear(&x, &w, shape, Put::Add));

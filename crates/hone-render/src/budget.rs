@@ -4,7 +4,7 @@
 //! its operands here, whole and deep, and pays for them. Memory and time are then bounded by the purse, whatever the
 //! template does. Knows nothing of syntax: `guard.rs` puts the calls in.
 
-use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -25,6 +25,12 @@ pub(crate) const WEIGH_ITEMS: &str = "(count)";
 pub(crate) const SETTLE: &str = "(settle)";
 /// Name of the filter that multiplies. No template can write it.
 pub(crate) const TIMES: &str = "(times)";
+
+/// Name of the filter that cuts a text or list. No template can write it.
+pub(crate) const SLICE: &str = "(slice)";
+
+/// Ends of a `range` beyond which the library's sums overflow.
+const RANGE_MAX: i64 = 1 << 40;
 
 /// Filters whose results are larger than what they are given, in ways that nobody's template needs.
 const REMOVED: &[&str] = &["batch", "chain", "format", "groupby", "pprint", "slice", "sum", "zip"];
@@ -114,6 +120,33 @@ impl Budget {
         Ok(Value::from(number(left)? * number(right)?))
     }
 
+    /// Python's `value[start:stop:step]`. The library's own panics when there is nothing to go back through.
+    fn slice(&self, value: &Value, start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return Err(refuse("a slice needs a step that is not 0"));
+        }
+        if let Some(text) = value.as_str() {
+            self.pay(text.len())?;
+            let chars: Vec<char> = text.chars().collect();
+            return Ok(Value::from(places(chars.len(), start, stop, step).map(|at| chars[at]).collect::<String>()));
+        }
+        let mut items = Vec::new();
+        match value.kind() {
+            ValueKind::Undefined | ValueKind::None => {}
+            ValueKind::Seq | ValueKind::Iterable => {
+                for item in value.try_iter()? {
+                    self.pay(8)?;
+                    items.push(item);
+                }
+            }
+            kind => return Err(refuse(format!("a {kind} has no slices"))),
+        }
+        let items: Vec<Value> = places(items.len(), start, stop, step).map(|at| items[at].clone()).collect();
+        let is_tuple = value.downcast_object_ref::<Tuple>().is_some();
+        Ok(if is_tuple { Value::from(Tuple::from(items)) } else { Value::from(items) })
+    }
+
     fn replace(&self, text: &str, old: &str, new: &str, n_max: Option<i64>) -> Result<Value, Error> {
         let n_max = n_max.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let n_found = text.matches(old).take(n_max).count();
@@ -134,11 +167,12 @@ impl Budget {
     }
 
     fn indent(&self, text: &str, width: usize, first: bool, blank: bool) -> Result<Value, Error> {
-        self.pay(text.len().saturating_add(text.lines().count().saturating_mul(width)))?;
+        self.pay(text.len().saturating_add(text.split('\n').count().saturating_mul(width)))?;
+        // A width in a format string may not exceed 65535, or it panics.
+        let margin = " ".repeat(width);
         let indented = text.split('\n').enumerate().map(|(idx, line)| {
             let wanted = if idx == 0 { first } else { blank || !line.is_empty() };
-            let width = if wanted { width } else { 0 };
-            format!("{:width$}{line}", "")
+            if wanted { format!("{margin}{line}") } else { line.to_owned() }
         });
         Ok(Value::from(indented.collect::<Vec<_>>().join("\n")))
     }
@@ -184,6 +218,19 @@ impl Budget {
     pub(crate) fn install(&self, env: &mut Environment<'_>) {
         REMOVED.iter().for_each(|name| env.remove_filter(name));
         env.remove_global("debug");
+        // The library's own divides by zero.
+        env.add_test("divisibleby", |value: &Value, by: &Value| match (value.as_i64(), by.as_i64()) {
+            (Some(value), Some(by)) => value.checked_rem(by) == Some(0),
+            _ => false,
+        });
+        env.add_function("range", |lower: i64, upper: Option<i64>, step: Option<i64>| {
+            let is_small = |n: &i64| (-RANGE_MAX..=RANGE_MAX).contains(n);
+            if ![Some(lower), upper, step].iter().flatten().all(is_small) {
+                return Err(refuse("a range reaches too far"));
+            }
+            let size = |n: i64| isize::try_from(n).unwrap_or_default();
+            minijinja::functions::range(size(lower), upper.map(size), step.map(size))
+        });
         // As a test of `select` it compares every item with every other; as an operator it stays.
         env.remove_test("in");
         let budget = || self.clone();
@@ -194,6 +241,10 @@ impl Budget {
         env.add_filter(SETTLE, settle);
         let purse = budget();
         env.add_filter(TIMES, move |left: &Value, right: &Value| purse.times(left, right));
+        let purse = budget();
+        env.add_filter(SLICE, move |value: &Value, start: Option<i64>, stop: Option<i64>, step: Option<i64>| {
+            purse.slice(value, start, stop, step)
+        });
         let purse = budget();
         env.add_filter("replace", move |text: &Value, old: &str, new: &str, n_max: Option<i64>| {
             purse.replace(&purse.text(text)?, old, new, n_max)
@@ -228,6 +279,18 @@ impl Budget {
             out.write_str(&text).map_err(|_| refuse("its output cannot be written"))
         });
     }
+}
+
+/// The positions that a slice of Python takes from so many items, in order.
+fn places(len: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
+    let len = i64::try_from(len).unwrap_or(i64::MAX);
+    let forward = step > 0;
+    let (low, high) = if forward { (0, len) } else { (-1, len - 1) };
+    let bound = |at: i64| if at < 0 { at.saturating_add(len) } else { at }.clamp(low, high);
+    let (first, end) = if forward { (low, high) } else { (high, low) };
+    let (first, end) = (start.map_or(first, bound), stop.map_or(end, bound));
+    let steps = std::iter::successors(Some(first), move |at| at.checked_add(step));
+    steps.take_while(move |&at| if forward { at < end } else { at > end }).filter_map(|at| usize::try_from(at).ok())
 }
 
 fn settle(value: Value) -> Result<Value, Error> {

@@ -3,14 +3,14 @@
 //! The parsed template is copied, and on the way every operand of an operation whose cost grows with it (`~`, `+`, `*`,
 //! comparisons, filters, methods, slices, literals of lists) is passed through a filter that weighs it. Text between the
 //! tags is printed like a value, so that it is paid for too, and lazy lists become plain ones, which can be weighed. What is
-//! printed stays the same.
+//! printed stays the same. A few things on which the library panics are done here or refused.
 //! Knows nothing of prices: see `budget.rs`.
 
-use crate::budget::{SETTLE, TIMES, WEIGH, WEIGH_ITEMS, refuse};
+use crate::budget::{SETTLE, SLICE, TIMES, WEIGH, WEIGH_ITEMS, refuse};
 use minijinja::Error;
 use minijinja::machinery::ast::{
     BinOp, BinOpKind, Call, CallArg, CallBlock, Compare, CompareOp, Const, Do, EmitExpr, Expr, Filter, FilterBlock, ForLoop,
-    GetAttr, GetItem, IfCond, IfExpr, List, Macro, Map, Set, SetBlock, Slice, Spanned, Stmt, Template, Test, Tuple, UnaryOp,
+    GetAttr, GetItem, IfCond, IfExpr, List, Macro, Map, Set, SetBlock, Spanned, Stmt, Template, Test, Tuple, UnaryOp,
     UnaryOpKind, Var, WithBlock,
 };
 use minijinja::machinery::{CodeGenerator, Instructions, Span, Token, parse, tokenize};
@@ -158,8 +158,9 @@ fn expr<'a>(node: &Expr<'a>) -> Expr<'a> {
         Expr::Var(e) => Expr::Var(put(Var { id: e.id }, e.span())),
         Expr::Const(e) => Expr::Const(put(Const { value: e.value.clone() }, e.span())),
         Expr::Slice(e) => {
-            let (start, stop, step) = (option(&e.start), option(&e.stop), option(&e.step));
-            Expr::Slice(put(Slice { expr: counted(&e.expr), start, stop, step }, e.span()))
+            let bound = |bound: &Option<Expr<'a>>| CallArg::Pos(option(bound).unwrap_or_else(|| none(e.span())));
+            let args = [&e.start, &e.stop, &e.step].map(bound).into();
+            Expr::Filter(put(Filter { name: SLICE, expr: Some(expr(&e.expr)), args }, e.span()))
         }
         Expr::UnaryOp(e) => {
             let op = if matches!(e.op, UnaryOpKind::Not) { UnaryOpKind::Not } else { UnaryOpKind::Neg };
@@ -211,12 +212,21 @@ fn bin_op<'a>(e: &Spanned<BinOp<'a>>) -> Expr<'a> {
 }
 
 /// A call. What a method is called on is weighed; arguments are only handed on.
-fn call<'a>(e: &Call<'a>) -> Call<'a> {
+fn call<'a>(e: &Spanned<Call<'a>>) -> Call<'a> {
     let callee = match &e.expr {
         Expr::GetAttr(attr) => Expr::GetAttr(put(GetAttr { expr: weighed(&attr.expr), name: attr.name }, attr.span())),
         other => expr(other),
     };
-    Call { expr: callee, args: args(&e.args, expr) }
+    let mut args = args(&e.args, expr);
+    // The library divides by the number of arguments of `loop.cycle`.
+    if matches!(&e.expr, Expr::GetAttr(attr) if attr.name == "cycle") && !args.iter().any(|arg| matches!(arg, CallArg::Pos(_))) {
+        args.push(CallArg::Pos(none(e.span())));
+    }
+    Call { expr: callee, args }
+}
+
+fn none<'a>(span: Span) -> Expr<'a> {
+    Expr::Const(put(Const { value: Value::from(()) }, span))
 }
 
 fn args<'a>(args: &[CallArg<'a>], operand: fn(&Expr<'a>) -> Expr<'a>) -> Vec<CallArg<'a>> {

@@ -15,6 +15,7 @@ mod error;
 mod gguf;
 mod guard;
 mod mark;
+mod pattern;
 mod renderer;
 mod rules;
 pub mod schema;

@@ -182,6 +182,7 @@ mod tests {
         check("{% set ns = namespace(n=0) %}{% for i in range(3) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}", "3");
         check("{% generation %}a{% endgeneration %}{%- generation -%} b {%- endgeneration -%}", "ab");
         check("{{ 'a,b'.split(',') | join('+') }} {{ messages[::-1] | length }} {{ 'x\ny' | indent(2) }}", "a+b 1 x\n  y");
+        check("{{ 'a\n\nb' | indent(2, true, true) }}{{ ('a\nb' | indent(70000)) | length }}", "  a\n  \n  b70003");
         check("{{ 'aXbX'.replace('X', '-', 1) }}{{ 'aXb' | replace('X', '..') }}", "a-bXa..b");
         check("{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}", "1213");
         check(
@@ -198,6 +199,36 @@ mod tests {
         check(
             "{{ messages | map(attribute='role') | list | join(',') }}{{ messages | selectattr('role', 'equalto', 'x') | list | length }}",
             "user0",
+        );
+    }
+
+    /// Each of these made the library panic, or is next to one that did.
+    #[test]
+    fn edges_of_the_library_are_kept_away_from() {
+        check("{{ ''[::-1] }}|{{ [][::-1] | list | length }}|{{ nothing[::-1] | length }}", "|0|0");
+        check(
+            "{{ 'abcd'[::-1] }} {{ 'abcd'[0:2:-1] }} {{ 'abcd'[2:0:-1] }} {{ 'abcd'[-2::-2] }} {{ 'abcd'[9:1:-1] }}",
+            "dcba  cb ca dc",
+        );
+        check("{{ 'aéb'[1:] }} {{ 'abcd'[-3:-1] }} {{ 'abcd'[::3] }} {{ 'abcd'[9:] }} {{ 'abcd'[-9:2] }}", "éb bc ad  ab");
+        check("{{ 'ab'[::-9223372036854775808] }}{{ 'ab'[-9223372036854775808:9223372036854775807] }}", "bab");
+        check("{{ [1, 2, 3][1:] }} {{ (1, 2, 3)[::-1] }} {{ range(5)[1::2] }}", "[2, 3] (3, 2, 1) [1, 3]");
+        check(
+            "{{ 5 is divisibleby(0) }} {{ 6 is divisibleby(3) }} {{ [4, 5] | select('divisibleby', 2) | list }}",
+            "False True [4]",
+        );
+        check(
+            "{% for x in [1, 2] %}{{ loop.cycle() }}{{ loop.cycle(*[]) }}{{ loop.cycle('a', 'b') }}{% endfor %}",
+            "NoneNoneaNoneNoneb",
+        );
+        check("{{ range(3, 0, -1) | list }} {{ range(2) | list }}", "[3, 2, 1] [0, 1]");
+        check_refused("{{ range(1, 0, -9223372036854775808) }}", "too far");
+        check_refused("{{ range(9223372036854775807, -9223372036854775807, -1) }}", "too far");
+        check_refused("{{ 'a'[::0] }}", "step");
+        check_refused("{{ 1[1:] }}", "slices");
+        check_refused(
+            "{% set ns = namespace() %}{% for i in range(99999) %}{% set ns.x = range(99999)[:1] %}{% endfor %}",
+            "more text than",
         );
     }
 

@@ -10,6 +10,7 @@
 
 use crate::error::RenderError;
 use crate::mark::Rendered;
+use crate::pattern;
 use crate::special::{Added, Kind, Specials};
 use crate::spelling::Spelling;
 use crate::stream::TextStream;
@@ -240,6 +241,9 @@ fn check_known(part: &Json, children: &str, known: &[&str]) -> Result<Vec<usize>
     }
     if name == "Split" && !is_plain("/pattern/String") && !is_plain("/pattern/Regex") {
         return Err(RenderError::tokenizer("the pre-tokenizer `Split` has an empty pattern"));
+    }
+    if let Some(regex) = part.pointer("/pattern/Regex").and_then(Json::as_str) {
+        pattern::check(regex)?;
     }
     let mut growths = vec![growth(part, name)];
     for child in part.get(children).and_then(Json::as_array).into_iter().flatten() {

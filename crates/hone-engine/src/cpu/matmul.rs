@@ -49,7 +49,7 @@ pub(crate) fn product(pool: &Pool, isa: Isa, a: &Act, b: &Panels, job: &Job, out
         return;
     }
     assert!(job.rows.end <= a.rows && job.cols.end <= b.cols && job.cols.start.is_multiple_of(STEP), "inside operands");
-    assert!(job.k0.is_multiple_of(STEP) && job.k0 + a.stride <= b.k_padded, "k inside the panels");
+    assert!(job.k0.is_multiple_of(STEP) && job.k0 + a.cols <= b.k_padded, "k inside the panels");
     assert!(job.at + (n_rows - 1) * job.stride + n_cols <= out.len() && n_cols <= job.stride, "output fits");
     let block_cols = if n_rows <= FEW_ROWS { STEP } else { BLOCK_COLS };
     let (row_blocks, col_blocks) = (n_rows.div_ceil(BLOCK_ROWS), n_cols.div_ceil(block_cols));
@@ -106,7 +106,7 @@ impl BlockOf<'_> {
             (Numbers::Bf16(a), Numbers::Bf16(b)) => self.small_blocks(out, |rows, at, panel, c| {
                 let a = &a[at..];
                 let b = &b[panel..];
-                let shape = (self.a.stride, self.b.k_padded * PANEL);
+                let shape = self.shape();
                 #[cfg(target_arch = "x86_64")]
                 if isa.level() == Level::Avx512Bf16 {
                     // SAFETY: the level proves AVX-512 with bf16.
@@ -115,10 +115,14 @@ impl BlockOf<'_> {
                 rows_bf16(isa, rows, a, shape, b, c);
             }),
             (Numbers::F32(a), Numbers::F32(b)) => self.small_blocks(out, |rows, at, panel, c| {
-                rows_f32(isa, rows, &a[at..], (self.a.stride, self.b.k_padded * PANEL), &b[panel..], c);
+                rows_f32(isa, rows, &a[at..], self.shape(), &b[panel..], c);
             }),
             _ => unreachable!("both operands have the backend's type"),
         }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape { k: self.a.cols.next_multiple_of(STEP), pitch: self.a.stride, panel: self.b.k_padded * PANEL }
     }
 
     /// Walks the block in tiles of up to eight rows by 32 columns, each through a small buffer.
@@ -158,7 +162,7 @@ impl BlockOf<'_> {
         use super::amx::{Block, configure, tile_16x32, tile_32x32};
         // SAFETY: the caller promises AMX.
         unsafe { configure() };
-        let k_steps = self.a.stride / STEP;
+        let k_steps = self.shape().k / STEP;
         let mut spill = [[0f32; STEP]; STEP];
         for row in (0..self.n_rows).step_by(STEP) {
             let height = STEP.min(self.n_rows - row);
@@ -169,7 +173,7 @@ impl BlockOf<'_> {
                 for col in (0..self.n_cols).step_by(STEP) {
                     let width = STEP.min(self.n_cols - col);
                     let panel = (self.col + col) / PANEL * PANEL * self.b.k_padded + self.k0 * PANEL;
-                    assert!(panel + PANEL * self.b.k_padded + self.a.stride * PANEL <= b.len(), "two panels");
+                    assert!(panel + PANEL * (self.b.k_padded + self.shape().k) <= b.len(), "two panels");
                     let direct = width == STEP && (height == STEP || height == STEP / 2);
                     // SAFETY: rows `row..row + height` and columns `col..col + width` are inside the caller's block.
                     let line =
@@ -213,13 +217,21 @@ impl BlockOf<'_> {
 
 type Tile = [[V; 2]; 8];
 
+/// How far a small kernel sums, and where the next row of A and the next panel of B begin.
+#[derive(Clone, Copy)]
+struct Shape {
+    k: usize,
+    pitch: usize,
+    panel: usize,
+}
+
 versions_by_lane! {
     /// Up to eight rows times two panels in f32.
-    fn rows_f32 = rows_f32_any(rows: usize, a: &[f32], shape: (usize, usize), b: &[f32], c: &mut Tile)
+    fn rows_f32 = rows_f32_any(rows: usize, a: &[f32], shape: Shape, b: &[f32], c: &mut Tile)
 }
 
 #[inline(always)]
-fn rows_f32_any<L: Lane>(rows: usize, a: &[f32], shape: (usize, usize), b: &[f32], c: &mut Tile) {
+fn rows_f32_any<L: Lane>(rows: usize, a: &[f32], shape: Shape, b: &[f32], c: &mut Tile) {
     match rows {
         8 => rows_f32_n::<L, 8>(a, shape, b, c),
         4 => rows_f32_n::<L, 4>(a, shape, b, c),
@@ -231,7 +243,7 @@ fn rows_f32_any<L: Lane>(rows: usize, a: &[f32], shape: (usize, usize), b: &[f32
 /// Sums of 64 products are made from zero and then added: the rounding error of a long sum grows with its length, and
 /// two short lengths are less than one long one.
 #[inline(always)]
-fn rows_f32_n<L: Lane, const R: usize>(a: &[f32], (k, panel): (usize, usize), b: &[f32], c: &mut Tile) {
+fn rows_f32_n<L: Lane, const R: usize>(a: &[f32], Shape { k, pitch, panel }: Shape, b: &[f32], c: &mut Tile) {
     const SHORT: usize = 64;
     let (left, right) = (&b[..k * LANES], &b[panel..panel + k * LANES]);
     let mut total = [[L::zero(); 2]; R];
@@ -244,7 +256,7 @@ fn rows_f32_n<L: Lane, const R: usize>(a: &[f32], (k, panel): (usize, usize), b:
         for (i, (left, right)) in left.chunks_exact(LANES).zip(right.chunks_exact(LANES)).enumerate() {
             let (left, right) = (L::load(left), L::load(right));
             for r in 0..R {
-                let a = a[r * k + block * SHORT + i];
+                let a = a[r * pitch + block * SHORT + i];
                 acc[r][0] = acc[r][0].fma_splat(a, left);
                 acc[r][1] = acc[r][1].fma_splat(a, right);
             }
@@ -261,11 +273,11 @@ fn rows_f32_n<L: Lane, const R: usize>(a: &[f32], (k, panel): (usize, usize), b:
 
 versions! {
     /// Up to eight rows times two panels in bf16, by widening.
-    fn rows_bf16 = rows_bf16_any(rows: usize, a: &[u16], shape: (usize, usize), b: &[u16], c: &mut Tile)
+    fn rows_bf16 = rows_bf16_any(rows: usize, a: &[u16], shape: Shape, b: &[u16], c: &mut Tile)
 }
 
 #[inline(always)]
-fn rows_bf16_any<const FMA: bool>(rows: usize, a: &[u16], shape: (usize, usize), b: &[u16], c: &mut Tile) {
+fn rows_bf16_any<const FMA: bool>(rows: usize, a: &[u16], shape: Shape, b: &[u16], c: &mut Tile) {
     match rows {
         8 => rows_bf16_n::<FMA, 8>(a, shape, b, c),
         4 => rows_bf16_n::<FMA, 4>(a, shape, b, c),
@@ -275,8 +287,8 @@ fn rows_bf16_any<const FMA: bool>(rows: usize, a: &[u16], shape: (usize, usize),
 }
 
 #[inline(always)]
-fn rows_bf16_n<const FMA: bool, const R: usize>(a: &[u16], (k, panel): (usize, usize), b: &[u16], c: &mut Tile) {
-    let a: [&[u16]; R] = std::array::from_fn(|r| &a[r * k..(r + 1) * k]);
+fn rows_bf16_n<const FMA: bool, const R: usize>(a: &[u16], Shape { k, pitch, panel }: Shape, b: &[u16], c: &mut Tile) {
+    let a: [&[u16]; R] = std::array::from_fn(|r| &a[r * pitch..r * pitch + k]);
     for side in 0..2 {
         let b = &b[side * panel..side * panel + k * PANEL];
         let mut acc: [V; R] = std::array::from_fn(|r| c[r][side]);
@@ -302,7 +314,7 @@ fn rows_bf16_n<const FMA: bool, const R: usize>(a: &[u16], (k, panel): (usize, u
 /// Up to eight rows times two panels with bf16 dot products.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-fn dot_bf16(rows: usize, a: &[u16], shape: (usize, usize), b: &[u16], c: &mut Tile) {
+fn dot_bf16(rows: usize, a: &[u16], shape: Shape, b: &[u16], c: &mut Tile) {
     match rows {
         8 => dot_bf16_n::<8>(a, shape, b, c),
         4 => dot_bf16_n::<4>(a, shape, b, c),
@@ -313,10 +325,10 @@ fn dot_bf16(rows: usize, a: &[u16], shape: (usize, usize), b: &[u16], c: &mut Ti
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-fn dot_bf16_n<const R: usize>(a: &[u16], (k, panel): (usize, usize), b: &[u16], c: &mut Tile) {
+fn dot_bf16_n<const R: usize>(a: &[u16], Shape { k, pitch, panel }: Shape, b: &[u16], c: &mut Tile) {
     use std::arch::x86_64::{__m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_set1_epi32, _mm512_storeu_ps};
     let (left, right) = (&b[..k * PANEL], &b[panel..panel + k * PANEL]);
-    let a: [&[u16]; R] = std::array::from_fn(|r| &a[r * k..(r + 1) * k]);
+    let a: [&[u16]; R] = std::array::from_fn(|r| &a[r * pitch..r * pitch + k]);
     // SAFETY: a `V` is sixteen readable f32.
     let mut acc: [_; R] =
         std::array::from_fn(|r| unsafe { (_mm512_loadu_ps(c[r][0].as_ptr()), _mm512_loadu_ps(c[r][1].as_ptr())) });

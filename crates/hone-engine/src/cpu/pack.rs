@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use super::aligned::{Aligned, Arena};
+use super::isa::{Isa, versions};
 use super::lanes::{from_bf16, to_bf16};
 use super::pool::{Pool, Shares};
 use crate::backend::Dtype;
@@ -17,6 +18,8 @@ use crate::backend::Dtype;
 pub(crate) const PANEL: usize = 16;
 /// Panels come in pairs, k in steps of this.
 pub(crate) const STEP: usize = 32;
+/// A width, in numbers, at which rows compete for the same places of a cache.
+const SAME_PLACE: usize = 512;
 /// Spare rows behind an activation, so that a tile may read past the last row.
 const SPARE_ROWS: usize = 32;
 
@@ -150,7 +153,11 @@ pub struct Act {
 impl Act {
     /// A matrix with unspecified contents and zero padding columns.
     pub(crate) fn new(dtype: Dtype, rows: usize, cols: usize, arena: &Arc<Arena>) -> Self {
-        let stride = cols.next_multiple_of(STEP);
+        let mut stride = cols.next_multiple_of(STEP);
+        // Rows that begin a power of two apart fall into the same few places of a cache, and push each other out.
+        if stride.is_multiple_of(SAME_PLACE) {
+            stride += STEP;
+        }
         let len = (rows + SPARE_ROWS) * stride;
         let data = match dtype {
             Dtype::F32 => Numbers::F32(arena.take(len)),
@@ -220,7 +227,7 @@ impl Act {
     }
 
     /// This matrix turned: `cols` rows of `rows` numbers.
-    pub(crate) fn turned(&self, pool: &Pool, arena: &Arc<Arena>) -> &Self {
+    pub(crate) fn turned(&self, isa: Isa, pool: &Pool, arena: &Arc<Arena>) -> &Self {
         self.turned.get_or_init(|| {
             let dtype = if matches!(self.data, Numbers::F32(_)) { Dtype::F32 } else { Dtype::Bf16 };
             let mut out = Self::new(dtype, self.cols, self.rows, arena);
@@ -233,7 +240,7 @@ impl Act {
                 }
                 (Numbers::Bf16(from), Numbers::Bf16(to)) => {
                     pool.pieces(&mut to[..rows * stride], PANEL * stride, &|item, to| {
-                        turn(from, self.stride, self.rows, item * PANEL, stride, to);
+                        turn_bf16(isa, from, self.stride, self.rows, item * PANEL, stride, to);
                     });
                 }
                 _ => unreachable!("both sides have the same type"),
@@ -244,19 +251,97 @@ impl Act {
 }
 
 /// Writes columns `col0..` of `from` as rows of `to`, padded with zeros, 32 rows of `from` at a time.
-fn turn<T: Copy + Default>(from: &[T], from_stride: usize, n_from: usize, col0: usize, stride: usize, to: &mut [T]) {
+fn turn(from: &[f32], from_stride: usize, n_from: usize, col0: usize, stride: usize, to: &mut [f32]) {
     let n_cols = to.len() / stride;
-    let mut square = [[T::default(); STEP]; PANEL];
+    let mut square = [[0.0; STEP]; PANEL];
     for row0 in (0..stride).step_by(STEP) {
         for i in 0..STEP {
             // Rows of `from` are padded to whole panels, so sixteen columns are always readable.
             let line = from.get((row0 + i) * from_stride + col0..).filter(|_| row0 + i < n_from);
             for (col, square) in square.iter_mut().enumerate() {
-                square[i] = line.map_or(T::default(), |line| line[col]);
+                square[i] = line.map_or(0.0, |line| line[col]);
             }
         }
         for (square, to) in square.iter().zip(to.chunks_exact_mut(stride)).take(n_cols) {
             to[row0..row0 + STEP].copy_from_slice(square);
+        }
+    }
+}
+
+versions! {
+    /// The same for bf16. Two rows side by side are sixteen words of 32 bits, and sixteen such pairs a square, which is
+    /// turned by swapping its corners, then theirs, and so on.
+    fn turn_bf16 = turn_bf16_any(from: &[u16], from_stride: usize, n_from: usize, col0: usize, stride: usize, to: &mut [u16])
+}
+
+#[inline(always)]
+fn turn_bf16_any<const FMA: bool>(from: &[u16], from_stride: usize, n_from: usize, col0: usize, stride: usize, to: &mut [u16]) {
+    let n_cols = to.len() / stride;
+    let line = |row: usize| -> [u16; PANEL] {
+        let mut line = [0; PANEL];
+        if row < n_from {
+            line.copy_from_slice(&from[row * from_stride + col0..][..PANEL]);
+        }
+        line
+    };
+    for row0 in (0..stride).step_by(STEP) {
+        let mut square = [[0u32; PANEL]; PANEL];
+        for (pair, square) in square.iter_mut().enumerate() {
+            let (even, odd) = (line(row0 + 2 * pair), line(row0 + 2 * pair + 1));
+            for i in 0..PANEL {
+                square[i] = u32::from(even[i]) | u32::from(odd[i]) << 16;
+            }
+        }
+        swap_corners::<8>(&mut square);
+        swap_corners::<4>(&mut square);
+        swap_corners::<2>(&mut square);
+        swap_corners::<1>(&mut square);
+        for (square, to) in square.iter().zip(to.chunks_exact_mut(stride)).take(n_cols) {
+            for (to, &pair) in to[row0..row0 + STEP].chunks_exact_mut(2).zip(square) {
+                (to[0], to[1]) = (pair as u16, (pair >> 16) as u16);
+            }
+        }
+    }
+}
+
+/// In every square of `2·S`, the upper right and the lower left quarter change places.
+#[inline(always)]
+fn swap_corners<const S: usize>(square: &mut [[u32; PANEL]; PANEL]) {
+    for i in 0..PANEL {
+        if i & S != 0 {
+            continue;
+        }
+        let (upper, lower) = (square[i], square[i + S]);
+        for j in 0..PANEL {
+            if j & S == 0 {
+                square[i][j + S] = lower[j];
+            } else {
+                square[i + S][j - S] = upper[j];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turning_moves_every_number_to_its_place() {
+        for isa in Isa::available() {
+            for (n_rows, n_cols) in [(1, 1), (31, 16), (32, 17), (70, 40)] {
+                let (from_stride, stride) = (usize::next_multiple_of(n_cols, STEP), usize::next_multiple_of(n_rows, STEP));
+                let from: Vec<u16> = (0..n_rows * from_stride).map(|i| i as u16 + 1).collect();
+                for col0 in (0..n_cols).step_by(PANEL) {
+                    let n_turned = PANEL.min(n_cols - col0);
+                    let mut to = vec![9; n_turned * stride];
+                    turn_bf16(isa, &from, from_stride, n_rows, col0, stride, &mut to);
+                    for (col, to) in to.chunks_exact(stride).enumerate() {
+                        let expected = |row: usize| if row < n_rows { from[row * from_stride + col0 + col] } else { 0 };
+                        assert!(to.iter().enumerate().all(|(row, &x)| x == expected(row)), "{isa:?} {n_rows}x{n_cols} {col0}");
+                    }
+                }
+            }
         }
     }
 }
