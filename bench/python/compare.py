@@ -1,92 +1,162 @@
-"""Compares hone-engine with transformers on a real model: log-probs of texts, greedy continuations, bf16 error.
+"""Compares hone-engine with transformers and peft. Run by `bench/parity` inside its virtual environment.
 
-    python3 bench/parity/compare.py MODEL.gguf TOKENIZER.json
+    compare.py --score BINARY --adapter BINARY --gguf FILE --folder HF_FOLDER
 
-The engine writes its dequantised weights as a Hugging Face folder, transformers reads them, and both score the same token
-ids. Prints one JSON object: `f32_max_diff` (largest difference of a text token's log-prob in f32), `greedy_equal` of
-`prompts` (greedy continuations of 16 tokens that agree), `bf16_error_ratio` (mean, and `bf16_error_ratio_p99`: hone's bf16
-error against f32 over that of transformers in bf16).
+Both sides score the same token ids from the same weights: hone reads the GGUF file, transformers the folder that hone wrote
+from it; random checkpoints of four families are written by transformers and read by both. Prints one JSON object.
+
+In bf16 two correct runs differ widely on single tokens, so errors are compared, not runs: `bf16_error_ratio` is hone's
+mean error against transformers in f32 over that of transformers in bf16, `bf16_error_ratio_p99` the same for the 99th
+percentile; both on the texts' own tokens.
 """
 
+import argparse
 import json
-import subprocess
-import sys
 import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import peft
 import torch
-from tokenizers import Tokenizer
-from transformers import AutoModelForCausalLM
+import transformers
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-TEXTS = [
-    "The capital of France is Paris, and the river that runs through it is the Seine.",
-    "Once upon a time, there was a little girl who lived in a village near the forest.",
-    "Water boils at 100 degrees Celsius at sea level, but at lower temperatures on a mountain.",
-    "def fibonacci(n):\n    if n < 2:\n        return n\n    return fibonacci(n - 1) + fibonacci(n - 2)\n",
-    "To make a good cup of tea, first warm the pot, then add one spoon of leaves per person.",
-    "The mitochondria is the powerhouse of the cell because it produces most of the energy.",
-    "In 1969 two people walked on the Moon while a third stayed in orbit above them.",
-    "A prime number has exactly two divisors: one and itself. The first few are 2, 3, 5 and 7.",
-    "She opened the letter slowly, read it twice, and then put it back without a word.",
-    "SELECT name, age FROM users WHERE age > 30 ORDER BY name;",
-    "<|im_start|>user\nWhat is 7 + 5?<|im_end|>\n<|im_start|>assistant\n",
-    "<|im_start|>user\nName three colours.<|im_end|>\n<|im_start|>assistant\n",
-    "Dear Sir or Madam, I am writing to complain about the delay of my order.",
-    "The quick brown fox jumps over the lazy dog, and the dog does not even look up.",
-    "Photosynthesis turns light, water and carbon dioxide into sugar and oxygen.",
-    "If it rains tomorrow we will stay at home; if not, we will go to the lake.",
-    "Music has no borders: a melody from one country can make people dance in another.",
-    "The committee met on Monday to discuss the budget for the coming year.",
-    "import numpy as np\n\nx = np.linspace(0, 1, 100)\ny = np.sin(x)\n",
-    "Ice floats on water because it is less dense than the liquid.",
-]
+import checkpoints
+import ground
+from texts import TEXTS
+
+N_GREEDY = 16
+SIZES = dict(vocab_size=512, hidden_size=64, intermediate_size=160, num_hidden_layers=4, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=256)
 
 
-def engine(model, dtype, ids, *extra):
-    command = ["target/release/examples/score", model, "--dtype", dtype, *extra]
-    return json.loads(subprocess.run(command, input=json.dumps(ids), capture_output=True, text=True, check=True).stdout)
+@dataclass
+class Scores:
+    """Log-probs of some sequences: of every token after the first, and of the whole vocabulary at every position."""
+
+    text: np.ndarray
+    vocabulary: np.ndarray
+
+    def error(self, reference):
+        return np.abs(self.text - reference.text)
+
+    def differences(self, reference):
+        """The largest difference on the text and over the vocabulary."""
+        return {"max_diff": float(self.error(reference).max()),
+                "vocab_max_diff": float(np.abs(self.vocabulary - reference.vocabulary).max())}
+
+
+class Hone:
+    """hone-engine through its two example programs."""
+
+    def __init__(self, score, adapter):
+        self.score_binary, self.adapter_binary = score, adapter
+
+    def score(self, model, ids, dtype="f32", adapter=None):
+        """Scores of the sequences, and their greedy continuations."""
+        with tempfile.NamedTemporaryFile() as logits:
+            command = [self.score_binary, model, "--dtype", dtype, "--logits", logits.name]
+            found = ground.run_json(command + (["--adapter", adapter] if adapter else []), given=ids)
+            rows = np.fromfile(logits.name, dtype="<f4").reshape(sum(map(len, ids)), -1)
+        text = np.concatenate([np.array(row) for row in found["logprobs"]])
+        return Scores(text, log_softmax(torch.from_numpy(rows))), found["greedy"]
+
+    def train(self, model, ids, folder):
+        """Trains an adapter on the sequences and saves it."""
+        ground.run_json([self.adapter_binary, model, folder], given=ids)
+
+
+def load(folder, dtype=torch.float32):
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+
+
+def log_softmax(logits):
+    return torch.log_softmax(logits.double(), -1).float().numpy()
 
 
 @torch.no_grad()
-def torch_logprobs(model, ids):
-    out = []
-    for sequence in ids:
-        log_p = torch.log_softmax(model(torch.tensor([sequence])).logits[0].float(), -1)
-        out.append(log_p[:-1].gather(-1, torch.tensor(sequence[1:])[:, None])[:, 0].tolist())
-    return out
+def torch_score(model, ids):
+    rows = [log_softmax(model(torch.tensor([sequence])).logits[0]) for sequence in ids]
+    text = [row[np.arange(len(sequence) - 1), sequence[1:]] for row, sequence in zip(rows, ids)]
+    return Scores(np.concatenate(text), np.concatenate(rows))
 
 
 @torch.no_grad()
 def torch_greedy(model, sequence):
     ids = list(sequence)
-    for _ in range(16):
+    for _ in range(N_GREEDY):
         ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
     return ids[len(sequence):]
 
 
-def flat(rows):
-    return np.array([x for row in rows for x in row])
+def compare_model(hone, model, folder, ids):
+    """Log-probs in f32, greedy continuations, errors in bf16."""
+    reference = load(folder)
+    expected = torch_score(reference, ids)
+    found, continued = hone.score(model, ids)
+    differences = found.differences(expected)
+    error = hone.score(model, ids, dtype="bf16")[0].error(expected)
+    torch_error = torch_score(load(folder, torch.bfloat16), ids).error(expected)
+    return {
+        "f32_max_diff": differences["max_diff"], "f32_vocab_max_diff": differences["vocab_max_diff"],
+        "bf16_error_ratio": float(error.mean() / torch_error.mean()),
+        "bf16_error_ratio_p99": float(np.quantile(error, 0.99) / np.quantile(torch_error, 0.99)),
+        "bf16_error_mean": float(error.mean()), "torch_bf16_error_mean": float(torch_error.mean()),
+        "greedy_equal": sum(torch_greedy(reference, sequence) == line for sequence, line in zip(ids, continued)),
+        "prompts": len(ids), "tokens": sum(map(len, ids))}
 
 
-def main(model, tokenizer):
-    tokenizer = Tokenizer.from_file(tokenizer)
-    ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
-    with tempfile.TemporaryDirectory() as folder:
-        ours = engine(model, "f32", ids, "--export", folder)
-        ours_bf16 = engine(model, "bf16", ids)
-        reference = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        theirs = torch_logprobs(reference, ids)
-        greedy = sum(torch_greedy(reference, sequence) == found for sequence, found in zip(ids, ours["greedy"]))
-        theirs_bf16 = torch_logprobs(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16), ids)
-    error = np.abs(flat(ours_bf16["logprobs"]) - flat(theirs))
-    other = np.abs(flat(theirs_bf16) - flat(theirs))
-    print(json.dumps({
-        "f32_max_diff": float(np.abs(flat(ours["logprobs"]) - flat(theirs)).max()),
-        "bf16_error_ratio": float(error.mean() / other.mean()),
-        "bf16_error_ratio_p99": float(np.quantile(error, 0.99) / np.quantile(other, 0.99)),
-        "bf16_error_mean": float(error.mean()), "torch_bf16_error_mean": float(other.mean()),
-        "greedy_equal": greedy, "prompts": len(ids), "tokens": int(sum(map(len, ids)))}))
+def compare_adapter(hone, model, folder, ids, adapter):
+    """The same adapter in hone and in peft; `moved` is how far it moves the model at all."""
+    expected = torch_score(PeftModel.from_pretrained(load(folder), adapter), ids)
+    found, _ = hone.score(model, ids, adapter=adapter)
+    return found.differences(expected) | {"moved": found.differences(torch_score(load(folder), ids))["max_diff"]}
+
+
+def compare_adapters(hone, model, folder, ids, generator):
+    """One adapter trained and written by hone, one written by peft."""
+    with tempfile.TemporaryDirectory() as scratch:
+        ours, theirs = Path(scratch) / "hone", Path(scratch) / "peft"
+        hone.train(model, ids, ours)
+        config = LoraConfig(r=8, lora_alpha=12, target_modules=checkpoints.TARGETS, task_type="CAUSAL_LM")
+        adapted = get_peft_model(load(folder), config)
+        checkpoints.random_adapter(adapted, 0.03, generator)
+        adapted.save_pretrained(theirs)
+        return {"by_hone": compare_adapter(hone, model, folder, ids, ours),
+                "by_peft": compare_adapter(hone, model, folder, ids, theirs)}
+
+
+def random_texts(generator):
+    lengths = range(32, 32 + 4 * len(TEXTS), 4)
+    return [torch.randint(0, SIZES["vocab_size"], (n,), generator=generator).tolist() for n in lengths]
+
+
+def compare_all(hone, gguf, folder):
+    generator = torch.Generator().manual_seed(11)
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    ids = [tokenizer(text, add_special_tokens=False).input_ids for text in TEXTS]
+    figures = compare_model(hone, gguf, folder, ids)
+    adapters = {"smollm2": compare_adapters(hone, gguf, folder, ids, generator)}
+    families = {}
+    for family in checkpoints.FAMILIES:
+        with tempfile.TemporaryDirectory() as scratch:
+            checkpoints.write(scratch, family, SIZES, generator)
+            texts = random_texts(generator)
+            families[family] = compare_model(hone, scratch, scratch, texts)
+            adapters[family] = compare_adapters(hone, scratch, scratch, texts, generator)
+    versions = {module.__name__: module.__version__ for module in (torch, transformers, peft)}
+    return figures | {"families": families, "peft": adapters, "versions": versions}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("--score", "--adapter", "--gguf", "--folder"):
+        parser.add_argument(name, type=Path, required=True)
+    options = parser.parse_args()
+    print(json.dumps(compare_all(Hone(options.score, options.adapter), options.gguf, options.folder)))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,18 +1,20 @@
 //! Scores token sequences from the command line, for comparison with other implementations.
 //!
-//!     score MODEL [--dtype f32|bf16] [--threads N] [--adapter DIR] [--export DIR] < sequences.json > logprobs.json
+//!     score MODEL [--dtype f32|bf16] [--threads N] [--adapter DIR] [--export DIR] [--logits FILE] < sequences.json
 //!
 //! Input is a JSON list of lists of token ids. Output is, per sequence, the log-probability of each token after the first
 //! and the ids of a greedy continuation of 16 tokens. `--export` writes the model (with the adapter merged in) as a Hugging Face
-//! folder in f32.
+//! folder in f32. `--logits` writes the logits over the whole vocabulary at every position, sequence by sequence, as f32.
 #![expect(clippy::print_stdout, reason = "a command prints its result")]
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
-use hone_engine::backend::Dtype;
+use hone_engine::backend::{Backend, Dtype};
 use hone_engine::batch::{BatchLimits, Request};
 use hone_engine::cpu::Cpu;
-use hone_engine::host::Host;
+use hone_engine::forward::{head_input, hidden};
+use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::layout::{Group, Packed};
 use hone_engine::load::{WeightSource, Weights};
 use hone_engine::model::{Model, Passes};
@@ -42,6 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scored = host.score(version, &packed, &plain_targets(&packed, 1.0));
         logprobs.push(scored.iter().map(|scored| scored.logprob).collect::<Vec<f32>>());
     }
+    if let Some(file) = option("--logits") {
+        let rows = sequences.iter().flat_map(|sequence| logits(&host, version, sequence));
+        std::fs::write(file, rows.flat_map(f32::to_le_bytes).collect::<Vec<u8>>())?;
+    }
     let greedy = SamplerOptions { temperature: 0.0, ..SamplerOptions::default() };
     let requests = sequences.iter().map(|sequence| Request {
         sampler: greedy,
@@ -54,4 +60,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         samples.iter().map(|samples| samples[0].tokens.iter().map(|token| token.id).collect()).collect();
     println!("{}", serde_json::json!({"logprobs": logprobs, "greedy": continued}));
     Ok(())
+}
+
+/// Logits over the whole vocabulary at every position of a sequence.
+fn logits(host: &Host<Cpu>, version: Option<AdapterVersion>, sequence: &[u32]) -> Vec<f32> {
+    let (backend, model) = (host.backend(), host.model());
+    let packed = Packed::new(&[Group { prompt: sequence.to_vec(), completions: vec![] }]);
+    let mut kvs: Vec<_> = (0..model.config.n_layers).map(|_| backend.kv(model.heads(), packed.n_pages)).collect();
+    let pinned = version.and_then(|version| host.pin(version));
+    let adapters: Vec<_> = pinned.iter().map(|(_, adapter)| (0..sequence.len(), adapter.as_ref())).collect();
+    let x = hidden(backend, model, &packed.layout, &mut kvs, &adapters);
+    let rows: Vec<u32> = (0..sequence.len() as u32).collect();
+    let vocab = model.config.vocab;
+    let all = Mutex::new(vec![0.0; rows.len() * vocab]);
+    backend.logits(&head_input(backend, model, &x, &rows), model.head_weight(), &|row, logits| {
+        all.lock().expect("no panic")[row * vocab..][..vocab].copy_from_slice(logits);
+    });
+    all.into_inner().expect("no panic")
 }
