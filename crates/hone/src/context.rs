@@ -1,7 +1,7 @@
 //! What every command works with: the settings, the printer, and the store when it is asked for.
 
 use crate::cli::Cli;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::settings::{Settings, Variables};
 use hone_store::{Database, Place};
@@ -25,8 +25,8 @@ impl<'a> Context<'a> {
         Ok(Self { settings, printer, variables })
     }
 
-    /// Runs a command that has to wait for the store.
-    pub(crate) fn wait(&self, command: impl AsyncFnOnce(&Self) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    /// Runs what has to wait for a database or another machine.
+    pub(crate) fn wait<T>(&self, command: impl AsyncFnOnce(&Self) -> Result<T, Failure>) -> Result<T, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.map_err(Failure::world)?.block_on(command(self))
     }

@@ -131,11 +131,11 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
         let source = Source::Hub { id: args.from.clone(), revision: args.revision.clone(), file: args.file.clone() };
         registry.refuse_other(&name, &source)?;
         let mut path = registry.files(&name);
-        context.wait(async |context| fetch(&args.from, args, &path, context).await)?;
+        let commit = context.wait(async |context| fetch(&args.from, args, &path, context).await)?;
         if let Some(file) = &args.file {
             path.push(file);
         }
-        Entry::new(name, source, path)
+        Entry::new(name, source, path).at_commit(commit)
     } else {
         let path = Path::new(&args.from);
         let path = path
@@ -157,7 +157,8 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 
 const TINY: &str = "tiny:";
 
-async fn fetch(id: &str, args: &AddArgs, folder: &Path, context: &Context<'_>) -> Result<Exit, Failure> {
+/// Brings the files of a model from a hub; the commit that they are of.
+async fn fetch(id: &str, args: &AddArgs, folder: &Path, context: &Context<'_>) -> Result<String, Failure> {
     let hub = Hub::of(context.variables)?;
     let repository = hub.repository(id, &args.revision).await?;
     let files = hub::model_files(&repository, args.file.as_deref())?;
@@ -166,7 +167,7 @@ async fn fetch(id: &str, args: &AddArgs, folder: &Path, context: &Context<'_>) -
         hub.fetch(&repository, file, folder, context.printer).await?;
     }
     context.printer.say(&format!("{id} at commit {}", repository.commit));
-    Ok(Exit::Yes)
+    Ok(repository.commit)
 }
 
 fn list(context: &Context<'_>) -> Result<Exit, Failure> {

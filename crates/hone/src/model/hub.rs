@@ -104,7 +104,7 @@ impl Hub {
         Ok(Repository { id: id.to_owned(), commit: about.sha, files: files.map(file).collect() })
     }
 
-    /// Brings a file into the folder. What is there already under its name is whole, and is not fetched again.
+    /// Brings a file into the folder, unless the same file is there already.
     pub(super) async fn fetch(
         &self,
         repository: &Repository,
@@ -113,7 +113,7 @@ impl Hub {
         printer: &Printer,
     ) -> Result<(), Failure> {
         let to = folder.join(&file.name);
-        if to.metadata().is_ok_and(|about| about.len() == file.n_bytes) {
+        if to.metadata().is_ok_and(|about| about.len() == file.n_bytes) && file.hash_of(&to)? == *file.hash.text() {
             return Ok(());
         }
         let part = folder.join(format!("{}.part", file.name));
@@ -225,15 +225,26 @@ fn part_len(part: &Path) -> u64 {
     part.metadata().map_or(0, |about| about.len())
 }
 
+impl RemoteFile {
+    /// The hash of these bytes, of the kind that the hub gave.
+    fn hash_of(&self, path: &Path) -> Result<String, Failure> {
+        match &self.hash {
+            Hash::Sha256(_) => digest(sha2::Sha256::new(), path),
+            Hash::Git(_) => digest(sha1::Sha1::new_with_prefix(format!("blob {}\0", self.n_bytes)), path),
+        }
+    }
+}
+
+impl Hash {
+    fn text(&self) -> &String {
+        let (Self::Sha256(text) | Self::Git(text)) = self;
+        text
+    }
+}
+
 /// Compares the bytes with what the hub said they are. A part that fails is of no use, and goes.
 fn check(file: &RemoteFile, part: &Path) -> Result<(), Failure> {
-    let (expected, found) = match &file.hash {
-        Hash::Sha256(expected) => (expected, digest(sha2::Sha256::new(), part)?),
-        Hash::Git(expected) => {
-            let header = format!("blob {}\0", file.n_bytes);
-            (expected, digest(sha1::Sha1::new_with_prefix(header), part)?)
-        }
-    };
+    let (expected, found) = (file.hash.text(), file.hash_of(part)?);
     if *expected == found {
         return Ok(());
     }

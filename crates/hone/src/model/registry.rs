@@ -24,6 +24,9 @@ pub(super) struct Entry {
     pub(super) source: Source,
     /// The GGUF file, or the folder with the files.
     pub(super) path: PathBuf,
+    /// The commit on the hub that the files are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) commit: Option<String>,
 }
 
 /// Where a model came from.
@@ -56,7 +59,11 @@ impl std::fmt::Display for Source {
 
 impl Entry {
     pub(super) fn new(name: String, source: Source, path: PathBuf) -> Self {
-        Self { v: V1, name, source, path }
+        Self { v: V1, name, source, path, commit: None }
+    }
+
+    pub(super) fn at_commit(self, commit: String) -> Self {
+        Self { commit: Some(commit), ..self }
     }
 }
 

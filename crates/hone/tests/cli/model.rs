@@ -116,9 +116,14 @@ fn a_hub_is_fetched_resumed_and_checked() {
         assert_eq!(std::fs::read(copy.join(name)).unwrap(), std::fs::read(files.join(name)).unwrap(), "{name}");
     }
     assert!(!copy.join("README.md").exists());
+    assert!(other.read(".hone/models/small-1/model.json").contains("0123456789abcdef0123456789abcdef01234567"));
     let n_before = hub.n_bytes_sent();
     other.hone("model add org/Small-1").expect(0, "", "added small-1: ");
     assert!(hub.n_bytes_sent() - n_before < 4096, "what is there is not fetched again");
+    let config = std::fs::read_to_string(copy.join("config.json")).unwrap();
+    std::fs::write(copy.join("config.json"), config.replace("llama", "LLAMA")).unwrap();
+    other.hone("model add org/Small-1").expect(0, "", "added small-1: ");
+    assert_eq!(std::fs::read_to_string(copy.join("config.json")).unwrap(), config, "what was changed is fetched again");
     fresh().hone("model add org/nothing").expect(2, "", "the hub has nothing there");
 
     let hub = Hub::serve(&files, Trouble::CutsAfter(1000));

@@ -46,6 +46,66 @@ fn v1_what_a_user_writes_is_never_sql() {
     assert_eq!(all.out.lines().count(), 1, "the table is still there: {}", all.err);
 }
 
+const SMALL: &str = "tiny:d32,l1,h2,kv1,ff48,v320,ctx128";
+
+/// A desk with a small model in `.hone/models/tiny/files`.
+fn desk_with_model() -> tempfile::TempDir {
+    let folder = desk("");
+    assert_eq!(hone(&folder, &["model", "add", SMALL], &[]).code, 0);
+    folder
+}
+
+/// V8: a model file ran code when it was opened.
+#[test]
+fn v8_no_model_file_runs_code() {
+    let folder = desk_with_model();
+    let files = folder.path().join(".hone/models/tiny/files");
+    // Code that a config names is not even looked at.
+    let config = std::fs::read_to_string(files.join("config.json")).expect("the config");
+    let named = config.replacen('{', r#"{"auto_map": {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"},"#, 1);
+    std::fs::write(files.join("config.json"), named).expect("a config");
+    std::fs::write(files.join("evil.py"), "open('owned', 'w')").expect("a file");
+    let said = hone(&folder, &["chat", "tiny", "-m", "hi", "--max-tokens", "2"], &[]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    // A pickle that calls os.system, under any name, alone and inside the ZIP that torch writes.
+    let pickle = b"\x80\x02cposix\nsystem\nX\x0b\x00\x00\x00touch owned\x85R.";
+    let zip = [b"PK\x03\x04".as_slice(), pickle].concat();
+    std::fs::remove_file(files.join("model.safetensors")).expect("the weights");
+    for (name, bytes) in [("pytorch_model.bin", pickle.as_slice()), ("pytorch_model.bin", &zip), ("model.safetensors", pickle)] {
+        std::fs::write(files.join(name), bytes).expect("weights");
+        let refused = hone(&folder, &["chat", "tiny", "-m", "hi"], &[]);
+        assert_eq!(refused.code, 2, "{name}: {}", refused.out);
+    }
+    std::fs::write(folder.path().join("model.gguf"), pickle).expect("weights");
+    assert_eq!(hone(&folder, &["model", "add", "model.gguf"], &[]).code, 2);
+    assert!(!folder.path().join("owned").exists() && !files.join("owned").exists());
+}
+
+/// V10: a chat template reached into the program that ran it, or ran for ever.
+#[test]
+fn v10_a_template_has_no_way_out_and_an_end() {
+    let folder = desk_with_model();
+    let path = folder.path().join(".hone/models/tiny/files/tokenizer_config.json");
+    let config = std::fs::read_to_string(&path).expect("the config");
+    let mut config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
+    for hostile in [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ cycler.__init__.__globals__.os.popen('touch owned').read() }}",
+        "{% include '/etc/passwd' %}",
+        "{% for i in range(1000000000) %}x{% endfor %}",
+        "{% set n = namespace(x='y') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ 'x' * 100000000000 }}",
+    ] {
+        config["chat_template"] = hostile.into();
+        std::fs::write(&path, config.to_string()).expect("a config");
+        let refused = hone(&folder, &["chat", "tiny", "-m", "hi"], &[]);
+        assert_eq!(refused.code, 2, "{hostile}: {}", refused.out);
+        assert!(!refused.err.contains("a mistake in hone"), "{hostile}: {}", refused.err);
+    }
+    assert!(!folder.path().join("owned").exists());
+}
+
 /// V13: the key of a telemetry attribute became a program.
 #[test]
 fn v13_attribute_keys_are_text_and_no_more() {
