@@ -14,29 +14,30 @@ mod isa;
 mod lanes;
 mod matmul;
 mod pack;
+mod pages;
+mod plan;
 mod pool;
 mod rows;
+mod vocabulary;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use aligned::Aligned;
 use aligned::Arena;
-use attention::{Part, Saved, Shape};
+use attention::Saved;
 pub use isa::{Isa, Level};
 use matmul::{Job, product};
 pub use pack::Act;
 use pack::{Numbers, Panels};
+pub use pages::Kv;
+pub use plan::Plan;
 pub use pool::Pool;
 use pool::Shares;
 
 use crate::backend::{AdamStep, Backend, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
-use crate::layout::{Layout, PAGE};
+use crate::layout::Layout;
 
-/// Rows of the head that are scored together.
-const HEAD_ROWS: usize = 256;
-/// Floats of logits that exist at once while sampling.
-const LOGITS_MAX: usize = 1 << 22;
 /// Floats per item of a vector operation.
 const STRETCH: usize = 8192;
 /// Below this many floats a second thread costs more than it brings.
@@ -56,29 +57,6 @@ pub struct Cpu {
 pub struct Weight {
     forward: Panels,
     backward: Option<Panels>,
-}
-
-/// Pages of one layer.
-#[derive(Debug)]
-pub struct Kv {
-    shape: Shape,
-    data: Aligned<f32>,
-}
-
-/// A layout with the indices that kernels want.
-#[derive(Debug)]
-pub struct Plan {
-    layout: Layout,
-    /// Places sorted by row, and where each row's begin.
-    by_row: Vec<(u32, u32)>,
-    row_starts: Vec<usize>,
-    /// Places of each written page begin here.
-    page_starts: Vec<usize>,
-    /// Runs of each group.
-    groups: Vec<Vec<usize>>,
-    /// Row stretches for the forward: (run, first row of the run, rows).
-    parts: Vec<(usize, usize, usize)>,
-    n_pages: usize,
 }
 
 impl Cpu {
@@ -145,24 +123,6 @@ impl Cpu {
             |i, out| matmul::scale_row(self.isa, row(i), scale, out),
             |i, out| matmul::round_row(self.isa, row(i), scale, out),
         )
-    }
-
-    /// Logits of rows × vocabulary chunk into `scratch`, row-major.
-    fn chunk_logits(&self, x: &Act, w: &Weight, rows: Range<usize>, ids: Range<usize>, scratch: &mut [f32]) {
-        let job = Job { rows, stride: ids.len(), cols: ids, k0: 0, at: 0, put: Put::Set };
-        product(&self.pool, self.isa, x, &w.forward, &job, scratch);
-    }
-
-    /// Calls `work(first id, ids, logits)` for each chunk of the vocabulary, for one block of rows.
-    fn each_chunk(&self, x: &Act, w: &Weight, rows: &Range<usize>, mut work: impl FnMut(Range<usize>, &mut [f32])) {
-        let vocab = w.forward.cols;
-        let mut scratch = self.arena.take::<f32>(rows.len() * vocab.min(head::CHUNK));
-        for first in (0..vocab).step_by(head::CHUNK) {
-            let ids = first..(first + head::CHUNK).min(vocab);
-            let scratch = &mut scratch[..rows.len() * ids.len()];
-            self.chunk_logits(x, w, rows.clone(), ids.clone(), scratch);
-            work(ids, scratch);
-        }
     }
 }
 
@@ -375,67 +335,19 @@ impl Backend for Cpu {
     }
 
     fn kv(&self, heads: Heads, n_pages: usize) -> Kv {
-        let shape = Shape::new(heads);
-        Kv { shape, data: self.zeros(n_pages * shape.page_len()) }
+        Kv::new(self, heads, n_pages)
     }
 
     fn kv_write(&self, kv: &mut Kv, k: &Aligned<f32>, v: &Aligned<f32>, plan: &Plan) {
-        let shape = kv.shape;
-        let Heads { n_kv_heads, head_dim, .. } = shape.heads;
-        let shared = Shares(kv.data.as_mut_ptr());
-        let len = kv.data.len();
-        self.pool.run(plan.page_starts.len().saturating_sub(1), &|item| {
-            let places = &plan.layout.places[plan.page_starts[item]..plan.page_starts[item + 1]];
-            let at = places[0].page as usize * shape.page_len();
-            assert!(at + shape.page_len() <= len, "page inside the store");
-            // SAFETY: inside the store (asserted), and all places of a page are one item's.
-            let page = unsafe { shared.part(at, shape.page_len()) };
-            for place in places {
-                let (offset, row) = (place.offset as usize, place.row as usize);
-                for (head, page) in page.chunks_exact_mut(shape.head_len()).enumerate() {
-                    let from = (row * n_kv_heads + head) * head_dim;
-                    let (keys, values) = page.split_at_mut(PAGE * head_dim);
-                    for (d, &x) in k[from..from + head_dim].iter().enumerate() {
-                        keys[d * PAGE + offset] = x;
-                    }
-                    values[offset * shape.width..][..head_dim].copy_from_slice(&v[from..from + head_dim]);
-                }
-            }
-        });
+        kv.write(self, k, v, plan);
     }
 
     fn kv_copy(&self, kv: &mut Kv, from: u32, to: u32) {
-        let size = kv.shape.page_len();
-        kv.data.copy_within(from as usize * size..(from as usize + 1) * size, to as usize * size);
+        kv.copy(from, to);
     }
 
     fn attention(&self, q: &Aligned<f32>, kv: &Kv, plan: &Plan) -> (Aligned<f32>, Aligned<f32>) {
-        let shape = kv.shape;
-        let Heads { n_heads, n_kv_heads, head_dim } = shape.heads;
-        let mut out = self.buf(q.len());
-        let mut norms = self.buf(plan.layout.n_rows() * n_heads);
-        let (out_shared, norms_shared) = (Shares(out.as_mut_ptr()), Shares(norms.as_mut_ptr()));
-        // Many short runs go into one item: a decode step has hundreds.
-        let n_units = plan.parts.len() * n_kv_heads;
-        let per_item = (n_units / (16 * self.pool.n_threads())).max(1);
-        self.pool.run(n_units.div_ceil(per_item), &|item| {
-            let mut scratch = Vec::new();
-            for unit in item * per_item..((item + 1) * per_item).min(n_units) {
-                let (run, first, n_rows) = plan.parts[unit / n_kv_heads];
-                let run = &plan.layout.runs[run];
-                let part = Part { shape, kv: &kv.data, run, kv_head: unit % n_kv_heads, first, n_rows };
-                attention::attend(self.isa, &part, q, &mut scratch, &mut |row, head, values, norm| {
-                    let at = row * n_heads + head;
-                    // SAFETY: rows of parts are disjoint and heads of kv heads are disjoint, so each (row, head) is
-                    // written by one unit; both lie inside the results.
-                    unsafe {
-                        out_shared.part(at * head_dim, head_dim).copy_from_slice(values);
-                        norms_shared.part(at, 1)[0] = norm;
-                    }
-                });
-            }
-        });
-        (out, norms)
+        kv.attend(self, q, plan)
     }
 
     fn attention_backward(
@@ -447,51 +359,7 @@ impl Backend for Cpu {
         log_norm: &Aligned<f32>,
         dout: &Aligned<f32>,
     ) -> (Aligned<f32>, Aligned<f32>, Aligned<f32>) {
-        let shape = kv.shape;
-        let Heads { n_heads, n_kv_heads, head_dim } = shape.heads;
-        let (width, fan) = (shape.width, shape.fan());
-        let mut dq = self.buf(q.len());
-        let grad_len = PAGE * width;
-        let mut page_grads = self.zeros(plan.n_pages * n_kv_heads * 2 * grad_len);
-        let (dq_shared, grads_shared) = (Shares(dq.as_mut_ptr()), Shares(page_grads.as_mut_ptr()));
-        let saved = Saved { q, out, log_norm, dout };
-        self.pool.run(plan.groups.len() * n_kv_heads, &|item| {
-            let kv_head = item % n_kv_heads;
-            for &run in &plan.groups[item / n_kv_heads] {
-                let run = &plan.layout.runs[run];
-                let part = Part { shape, kv: &kv.data, run, kv_head, first: 0, n_rows: run.n_rows };
-                let mut part_dq = self.buf(run.n_rows * fan * width);
-                attention::attend_backward(self.isa, &part, &saved, &mut part_dq, &mut |page, dk, dv| {
-                    let at = (page as usize * n_kv_heads + kv_head) * 2 * grad_len;
-                    // SAFETY: a page belongs to one group and this (group, kv head) is one item's.
-                    let grads = unsafe { grads_shared.part(at, 2 * grad_len) };
-                    let (key, value) = grads.split_at_mut(grad_len);
-                    rows::add(self.isa, dk, key);
-                    rows::add(self.isa, dv, value);
-                });
-                for (i, from) in part_dq.chunks_exact(width).enumerate() {
-                    let at = (run.row0 + i / fan) * n_heads + kv_head * fan + i % fan;
-                    // SAFETY: each (row, head) belongs to one run and one kv head, hence to one item.
-                    unsafe {
-                        dq_shared.part(at * head_dim, head_dim).copy_from_slice(&from[..head_dim]);
-                    };
-                }
-            }
-        });
-        let cols = n_kv_heads * head_dim;
-        let (mut dk, mut dv) = (self.buf(plan.layout.n_rows() * cols), self.buf(plan.layout.n_rows() * cols));
-        for (side, to) in [&mut dk, &mut dv].into_iter().enumerate() {
-            self.by_row(to, cols, |row, to| {
-                to.fill(0.0);
-                for &(page, offset) in &plan.by_row[plan.row_starts[row]..plan.row_starts[row + 1]] {
-                    for (head, to) in to.chunks_exact_mut(head_dim).enumerate() {
-                        let at = ((page as usize * n_kv_heads + head) * 2 + side) * grad_len + offset as usize * width;
-                        rows::add(self.isa, &page_grads[at..at + head_dim], to);
-                    }
-                }
-            });
-        }
-        (dq, dk, dv)
+        kv.attend_backward(self, plan, &Saved { q, out, log_norm, dout })
     }
 
     fn swiglu(&self, gate: &Aligned<f32>, up: &Aligned<f32>, cols: usize) -> Act {
@@ -539,22 +407,7 @@ impl Backend for Cpu {
     }
 
     fn head(&self, x: &Act, w: &Weight, targets: &[Target]) -> Vec<Scored> {
-        assert_eq!(x.rows, targets.len());
-        let mut folds = vec![head::Fold::new(); targets.len()];
-        for first in (0..x.rows).step_by(HEAD_ROWS) {
-            let rows = first..(first + HEAD_ROWS).min(x.rows);
-            let folds = &mut folds[rows.clone()];
-            let targets = &targets[rows.clone()];
-            self.each_chunk(x, w, &rows, |ids, logits| {
-                self.pool.pieces(folds, 4, &|item, folds| {
-                    for (i, fold) in folds.iter_mut().enumerate() {
-                        let row = item * 4 + i;
-                        fold.push(self.isa, &logits[row * ids.len()..][..ids.len()], ids.start, &targets[row]);
-                    }
-                });
-            });
-        }
-        folds.iter().map(head::Fold::scored).collect()
+        vocabulary::score(self, x, w, targets)
     }
 
     fn head_backward(
@@ -565,41 +418,13 @@ impl Backend for Cpu {
         scored: &[Scored],
         grads: &[ScoredGrad],
         dx: &mut Aligned<f32>,
-        mut dw: Option<&mut Aligned<f32>>,
+        dw: Option<&mut Aligned<f32>>,
     ) {
-        let dim = x.cols;
-        let panels = w.backward.as_ref().expect("a head prepared for the backward");
-        self.clear(dx);
-        for first in (0..x.rows).step_by(HEAD_ROWS) {
-            let rows = first..(first + HEAD_ROWS).min(x.rows);
-            self.each_chunk(x, w, &rows, |ids, logits| {
-                self.by_row(logits, ids.len(), |row, logits| {
-                    let at = first + row;
-                    head::gradient(self.isa, logits, ids.start, &targets[at], &scored[at], &grads[at]);
-                });
-                let dlogits = self.act_of(logits, rows.len(), ids.len(), 1.0);
-                let job = Job { rows: 0..rows.len(), cols: 0..dim, k0: ids.start, stride: dim, at: first * dim, put: Put::Add };
-                product(&self.pool, self.isa, &dlogits, panels, &job, dx);
-                if let Some(dw) = dw.as_deref_mut() {
-                    let turned = dlogits.turned(self.isa, &self.pool, &self.arena);
-                    let job =
-                        Job { rows: 0..ids.len(), cols: 0..dim, k0: first, stride: dim, at: ids.start * dim, put: Put::Add };
-                    product(&self.pool, self.isa, turned, x.by_rows(&self.pool, &self.arena), &job, dw);
-                }
-            });
-        }
+        vocabulary::score_backward(self, x, w, &vocabulary::Scores { targets, scored, grads }, dx, dw);
     }
 
     fn logits(&self, x: &Act, w: &Weight, visit: &(dyn Fn(usize, &mut [f32]) + Sync)) {
-        let vocab = w.forward.cols;
-        let block = (LOGITS_MAX / vocab).clamp(1, x.rows.max(1));
-        let mut scratch = self.arena.take::<f32>(block * vocab);
-        for first in (0..x.rows).step_by(block) {
-            let rows = first..(first + block).min(x.rows);
-            let scratch = &mut scratch[..rows.len() * vocab];
-            self.chunk_logits(x, w, rows, 0..vocab, scratch);
-            self.pool.pieces(scratch, vocab, &|row, logits| visit(first + row, logits));
-        }
+        vocabulary::each_row(self, x, w, visit);
     }
 
     fn score(&self, logits: &[f32], target: &Target) -> Scored {
@@ -631,44 +456,5 @@ impl Backend for Cpu {
             let (m, v) = unsafe { (m.part(at, w.len()), v.part(at, w.len())) };
             rows::adamw(self.isa, w, m, v, &grad[at..], step);
         });
-    }
-}
-
-impl Plan {
-    fn new(layout: &Layout) -> Self {
-        const PART_ROWS: usize = 64;
-        let n_rows = layout.n_rows();
-        let mut sorted: Vec<_> = layout.places.iter().map(|place| (place.row, place.page, place.offset)).collect();
-        sorted.sort_unstable();
-        let mut row_starts = vec![0; n_rows + 1];
-        for &(row, ..) in &sorted {
-            row_starts[row as usize + 1] += 1;
-        }
-        for row in 0..n_rows {
-            row_starts[row + 1] += row_starts[row];
-        }
-        let mut page_starts: Vec<usize> = Vec::new();
-        for (i, place) in layout.places.iter().enumerate() {
-            if i == 0 || layout.places[i - 1].page != place.page {
-                page_starts.push(i);
-            }
-        }
-        if !page_starts.is_empty() {
-            page_starts.push(layout.places.len());
-        }
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        let mut parts = Vec::new();
-        let mut group_of = std::collections::HashMap::new();
-        for (i, run) in layout.runs.iter().enumerate() {
-            let slot = *group_of.entry(run.group).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            });
-            groups[slot].push(i);
-            parts.extend((0..run.n_rows).step_by(PART_ROWS).map(|at| (i, at, PART_ROWS.min(run.n_rows - at))));
-        }
-        let n_pages = layout.runs.iter().flat_map(|run| &run.pages).map(|&page| page as usize + 1).max().unwrap_or(0);
-        let by_row = sorted.into_iter().map(|(_, page, offset)| (page, offset)).collect();
-        Self { layout: layout.clone(), by_row, row_starts, page_starts, groups, parts, n_pages }
     }
 }

@@ -48,6 +48,10 @@ impl LoadError {
         Self::Malformed { path: path.to_path_buf(), what: what.into() }
     }
 
+    pub(crate) fn missing(path: &Path, name: &str) -> Self {
+        Self::Missing { path: path.to_path_buf(), name: name.to_owned() }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         |source| Self::Io { path: path.to_path_buf(), source }
     }

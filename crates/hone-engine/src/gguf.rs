@@ -109,8 +109,7 @@ impl Gguf {
 
     /// Decodes a tensor of the expected shape (rows, columns).
     pub fn read(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, LoadError> {
-        let info =
-            self.tensors.get(name).ok_or_else(|| LoadError::Missing { path: self.path().to_path_buf(), name: name.into() })?;
+        let info = self.tensors.get(name).ok_or_else(|| LoadError::missing(self.path(), name))?;
         let columns = info.dims.first().copied().unwrap_or(1);
         let rows: usize = info.dims.iter().skip(1).product();
         if (rows, columns) != shape {

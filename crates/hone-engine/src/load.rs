@@ -94,7 +94,7 @@ impl WeightSource for Weights {
                 let name = id.hf_name();
                 match shard_of.get(&name) {
                     Some(&shard) => shards[shard].read(&name, shape),
-                    None => Err(LoadError::Missing { path: path.clone(), name }),
+                    None => Err(LoadError::missing(path, &name)),
                 }
             }
             Files::Gguf(gguf) => {

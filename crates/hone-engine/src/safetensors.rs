@@ -62,8 +62,7 @@ impl SafeTensors {
 
     /// Decodes a tensor of the expected shape (rows, columns); a vector counts as one row.
     pub fn read(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, LoadError> {
-        let info =
-            self.tensors.get(name).ok_or_else(|| LoadError::Missing { path: self.path().to_path_buf(), name: name.into() })?;
+        let info = self.tensors.get(name).ok_or_else(|| LoadError::missing(self.path(), name))?;
         let found = match info.shape[..] {
             [columns] => (1, columns),
             [rows, columns] => (rows, columns),

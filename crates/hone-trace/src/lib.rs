@@ -8,6 +8,7 @@
 
 mod agent;
 mod config;
+pub mod env;
 pub mod format;
 mod group;
 mod hash;
@@ -15,6 +16,8 @@ mod id;
 mod message;
 mod name;
 mod outcome;
+pub mod policy;
+mod random;
 mod recommendation;
 mod reward;
 mod run;
@@ -34,6 +37,7 @@ pub use id::{EventId, GroupId, OutcomeId, RecommendationId, RewardId, RunId, Tra
 pub use message::{Content, Message, Role, ToolRequest, ToolSpec};
 pub use name::{AgentName, Category, Family, NameError, ScenarioId, Tenant};
 pub use outcome::Outcome;
+pub use random::Draws;
 pub use recommendation::{Answer, Recommendation, RecommendationKind};
 pub use reward::{Component, Giver, GiverKind, Reward};
 pub use run::{Run, RunState};

@@ -183,6 +183,9 @@ impl Trace {
                 finite(call.cost_usd, || format!("the cost of a model call in turn {turn_idx}"))?;
                 finite(call.duration_ms, || format!("the duration of a model call in turn {turn_idx}"))?;
             }
+            for (name, &value) in &turn.signals {
+                finite(Some(value), || format!("signal {name} of turn {turn_idx}"))?;
+            }
             for call in &turn.tool_calls {
                 finite(call.duration_ms, || format!("the duration of a tool call in turn {turn_idx}"))?;
             }

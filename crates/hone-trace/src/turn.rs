@@ -3,6 +3,7 @@
 use crate::{Message, Time, sorted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// One answer of the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Turn {
     /// The choices that the agent said it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+    /// What the world measured after this answer, where the world was ours.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub signals: BTreeMap<String, f64>,
     /// The tokens of this turn, where the sampler told them: only such a turn can be trained on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
@@ -47,6 +51,7 @@ impl Turn {
             llm_calls: Vec::new(),
             errors: Vec::new(),
             decisions: Vec::new(),
+            signals: BTreeMap::new(),
             sampled: None,
             extra: Map::new(),
         }

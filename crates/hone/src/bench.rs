@@ -13,6 +13,7 @@ mod resume;
 mod sample;
 mod scratch;
 mod sqlite;
+mod step;
 mod store;
 mod writer;
 

@@ -70,54 +70,43 @@ pub(crate) struct Block {
 macro_rules! prefetch_tile {
     ($b:literal) => {
         concat!(
+            ".irp ahead, 4096, 4160, 4224, 4288, 4352, 4416, 4480, 4544, 4608, 4672, 4736, 4800, 4864, 4928, 4992, 5056\n",
             "prefetcht0 [{",
             $b,
-            "} + 4096]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4160]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4224]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4288]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4352]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4416]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4480]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4544]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4608]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4672]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4736]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4800]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4864]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4928]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 4992]\n",
-            "prefetcht0 [{",
-            $b,
-            "} + 5056]"
+            "} + \\ahead]\n",
+            ".endr"
+        )
+    };
+}
+
+/// The four products of a 32x32 block, all of k; `$first` comes before each step.
+macro_rules! sum_32x32 {
+    ($block:ident $(, $first:expr)*) => {
+        asm!(
+            "2:",
+            $($first,)*
+            "tileloadd tmm6, [{b0} + {bs}]",
+            "tileloadd tmm4, [{a0} + {s}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tileloadd tmm7, [{b1} + {bs}]",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tileloadd tmm5, [{a1} + {s}]",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "add {a0}, 64",
+            "add {a1}, 64",
+            "add {b0}, 1024",
+            "add {b1}, 1024",
+            "dec {k}",
+            "jnz 2b",
+            a0 = inout(reg) $block.a => _,
+            a1 = inout(reg) $block.a.byte_add(16 * $block.a_stride) => _,
+            b0 = inout(reg) $block.b => _,
+            b1 = inout(reg) $block.b.byte_add($block.b_panel) => _,
+            s = in(reg) $block.a_stride,
+            bs = in(reg) 64usize,
+            k = inout(reg) $block.k_steps => _,
+            options(nostack, readonly)
         )
     };
 }
@@ -146,59 +135,9 @@ pub(crate) unsafe fn tile_32x32(block: Block) {
             asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
         }
         if block.stream {
-            asm!(
-                "2:",
-                prefetch_tile!("b0"),
-                prefetch_tile!("b1"),
-                "tileloadd tmm6, [{b0} + {bs}]",
-                "tileloadd tmm4, [{a0} + {s}]",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{b1} + {bs}]",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{a1} + {s}]",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a0}, 64",
-                "add {a1}, 64",
-                "add {b0}, 1024",
-                "add {b1}, 1024",
-                "dec {k}",
-                "jnz 2b",
-                a0 = inout(reg) block.a => _,
-                a1 = inout(reg) block.a.byte_add(16 * block.a_stride) => _,
-                b0 = inout(reg) block.b => _,
-                b1 = inout(reg) block.b.byte_add(block.b_panel) => _,
-                s = in(reg) block.a_stride,
-                bs = in(reg) 64usize,
-                k = inout(reg) block.k_steps => _,
-                options(nostack, readonly)
-            );
+            sum_32x32!(block, prefetch_tile!("b0"), prefetch_tile!("b1"));
         } else {
-            asm!(
-                "2:",
-                "tileloadd tmm6, [{b0} + {bs}]",
-                "tileloadd tmm4, [{a0} + {s}]",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{b1} + {bs}]",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{a1} + {s}]",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a0}, 64",
-                "add {a1}, 64",
-                "add {b0}, 1024",
-                "add {b1}, 1024",
-                "dec {k}",
-                "jnz 2b",
-                a0 = inout(reg) block.a => _,
-                a1 = inout(reg) block.a.byte_add(16 * block.a_stride) => _,
-                b0 = inout(reg) block.b => _,
-                b1 = inout(reg) block.b.byte_add(block.b_panel) => _,
-                s = in(reg) block.a_stride,
-                bs = in(reg) 64usize,
-                k = inout(reg) block.k_steps => _,
-                options(nostack, readonly)
-            );
+            sum_32x32!(block);
         }
         asm!(
             "tilestored [{c0} + {cs}], tmm0",

@@ -122,10 +122,11 @@ fn turn() -> impl Strategy<Value = Turn> {
     let decision = (string(), string()).prop_map(|(chosen, rationale)| Decision { chosen, rationale });
     let said = (vec(message(), 0..3), message(), option::of(time()));
     let done = (vec(tool, 0..2), vec(llm, 0..3), vec(error, 0..2), vec(decision, 0..2));
-    (said, done, option::of(sampled()), extra()).prop_map(
-        |((input, mut answer, started), (tool_calls, llm_calls, errors, decisions), sampled, extra)| {
+    let signals = btree_map(string(), finite(), 0..3);
+    (said, done, (signals, option::of(sampled())), extra()).prop_map(
+        |((input, mut answer, started), (tool_calls, llm_calls, errors, decisions), (signals, sampled), extra)| {
             answer.role = Role::Assistant;
-            Turn { input, answer, started, tool_calls, llm_calls, errors, decisions, sampled, extra }
+            Turn { input, answer, started, tool_calls, llm_calls, errors, decisions, signals, sampled, extra }
         },
     )
 }

@@ -3,6 +3,7 @@
 
 use super::figures::{Times, rounded};
 use super::machine::{Machine, best_of, peak_mb};
+use super::step::Step;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -10,7 +11,7 @@ use hone_engine::backend::{Dtype, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request};
 use hone_engine::config::{Family, ModelConfig, Rope, TinySpec};
 use hone_engine::cpu::Cpu;
-use hone_engine::host::{Host, Sample};
+use hone_engine::host::Host;
 use hone_engine::layout::{Group, Packed};
 use hone_engine::load::{WeightSource, Weights};
 use hone_engine::lora::{LoraSpec, LoraWeights};
@@ -83,7 +84,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let printer = context.printer;
     printer.say("what this machine can do");
     let machine = Machine::measure(args.threads);
-    let report = step(args, machine, printer)?;
+    let report = measure(args, machine, printer)?;
     if printer.wants_json() {
         printer.json(&report)?;
         return Ok(Exit::Yes);
@@ -132,7 +133,7 @@ fn prompts(vocab: usize) -> Vec<Vec<u32>> {
     (0..N_PROMPTS as u64).map(|i| prompt(i).collect()).collect()
 }
 
-fn step(args: &Args, machine: Machine, printer: &Printer) -> Result<Report, Failure> {
+fn measure(args: &Args, machine: Machine, printer: &Printer) -> Result<Report, Failure> {
     let source: Box<dyn WeightSource> = match &args.model {
         Some(path) => Box::new(Weights::open(path).map_err(Failure::world)?),
         None => Box::new(RandomWeights { config: smollm2(), seed: 1 }),
@@ -146,14 +147,21 @@ fn step(args: &Args, machine: Machine, printer: &Printer) -> Result<Report, Fail
     let fresh = LoraWeights::fresh(&config, &LoraSpec::all(16, 32.0), 1);
     let mut trainer = Trainer::lora(host.backend(), &config, &fresh, AdamOptions::default(), Recompute::Never);
     let (mut sample_s, mut train_s, mut max_abs_diff) = (Vec::new(), Vec::new(), 0f32);
-    for step in 0..args.steps {
-        printer.say(&format!("step {} of {}", step + 1, args.steps));
+    let step = Step {
+        prompts: prompts(config.vocab),
+        n_samples: N_SAMPLES,
+        n_tokens: N_NEW,
+        reward: Box::new(|ids| (ids.iter().sum::<u32>() % 7) as f32),
+        lr: 1e-5,
+    };
+    for n in 0..args.steps {
+        printer.say(&format!("step {} of {}", n + 1, args.steps));
         let begin = Instant::now();
-        let samples = sample(&mut host, &trainer, &config, step as u64)?;
+        let samples = step.sample(&mut host, &trainer, n as u64)?;
         let sampled_s = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
-        max_abs_diff = max_abs_diff.max(train(&mut host, &mut trainer, &samples));
-        if step > 0 {
+        max_abs_diff = max_abs_diff.max(step.train(&mut host, &mut trainer, &samples));
+        if n > 0 {
             sample_s.push(rounded(sampled_s));
             train_s.push(rounded(begin.elapsed().as_secs_f64()));
         }
@@ -164,46 +172,6 @@ fn step(args: &Args, machine: Machine, printer: &Printer) -> Result<Report, Fail
     printer.say("small models");
     let (tiny, tiny_wide) = (tiny(TINY, args.threads)?, tiny(TINY_WIDE, args.threads)?);
     Ok(Report { machine, load_s, sample_s, train_s, sample_limit_s, train_limit_s, max_abs_diff, rss_peak_mb, tiny, tiny_wide })
-}
-
-/// The prompts with their samples, as the present adapter draws them.
-fn sample(host: &mut Host<Cpu>, trainer: &Trainer<Cpu>, config: &ModelConfig, seed: u64) -> Result<Vec<Vec<Sample>>, Failure> {
-    let weights = trainer.lora_weights(host.backend()).ok_or_else(|| Failure::bug("a LoRA run without an adapter"))?;
-    let version = host.load(&weights);
-    let request = |(i, prompt): (usize, Vec<u32>)| Request {
-        n_samples: N_SAMPLES,
-        seed,
-        sequence: (i * N_SAMPLES) as u64,
-        adapter: host.pin(version),
-        ..Request::new(prompt, N_NEW)
-    };
-    let requests = prompts(config.vocab).into_iter().enumerate().map(request).collect();
-    let samples = host.sample(requests).map_err(Failure::world)?;
-    host.drop_adapter(version);
-    Ok(samples)
-}
-
-/// One step on them with a made-up reward; the largest difference between the sampler's log-probs and the trainer's.
-fn train(host: &mut Host<Cpu>, trainer: &mut Trainer<Cpu>, samples: &[Vec<Sample>]) -> f32 {
-    let (mut groups, mut advantages, mut sampled) = (Vec::new(), Vec::new(), Vec::new());
-    for (prompt, samples) in prompts(host.model().config.vocab).into_iter().zip(samples) {
-        let ids = |sample: &Sample| sample.tokens.iter().map(|token| token.id).collect::<Vec<u32>>();
-        let rewards: Vec<f32> = samples.iter().map(|sample| (ids(sample).iter().sum::<u32>() % 7) as f32).collect();
-        let mean = rewards.iter().sum::<f32>() / rewards.len() as f32;
-        for (sample, reward) in samples.iter().zip(&rewards) {
-            advantages.extend(std::iter::repeat_n(reward - mean, sample.tokens.len()));
-            sampled.extend(sample.tokens.iter().map(|token| token.logprob));
-        }
-        groups.push(Group { prompt, completions: samples.iter().map(ids).collect() });
-    }
-    let packed = Packed::new(&groups);
-    let targets = plain_targets(&packed, 1.0);
-    let n = targets.len() as f32;
-    let scored = host.accumulate(trainer, &packed, targets, |_| {
-        advantages.iter().map(|advantage| ScoredGrad { logprob: -advantage / n, entropy: 0.0 }).collect()
-    });
-    host.step(trainer, 1e-5);
-    scored.iter().zip(&sampled).fold(0.0, |worst: f32, (scored, logprob)| worst.max((scored.logprob - logprob).abs()))
 }
 
 /// The least time for sampling and for training. A product of a weight with a row is two operations per parameter; the

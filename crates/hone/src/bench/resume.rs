@@ -2,18 +2,18 @@
 
 use super::onpolicy::{prompt, source};
 use super::sample::Random;
+use super::step::{Step, adapter};
 use crate::failure::{Exit, Failure};
-use hone_engine::backend::{Dtype, ScoredGrad};
-use hone_engine::batch::{BatchLimits, Request};
+use hone_engine::backend::Dtype;
+use hone_engine::batch::BatchLimits;
 use hone_engine::checkpoint;
 use hone_engine::cpu::Cpu;
-use hone_engine::host::{Host, Sample};
-use hone_engine::layout::{Group, Packed};
+use hone_engine::host::Host;
 use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::model::{Model, Passes};
 use hone_engine::optim::AdamOptions;
 use hone_engine::peft;
-use hone_engine::tape::{Recompute, plain_targets};
+use hone_engine::tape::Recompute;
 use hone_engine::trainer::Trainer;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -56,46 +56,21 @@ pub(super) fn train(run: &Run) -> Result<String, Failure> {
         let state = checkpoint::load(&run.checkpoint()).map_err(Failure::world)?;
         host.restore(&mut trainer, &state).map_err(Failure::world)?;
     }
-    let adapter = |host: &Host<Cpu>, trainer: &Trainer<Cpu>| {
-        trainer.lora_weights(host.backend()).ok_or_else(|| Failure::bug("a LoRA run without an adapter"))
+    // Low token ids earn something: nothing that makes sense, but something to learn.
+    let n_low = config.vocab / 4;
+    let step = Step {
+        prompts: (1..=N_PROMPTS).map(|i| prompt(i, config.vocab)).collect(),
+        n_samples: N_SAMPLES,
+        n_tokens: 24,
+        reward: Box::new(move |ids| ids.iter().filter(|&&id| (id as usize) < n_low).count() as f32),
+        lr: 1e-3,
     };
     while trainer.n_steps() < N_STEPS {
-        let version = host.load(&adapter(&host, &trainer)?);
-        let request = |i: usize| Request {
-            n_samples: N_SAMPLES,
-            seed: trainer.n_steps(),
-            sequence: (i * N_SAMPLES) as u64,
-            adapter: host.pin(version),
-            ..Request::new(prompt(i + 1, config.vocab), 24)
-        };
-        let requests = (0..N_PROMPTS).map(request).collect();
-        let samples = host.sample(requests).map_err(Failure::world)?;
-        host.drop_adapter(version);
-        step(&mut host, &mut trainer, &samples);
+        let samples = step.sample(&mut host, &trainer, trainer.n_steps())?;
+        step.train(&mut host, &mut trainer, &samples);
         checkpoint::save(&run.checkpoint(), &trainer.state(host.backend())).map_err(Failure::world)?;
     }
     Ok(peft::hash(&config, &adapter(&host, &trainer)?))
-}
-
-/// One step towards low token ids: a made-up reward, centred within its group.
-fn step(host: &mut Host<Cpu>, trainer: &mut Trainer<Cpu>, samples: &[Vec<Sample>]) {
-    let vocab = host.model().config.vocab;
-    let (mut groups, mut advantages) = (Vec::new(), Vec::new());
-    for (i, samples) in samples.iter().enumerate() {
-        let ids = |sample: &Sample| sample.tokens.iter().map(|token| token.id).collect::<Vec<u32>>();
-        let reward = |sample: &Sample| ids(sample).iter().filter(|&&id| (id as usize) < vocab / 4).count() as f32;
-        let mean = samples.iter().map(reward).sum::<f32>() / samples.len() as f32;
-        for sample in samples {
-            advantages.extend(std::iter::repeat_n(reward(sample) - mean, sample.tokens.len()));
-        }
-        groups.push(Group { prompt: prompt(i + 1, vocab), completions: samples.iter().map(ids).collect() });
-    }
-    let packed = Packed::new(&groups);
-    let n = advantages.len() as f32;
-    host.accumulate(trainer, &packed, plain_targets(&packed, 1.0), |_| {
-        advantages.iter().map(|advantage| ScoredGrad { logprob: -advantage / n, entropy: 0.0 }).collect()
-    });
-    host.step(trainer, 1e-3);
 }
 
 /// The hidden command behind [`kill_and_resume`].

@@ -1,0 +1,1 @@
+//! Policies behind one trait: the local engine, upstream providers, scripts. Knows nothing of SQL.
