@@ -14,6 +14,7 @@ use hone_trace::{
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex};
 
 /// What is played.
@@ -104,8 +105,8 @@ pub fn rollout(env: &dyn Env, player: Player<'_>, plan: &Plan<'_>, mut take: imp
             scope.spawn(|| {
                 while let Some(index) = board.next(plan.n_samples) {
                     let (scenario, sample) = (&plan.scenarios[index / plan.n_samples], index % plan.n_samples);
-                    let (trace, is_broke) = play(env, player, plan, config, scenario, sample);
-                    board.put(index, trace, is_broke, plan.n_samples);
+                    let (trace, ended) = play(env, player, plan, config, scenario, sample);
+                    board.put(index, trace, ended, plan.n_samples);
                 }
             });
         }
@@ -155,9 +156,9 @@ impl Board {
         })
     }
 
-    fn put(&self, index: usize, trace: Trace, is_broke: bool, n_samples: usize) {
+    fn put(&self, index: usize, trace: Trace, ended: Ended, n_samples: usize) {
         self.lock().done.insert(index, trace);
-        if is_broke {
+        if ended == Ended::Broke {
             self.stop(n_samples);
         }
         self.changed.notify_all();
@@ -208,7 +209,7 @@ fn group_id(plan: &Plan<'_>, scenario: &Scenario) -> GroupId {
     GroupId::derived(&[&plan.run.to_string(), scenario.id.as_str()])
 }
 
-/// Plays one episode. The flag says whether the money was spent.
+/// Plays one episode.
 fn play(
     env: &dyn Env,
     player: Player<'_>,
@@ -216,7 +217,7 @@ fn play(
     config: ConfigHash,
     scenario: &Scenario,
     sample: usize,
-) -> (Trace, bool) {
+) -> (Trace, Ended) {
     let (run, sample) = (plan.run.to_string(), sample.to_string());
     let seed = |who: &str, facts: &[&str]| Draws::new(plan.seed, &[&[who, scenario.id.as_str()], facts].concat()).bits();
     let env_seed = match plan.luck {
@@ -242,38 +243,42 @@ fn play(
         metadata: serde_json::Map::new(),
     };
     trace.metadata.insert("env".into(), env.name().into());
-    let mut is_broke = false;
-    match env.reset(scenario, env_seed) {
+    // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
+    let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {
             let opening = Opening { tools: reset.tools.clone(), schema: None, seed: seed("policy", &[&sample]) };
             trace.segments.push(Segment { tools: reset.tools.clone(), ..Segment::default() });
             match player.open(env, scenario, env_seed, &opening) {
-                Ok(conversation) => is_broke = episode(reset, conversation, plan.limits, &mut watch, &mut trace),
-                Err(OpenError::Policy(error)) => {
-                    is_broke = error.kind == PolicyErrorKind::Budget;
-                    unanswered(&mut trace, reset.messages, &watch, error);
-                }
+                Ok(conversation) => episode(reset, conversation, plan.limits, &mut watch, &mut trace),
+                Err(OpenError::Policy(error)) => unanswered(&mut trace, reset.messages, &watch, error),
                 Err(OpenError::Env(error)) => broken(&mut trace, reset.messages, &error.to_string()),
             }
         }
-        Err(error) => {
-            trace.segments.push(Segment::default());
-            broken(&mut trace, Vec::new(), &error.to_string());
-        }
-    }
+        Err(error) => broken(&mut trace, Vec::new(), &error.to_string()),
+    });
+    let ended = catch_unwind(attempt).unwrap_or_else(|_| broken(&mut trace, Vec::new(), "a bug: the world or policy panicked"));
     watch.look();
     trace.ended = Some(watch.now);
-    (trace, is_broke)
+    (trace, ended)
 }
 
-/// Plays turns until the world, the policy or a limit ends the episode. Returns whether the money was spent.
+/// What the end of an episode means for the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Nothing.
+    Alone,
+    /// The money is spent.
+    Broke,
+}
+
+/// Plays turns until the world, the policy or a limit ends the episode.
 fn episode(
     mut reset: Reset,
     mut conversation: Box<dyn Conversation>,
     limits: Limits,
     watch: &mut Watch<'_>,
     trace: &mut Trace,
-) -> bool {
+) -> Ended {
     let mut input = std::mem::take(&mut reset.messages);
     let mut repeats = Repeats::default();
     let mut tokens_left = limits.tokens_max;
@@ -290,17 +295,13 @@ fn episode(
         };
         if let Some((kind, limit)) = over {
             end(trace, input, kind, format!("the episode was cut short at its limit of {limit}"));
-            return false;
+            return Ended::Alone;
         }
         let answer_limits = AnswerLimits { tokens_max: limits.answer_tokens_max.min(tokens_left), time_max_ms: time_left };
         let asked = watch.now;
         let answered = match conversation.answer(&input, answer_limits) {
             Ok(answered) => answered,
-            Err(error) => {
-                let is_broke = error.kind == PolicyErrorKind::Budget;
-                unanswered(trace, input, watch, error);
-                return is_broke;
-            }
+            Err(error) => return unanswered(trace, input, watch, error),
         };
         watch.took(answered.llm_calls.iter().filter_map(|call| call.duration_ms));
         tokens_left = tokens_left.saturating_sub(answered.llm_calls.iter().map(|call| call.tokens_out).sum());
@@ -312,7 +313,7 @@ fn episode(
             Err(error) => {
                 turn.errors.push(ErrorEvent { kind: "env_error".into(), recovered: false, message: error.to_string() });
                 push(trace, turn, answered.is_new_segment);
-                return false;
+                return Ended::Alone;
             }
         };
         watch.took(step.tool_calls.iter().filter_map(|call| call.duration_ms));
@@ -324,11 +325,11 @@ fn episode(
         if let Some(outcome) = step.done {
             trace.outcome = outcome;
             tail(trace, step.messages);
-            return false;
+            return Ended::Alone;
         }
         if is_loop {
             end(trace, step.messages, "loop", format!("the same action met the same result {} times", limits.repeats_max));
-            return false;
+            return Ended::Alone;
         }
         input = step.messages;
     }
@@ -364,6 +365,9 @@ fn push(trace: &mut Trace, turn: Turn, is_new_segment: bool) {
         let tools = trace.segments.last().map(|segment| segment.tools.clone()).unwrap_or_default();
         trace.segments.push(Segment { tools, ..Segment::default() });
     }
+    if trace.segments.is_empty() {
+        trace.segments.push(Segment::default());
+    }
     if let Some(segment) = trace.segments.last_mut() {
         segment.turns.push(turn);
     }
@@ -386,18 +390,21 @@ fn end(trace: &mut Trace, messages: Vec<Message>, kind: &str, message: String) {
 }
 
 /// The policy gave no answer: its turn is empty and says why.
-fn unanswered(trace: &mut Trace, input: Vec<Message>, watch: &Watch<'_>, error: PolicyError) {
+fn unanswered(trace: &mut Trace, input: Vec<Message>, watch: &Watch<'_>, error: PolicyError) -> Ended {
+    let ended = if error.kind == PolicyErrorKind::Budget { Ended::Broke } else { Ended::Alone };
     let mut turn = Turn { started: Some(watch.now), ..Turn::new(input, crate::said("")) };
     turn.llm_calls = error.llm_calls;
     turn.errors.push(ErrorEvent { kind: error.kind.as_str().into(), recovered: false, message: error.message });
     push(trace, turn, false);
+    ended
 }
 
-/// The world broke before the first answer.
-fn broken(trace: &mut Trace, messages: Vec<Message>, reason: &str) {
+/// The world broke outside of a step.
+fn broken(trace: &mut Trace, messages: Vec<Message>, reason: &str) -> Ended {
     let mut turn = Turn::new(messages, crate::said(""));
     turn.errors.push(ErrorEvent { kind: "env_error".into(), recovered: false, message: reason.into() });
     push(trace, turn, false);
+    Ended::Alone
 }
 
 /// The time of one episode.

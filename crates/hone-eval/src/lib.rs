@@ -1,1 +1,8 @@
-//! Statistics over traces: many episodes in, one report out. Knows nothing of IO.
+//! Statistics over traces: many episodes in, one report out.
+//!
+//! Knows nothing of IO, worlds or training.
+
+pub mod interval;
+mod measures;
+
+pub use measures::{Episode, Measures};

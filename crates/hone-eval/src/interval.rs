@@ -1,0 +1,69 @@
+//! Intervals for what was measured on few samples.
+
+/// The two-sided 95 % quantile of the standard normal.
+const Z95: f64 = 1.959_963_984_540_054;
+
+/// Wilson's 95 % interval for a share of `n_yes` in `n`: it stays within 0 and 1 and is honest for few samples.
+pub fn wilson(n_yes: usize, n: usize) -> (f64, f64) {
+    if n == 0 {
+        return (0.0, 1.0);
+    }
+    let (yes, n) = (n_yes as f64, n as f64);
+    let share = yes / n;
+    let scale = 1.0 + Z95 * Z95 / n;
+    let centre = (share + Z95 * Z95 / (2.0 * n)) / scale;
+    let half = Z95 / scale * (share * (1.0 - share) / n + Z95 * Z95 / (4.0 * n * n)).sqrt();
+    ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
+/// The mean and the half width of its 95 % interval, by the normal approximation.
+pub fn mean(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    if values.is_empty() {
+        return (0.0, f64::INFINITY);
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (mean, Z95 * (variance / n).sqrt())
+}
+
+/// The value below which this share of the values lies; `None` of none. The lower one where two would do.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(sorted[((last as f64 * share).floor() as usize).min(last)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(n_yes: usize, n: usize, low: f64, high: f64) {
+        let (from, to) = wilson(n_yes, n);
+        assert!((from - low).abs() < 5e-4 && (to - high).abs() < 5e-4, "{from} {to}");
+    }
+
+    #[test]
+    fn wilson_agrees_with_published_values() {
+        // Brown, Cai and DasGupta; also scipy's binomtest(...).proportion_ci(method="wilson").
+        check(0, 10, 0.0, 0.2775);
+        check(5, 10, 0.2366, 0.7634);
+        check(10, 10, 0.7225, 1.0);
+        check(81, 263, 0.2553, 0.3662);
+        check(0, 0, 0.0, 1.0);
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 1.0), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn a_mean_of_equal_values_is_certain() {
+        assert_eq!(mean(&[0.5; 8]), (0.5, 0.0));
+    }
+}

@@ -1,0 +1,159 @@
+//! What one policy reached over many episodes: how often it solved its tasks, how reliably, and at what price.
+
+use crate::interval::{mean, quantile, wilson};
+use hone_trace::{ScenarioId, Trace, TraceOutcome};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What is kept of a trace to measure a policy by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Episode {
+    /// The task, where it is known: repeats of one task are counted together.
+    pub scenario: Option<ScenarioId>,
+    /// Whether it was solved.
+    pub is_solved: bool,
+    /// What it earned on a scale where 0 is doing nothing and 1 is the best that can be done.
+    pub score: f64,
+    /// Answers of the policy.
+    pub n_turns: u64,
+    /// Tokens read and written.
+    pub n_tokens: u64,
+    /// The price in US dollars, where all of it is known.
+    pub cost_usd: Option<f64>,
+    /// How long it took, where known.
+    pub duration_ms: Option<f64>,
+    /// Whether the world or the policy failed, so that the episode says nothing about the policy's skill.
+    pub is_broken: bool,
+    /// What went wrong last.
+    pub failure: Option<String>,
+}
+
+impl Episode {
+    /// What is kept of this trace, which earned this score.
+    pub fn of(trace: &Trace, score: f64) -> Self {
+        let head = trace.head();
+        let mut calls = trace.turns().flat_map(|turn| &turn.llm_calls).peekable();
+        let is_priced = calls.peek().is_none() || calls.all(|call| call.cost_usd.is_some());
+        let is_broken = |kind: &str| kind == "env_error" || kind.starts_with("policy_");
+        let last_error = trace.turns().flat_map(|turn| &turn.errors).last();
+        Self {
+            scenario: trace.scenario.clone(),
+            is_solved: trace.outcome == TraceOutcome::Success,
+            score,
+            n_turns: u64::from(head.n_turns),
+            n_tokens: head.n_tokens,
+            cost_usd: is_priced.then_some(head.cost_usd),
+            duration_ms: trace.ended.map(|ended| ended.millis_since(trace.started)),
+            is_broken: last_error.is_some_and(|error| !error.recovered && is_broken(&error.kind)),
+            failure: last_error.filter(|error| !error.recovered).map(|error| error.kind.clone()),
+        }
+    }
+}
+
+/// What one policy reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measures {
+    /// Episodes played.
+    pub n_episodes: usize,
+    /// Different tasks among them.
+    pub n_scenarios: usize,
+    /// The share of episodes that were solved.
+    pub accuracy: f64,
+    /// Its 95 % interval.
+    pub accuracy_interval: (f64, f64),
+    /// The share of tasks that were solved in all of their repeats.
+    pub reliability: f64,
+    /// The mean score: 0 is doing nothing, 1 is the best that can be done.
+    pub score: f64,
+    /// Half the width of its 95 % interval.
+    pub score_half_width: f64,
+    /// All answers, those of failed episodes too, per solved task; `None` when nothing was solved.
+    pub turns_per_solved: Option<f64>,
+    /// All tokens per solved task.
+    pub tokens_per_solved: Option<f64>,
+    /// US dollars for a thousand tasks; `None` when a price is not known.
+    pub cost_per_1k: Option<f64>,
+    /// The median time of an episode.
+    pub latency_p50_ms: Option<f64>,
+    /// Episodes that say nothing about the policy because it or the world failed.
+    pub n_broken: usize,
+    /// The most frequent way to end badly, with how often.
+    pub failure: Option<(String, usize)>,
+}
+
+impl Measures {
+    /// Measures these episodes of one policy.
+    pub fn of(episodes: &[Episode]) -> Self {
+        let n = episodes.len();
+        let solved = episodes.iter().filter(|episode| episode.is_solved).count();
+        let mut scenarios: BTreeMap<Option<&ScenarioId>, bool> = BTreeMap::new();
+        let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+        for episode in episodes {
+            *scenarios.entry(episode.scenario.as_ref()).or_insert(true) &= episode.is_solved;
+            if let Some(failure) = &episode.failure {
+                *failures.entry(failure).or_default() += 1;
+            }
+        }
+        let scores: Vec<f64> = episodes.iter().map(|episode| episode.score).collect();
+        let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
+        let (score, score_half_width) = mean(&scores);
+        let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);
+        let cost: Option<f64> = episodes.iter().map(|episode| episode.cost_usd).sum();
+        Self {
+            n_episodes: n,
+            n_scenarios: scenarios.len(),
+            accuracy: share(solved, n),
+            accuracy_interval: wilson(solved, n),
+            reliability: share(scenarios.values().filter(|&&all| all).count(), scenarios.len()),
+            score,
+            score_half_width,
+            turns_per_solved: per_solved(episodes.iter().map(|episode| episode.n_turns).sum()),
+            tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
+            cost_per_1k: cost.filter(|_| n > 0).map(|cost| 1000.0 * cost / n as f64),
+            latency_p50_ms: quantile(&durations, 0.5),
+            n_broken: episodes.iter().filter(|episode| episode.is_broken).count(),
+            failure: failures.into_iter().max_by_key(|(_, n)| *n).map(|(kind, n)| (kind.to_owned(), n)),
+        }
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn episode(scenario: &str, is_solved: bool) -> Episode {
+        Episode {
+            scenario: ScenarioId::new(scenario).ok(),
+            is_solved,
+            score: f64::from(u8::from(is_solved)),
+            n_turns: 2,
+            n_tokens: 100,
+            cost_usd: Some(0.001),
+            duration_ms: Some(10.0),
+            is_broken: false,
+            failure: (!is_solved).then(|| "loop".to_owned()),
+        }
+    }
+
+    #[test]
+    fn reliability_asks_for_all_repeats_and_failures_cost_too() {
+        let measures = Measures::of(&[episode("a", true), episode("a", true), episode("b", true), episode("b", false)]);
+        assert_eq!((measures.accuracy, measures.reliability), (0.75, 0.5));
+        assert_eq!(measures.turns_per_solved, Some(8.0 / 3.0));
+        assert_eq!(measures.tokens_per_solved, Some(400.0 / 3.0));
+        assert_eq!(measures.cost_per_1k.map(|cost| (cost * 1e9).round() / 1e9), Some(1.0));
+        assert_eq!(measures.failure, Some(("loop".to_owned(), 1)));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_invented() {
+        let unpriced = Episode { cost_usd: None, duration_ms: None, ..episode("a", false) };
+        let measures = Measures::of(&[unpriced, episode("b", false)]);
+        assert_eq!((measures.cost_per_1k, measures.turns_per_solved), (None, None));
+        assert_eq!(Measures::of(&[]).latency_p50_ms, None);
+    }
+}
