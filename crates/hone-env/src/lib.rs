@@ -7,8 +7,17 @@
 //! Knows nothing of models, rewards or the store.
 
 mod action;
+pub mod desk;
+pub mod external;
+pub mod inbox;
+pub mod curriculum;
+pub mod math;
 mod player;
+pub mod replay;
 pub mod rollout;
+pub mod tictactoe;
+pub mod twenty48;
+mod word;
 
 pub use action::{Call, call, calls, said, tool_result, unparsable};
 pub use player::{Player, Scripted};

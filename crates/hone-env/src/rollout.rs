@@ -39,6 +39,20 @@ pub struct Plan<'a> {
     pub timing: Timing<'a>,
 }
 
+impl Plan<'_> {
+    /// The seed of the world that a sample of this scenario meets.
+    pub fn world_seed(&self, scenario: &Scenario, sample: usize) -> u64 {
+        match self.luck {
+            Luck::Shared => self.seed_of("world", scenario, &[]),
+            Luck::Own => self.seed_of("world", scenario, &[&sample.to_string()]),
+        }
+    }
+
+    fn seed_of(&self, who: &str, scenario: &Scenario, facts: &[&str]) -> u64 {
+        Draws::new(self.seed, &[&[who, scenario.id.as_str()], facts].concat()).bits()
+    }
+}
+
 /// Whether the samples of a scenario meet the same world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Luck {
@@ -218,12 +232,8 @@ fn play(
     scenario: &Scenario,
     sample: usize,
 ) -> (Trace, Ended) {
+    let env_seed = plan.world_seed(scenario, sample);
     let (run, sample) = (plan.run.to_string(), sample.to_string());
-    let seed = |who: &str, facts: &[&str]| Draws::new(plan.seed, &[&[who, scenario.id.as_str()], facts].concat()).bits();
-    let env_seed = match plan.luck {
-        Luck::Shared => seed("world", &[]),
-        Luck::Own => seed("world", &[&sample]),
-    };
     let mut watch = Watch::start(plan.timing);
     let mut trace = Trace {
         v: V1,
@@ -246,7 +256,7 @@ fn play(
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
     let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {
-            let opening = Opening { tools: reset.tools.clone(), schema: None, seed: seed("policy", &[&sample]) };
+            let opening = Opening { tools: reset.tools.clone(), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
             trace.segments.push(Segment { tools: reset.tools.clone(), ..Segment::default() });
             match player.open(env, scenario, env_seed, &opening) {
                 Ok(conversation) => episode(reset, conversation, plan.limits, &mut watch, &mut trace),

@@ -98,7 +98,7 @@ impl Measures {
         let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
         let (score, score_half_width) = mean(&scores);
         let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);
-        let cost: Option<f64> = episodes.iter().map(|episode| episode.cost_usd).sum();
+        let cost = episodes.iter().try_fold(0.0, |sum, episode| Some(sum + episode.cost_usd?));
         Self {
             n_episodes: n,
             n_scenarios: scenarios.len(),
@@ -109,7 +109,7 @@ impl Measures {
             score_half_width,
             turns_per_solved: per_solved(episodes.iter().map(|episode| episode.n_turns).sum()),
             tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
-            cost_per_1k: cost.filter(|_| n > 0).map(|cost| 1000.0 * cost / n as f64),
+            cost_per_1k: cost.filter(|_| n > 0).map(|cost: f64| 1000.0 * cost / n as f64),
             latency_p50_ms: quantile(&durations, 0.5),
             n_broken: episodes.iter().filter(|episode| episode.is_broken).count(),
             failure: failures.into_iter().max_by_key(|(_, n)| *n).map(|(kind, n)| (kind.to_owned(), n)),

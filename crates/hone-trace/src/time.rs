@@ -46,7 +46,7 @@ pub struct TimeError(String);
 
 impl Time {
     /// The time this many nanoseconds after 1970.
-    pub fn from_unix_nanos(nanos: i64) -> Self {
+    pub const fn from_unix_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 

@@ -166,7 +166,8 @@ impl Trace {
             reward: self.reward().map(|reward| reward.total),
             n_turns: u32::try_from(self.turns().count()).unwrap_or(u32::MAX),
             n_tokens: calls().fold(0, |sum, call| sum.saturating_add(call.tokens_in).saturating_add(call.tokens_out)),
-            cost_usd: calls().filter_map(|call| call.cost_usd).sum(),
+            // Not `sum`, whose zero is negative.
+            cost_usd: calls().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost),
         }
     }
 

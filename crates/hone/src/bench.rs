@@ -2,7 +2,10 @@
 //!
 //! Machines are noisy, so what is published is a ratio of two rates of one run, with its spread.
 
+mod alarms;
 mod crash;
+mod diff;
+mod env;
 mod figures;
 mod grpo;
 mod large;
@@ -33,6 +36,9 @@ enum Command {
     Large(large::Args),
     Onpolicy(onpolicy::Args),
     Grpo(grpo::Args),
+    Env(env::Args),
+    Alarms(alarms::Args),
+    Diff(diff::Args),
     #[command(hide = true)]
     CrashWriter(writer::Args),
     #[command(hide = true)]
@@ -46,6 +52,9 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Large(args) => context.wait(async |context| large::run(args, context).await),
         Command::Onpolicy(args) => onpolicy::run(args, context),
         Command::Grpo(args) => grpo::run(args, context),
+        Command::Env(args) => env::run(args, context),
+        Command::Alarms(args) => alarms::run(args, context),
+        Command::Diff(args) => diff::run(args, context),
         Command::OnpolicyRun(run) => resume::run(run),
         Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
     }

@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, docs, init, model, store, trace};
+use crate::{bench, chat, config, docs, env, eval, init, model, reward, rollout, store, trace};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -62,6 +62,13 @@ pub(crate) enum Command {
     /// Add, list, show and export models
     Model(model::Args),
     Chat(Box<chat::Args>),
+    /// List worlds and show scenarios of one
+    Env(env::Args),
+    Rollout(Box<rollout::Args>),
+    /// Weigh traces, check recipes and judges
+    Reward(reward::Args),
+    /// Say how good a policy is on tasks it has not seen
+    Eval(eval::Args),
     /// Back up, restore, verify and describe the store
     Store(store::Args),
     /// Say which settings are in effect and where each came from

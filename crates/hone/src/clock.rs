@@ -1,6 +1,6 @@
 //! The real clock. Everything below the binary takes the time as an argument.
 
-use hone_trace::Time;
+use hone_trace::{Clock, Time};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The present.
@@ -12,4 +12,13 @@ pub(crate) fn now() -> Time {
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     };
     Time::from_unix_nanos(nanos)
+}
+
+/// The real clock as others take it.
+pub(crate) struct RealClock;
+
+impl Clock for RealClock {
+    fn now(&self) -> Time {
+        now()
+    }
 }

@@ -11,14 +11,22 @@ mod config;
 mod context;
 mod docs;
 mod doctor;
+mod env;
+mod eval;
 mod failure;
 mod init;
 mod model;
+mod play;
+mod policy;
 mod printer;
+mod reward;
+mod rollout;
+mod scale;
 mod settings;
 mod store;
 mod trace;
 mod visible;
+mod world;
 
 pub use failure::{Exit, Failure, Kind};
 pub use printer::{Printer, Style, Wishes};
@@ -63,6 +71,10 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Doctor => Context::load(cli, variables, printer)?.wait(doctor::run),
         Command::Model(args) => model::run(args, &Context::load(cli, variables, printer)?),
         Command::Chat(args) => chat::run(args, &Context::load(cli, variables, printer)?),
+        Command::Env(args) => env::run(args, &Context::load(cli, variables, printer)?),
+        Command::Rollout(args) => rollout::run(args, &Context::load(cli, variables, printer)?),
+        Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),
+        Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
         Command::Trace(args) => trace::run(args, &Context::load(cli, variables, printer)?),

@@ -13,9 +13,11 @@ pub(crate) use address::without_password;
 pub use variables::Variables;
 
 use crate::failure::{Failure, at_path};
+use hone_reward::Recipe;
 use hone_store::{Options, Place};
 use hone_trace::Tenant;
 use schema::{Key, Value, keys};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -89,6 +91,8 @@ pub struct Settings {
     pub tenant: Tenant,
     /// How many traces one transaction of an import holds.
     pub import_batch: usize,
+    /// How traces of a world are weighed, where the user says so.
+    pub rewards: BTreeMap<String, Recipe>,
     /// The settings file, where there is one.
     pub file: Option<PathBuf>,
     /// Every key with its value, passwords left out, for people to see.
@@ -105,8 +109,11 @@ impl Settings {
         };
         let mut settings: Vec<Setting> =
             keys().iter().map(|key| Setting { key, value: key.default.clone(), origin: Origin::Default }).collect();
+        let mut rewards = BTreeMap::new();
         if let Some(path) = &file {
-            for (idx, value, line) in read_file(path)? {
+            let text = read_file(path)?;
+            rewards = file::recipes(&text).map_err(|problem| at_line(path, problem))?;
+            for (idx, value, line) in file::read(&text, keys()).map_err(|problem| at_line(path, problem))? {
                 settings[idx] = Setting { key: &keys()[idx], value, origin: Origin::File { path: path.clone(), line } };
             }
         }
@@ -124,10 +131,15 @@ impl Settings {
                 (setting.value, setting.origin) = (Value::Text(text.clone()), Origin::Flag(flag));
             }
         }
-        Self::checked(settings, file, here)
+        Self::checked(settings, rewards, file, here)
     }
 
-    fn checked(mut settings: Vec<Setting>, file: Option<PathBuf>, here: &Path) -> Result<Self, Failure> {
+    fn checked(
+        mut settings: Vec<Setting>,
+        rewards: BTreeMap<String, Recipe>,
+        file: Option<PathBuf>,
+        here: &Path,
+    ) -> Result<Self, Failure> {
         let beside_file = file.as_ref().and_then(|path| path.parent()).unwrap_or(here);
         let folder = folder(find(&mut settings, "store.folder"), beside_file, here)?;
         let place = place(&mut settings, &folder)?;
@@ -149,6 +161,7 @@ impl Settings {
             folder,
             tenant,
             import_batch: import_batch.unsigned_abs() as usize,
+            rewards,
             file,
             shown: settings,
         })
@@ -190,24 +203,26 @@ fn place(settings: &mut [Setting], folder: &Path) -> Result<Place, Failure> {
     Ok(Place::Postgres(address))
 }
 
-fn read_file(path: &Path) -> Result<Vec<(usize, Value, usize)>, Failure> {
+fn read_file(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(at_path(path))?;
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at_path(path))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Failure::config(format_args!("{} is larger than 1 MiB", path.display())));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
         Failure::config(format_args!("{}:{line}: this is not UTF-8", path.display()))
-    })?;
-    file::read(text, keys()).map_err(|problem| {
-        let failure = Failure::config(format_args!("{}:{}: {}", path.display(), problem.line, problem.reason));
-        match problem.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
     })
+}
+
+fn at_line(path: &Path, problem: file::Problem) -> Failure {
+    let failure = Failure::config(format_args!("{}:{}: {}", path.display(), problem.line, problem.reason));
+    match problem.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 fn find<'a>(settings: &'a mut [Setting], path: &str) -> &'a mut Setting {

@@ -34,6 +34,9 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
 }
 
+pub(crate) use filter::Filter;
+pub(crate) use show::show;
+
 /// `hone trace import FILE`, for those who measure it.
 pub(crate) async fn import(file: &std::path::Path, context: &Context<'_>) -> Result<Exit, Failure> {
     import::run(&import::Args::of(file), context).await

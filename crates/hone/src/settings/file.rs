@@ -4,6 +4,8 @@
 
 use super::neighbour::nearest;
 use super::schema::{Key, Value};
+use hone_reward::Recipe;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -35,6 +37,9 @@ pub(crate) fn read(text: &str, keys: &[Key]) -> Result<Vec<(usize, Value, usize)
         if table.is_empty() {
             return Err(stray(&name, line, keys));
         }
+        if table == REWARD {
+            continue;
+        }
         if !tables().any(|known| known == table) {
             let hint = nearest(&table, tables()).map(|known| format!("did you mean `[{known}]`?"));
             return Err(Problem { line, reason: format!("there is no table `[{}]`", short(&table)), hint });
@@ -60,6 +65,31 @@ pub(crate) fn read(text: &str, keys: &[Key]) -> Result<Vec<(usize, Value, usize)
         return Err(Problem { line, reason, hint: None });
     }
     Ok(values)
+}
+
+/// The table of recipes, which have a form of their own: see [`recipes`].
+pub(crate) const REWARD: &str = "reward";
+
+/// The recipes in this text: `[reward.desk]` says how traces of the world `desk` are weighed.
+pub(crate) fn recipes(text: &str) -> Result<BTreeMap<String, Recipe>, Problem> {
+    let problem = |at: Range<usize>, reason: String| Problem { line: line_of(text, at), reason, hint: None };
+    let root: toml::Table = match toml::from_str(text) {
+        Ok(root) => root,
+        Err(error) => return Err(problem(error.span().unwrap_or(0..0), error.message().to_owned())),
+    };
+    let mut recipes = BTreeMap::new();
+    let Some(tables) = root.get(REWARD) else { return Ok(recipes) };
+    let at = |name: &str| {
+        let start = text.find(&format!("[{REWARD}.{name}]")).or_else(|| text.find(REWARD)).unwrap_or(0);
+        start..start
+    };
+    let named = tables.as_table().ok_or_else(|| problem(at(""), "`reward` is a table: write `[reward.desk]`".into()))?;
+    for (name, table) in named {
+        let recipe = toml::to_string(table).map_err(|_| problem(at(name), format!("`reward.{name}` is a table of a recipe")));
+        let recipe = Recipe::parse(&recipe?).map_err(|error| problem(at(name), format!("`[reward.{name}]`: {error}")))?;
+        recipes.insert(name.clone(), Recipe { name: name.clone(), ..recipe });
+    }
+    Ok(recipes)
 }
 
 /// What stands in an empty table.
@@ -172,6 +202,16 @@ mod tests {
         check("[store]\n\nfolder = \n", Err((3, "", "")));
         check("[store]\nfolder = 'a'\nfolder = 'b'\n", Err((3, "duplicate key", "")));
         check("[store.folder]\nx = 1", Err((1, "must be a text in quotes, but here stands a table", "")));
+    }
+
+    #[test]
+    fn recipes_stand_beside_the_settings() {
+        let text = "[store]\nfolder = 'x'\n[reward.desk]\ncomponents = [{ name = 'a', kind = 'outcome', weight = 1.0, role = 'primary' }]";
+        check(text, Ok(1));
+        assert_eq!(recipes(text).unwrap()["desk"].components.len(), 1);
+        let wrong = recipes("\n[reward.desk]\ncomponents = [{ name = 'a', kind = 'outcom', weight = 1.0, role = 'primary' }]");
+        let wrong = wrong.unwrap_err();
+        assert!(wrong.line == 2 && wrong.reason.contains("[reward.desk]"), "{wrong:?}");
     }
 
     proptest! {

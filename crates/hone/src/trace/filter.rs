@@ -7,7 +7,7 @@ use hone_trace::{Category, ConfigHash, Time, TraceOutcome};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Which traces")]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     /// Take those of this type of task
     #[arg(long)]
     category: Option<Category>,
@@ -50,7 +50,7 @@ enum OutcomeName {
 }
 
 impl Filter {
-    pub(super) fn query(&self, context: &Context<'_>) -> TraceQuery {
+    pub(crate) fn query(&self, context: &Context<'_>) -> TraceQuery {
         TraceQuery {
             tenant: (!self.all_tenants).then(|| context.settings.tenant.clone()),
             category: self.category.clone(),

@@ -30,7 +30,8 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     Ok(Exit::Yes)
 }
 
-fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
+/// Prints a trace from its first message to what it earned.
+pub(crate) fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
     printer.line(&[(Style::Strong, &format!("trace {}", trace.id))])?;
     let facts = [
         ("tenant", Some(trace.tenant.to_string())),
@@ -110,6 +111,10 @@ fn show_turn(turn_idx: u32, turn: &Turn, printer: &Printer) -> Result<(), Failur
     for decision in &turn.decisions {
         let why = if decision.rationale.is_empty() { String::new() } else { format!(" because {}", decision.rationale) };
         printer.line(&[(Style::Note, "  chose "), (Style::Plain, &indent(&format!("{}{why}", decision.chosen)))])?;
+    }
+    if !turn.signals.is_empty() {
+        let signals: Vec<String> = turn.signals.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        printer.line(&[(Style::Faint, "  signals "), (Style::Plain, &signals.join(", "))])?;
     }
     if let Some(sampled) = &turn.sampled {
         let known = if sampled.logprobs.is_empty() { "without" } else { "with" };

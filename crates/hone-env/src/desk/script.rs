@@ -1,0 +1,63 @@
+//! Who plays the desk without a model: as well as it can be played, and at random.
+
+use super::dialect::Dialect;
+use super::fault::Fault;
+use super::query::Query;
+use super::template::Template;
+use super::ticket::Ticket;
+use super::vocabulary::{Kind, Level, Slot, WORDS, Word};
+use hone_trace::{Draws, Message};
+
+/// Answers easy tickets from what is said. Otherwise asks for what is missing, makes the calls, tries again after a fault,
+/// and copies what the last tool said.
+pub(crate) struct Gold {
+    pub(crate) dialect: Dialect,
+    pub(crate) ticket: Ticket,
+    pub(crate) truth: String,
+    pub(crate) has_asked: bool,
+    pub(crate) called: Option<Query>,
+}
+
+impl Gold {
+    pub(crate) fn answer(&mut self, input: &[Message]) -> Message {
+        if let (Some(slot), false) = (self.ticket.missing, self.has_asked) {
+            self.has_asked = true;
+            return self.dialect.ask(slot);
+        }
+        if self.ticket.level == Level::Easy {
+            return self.dialect.answer(&self.truth);
+        }
+        let told = input.last().map(|message| message.content.text()).unwrap_or_default();
+        let value = self.dialect.value(&told);
+        let next = match self.called.take() {
+            None => Some(self.ticket.query.clone()),
+            Some(query) if Fault::is_told_in(&told) => Some(query),
+            Some(query) if query == self.ticket.query => self.ticket.second(value),
+            Some(_) => None,
+        };
+        match next {
+            Some(query) => {
+                let call = self.dialect.call(&query);
+                self.called = Some(query);
+                call
+            }
+            None => self.dialect.answer(value),
+        }
+    }
+}
+
+/// Answers, asks or calls a tool with sensible arguments, by the dice.
+pub(crate) fn random(dialect: Dialect, mut draws: Draws) -> impl FnMut(&[Message]) -> Message {
+    move |_| match draws.below(4) {
+        0 => {
+            let (number, word) = (draws.between(0, 99).to_string(), *draws.pick(&WORDS));
+            dialect.answer(if draws.chance(0.5) { &number } else { word })
+        }
+        1 => dialect.ask(*draws.pick(Slot::ALL)),
+        _ => {
+            let (kind, level) = (*draws.pick(Kind::ALL), *draws.pick(Level::ALL));
+            let ticket = Template::draw(kind, level, &mut draws).fill(&mut draws);
+            dialect.call(&ticket.query)
+        }
+    }
+}

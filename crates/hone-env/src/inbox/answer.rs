@@ -1,0 +1,224 @@
+//! Right answers, and whether an answer in other words is the same one.
+//!
+//! A given answer is read as what was asked for: a number without its currency, a date in any usual order, a name in any
+//! order of its words. What cannot be read so is wrong. Nothing is judged by similarity.
+
+use super::calendar::{is_weekday, month};
+use serde::{Deserialize, Serialize};
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Answer {
+    pub(super) kind: Kind,
+    /// In the words of the mails.
+    pub(super) text: String,
+}
+
+/// What an answer is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// An amount or a count.
+    Number,
+    Date,
+    /// A time of the day.
+    Clock,
+    /// A person.
+    Name,
+    /// A room, a flight, a file.
+    Text,
+    /// No mail says it.
+    Unknown,
+}
+
+/// What a given answer comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Correct,
+    /// Whoever answered did not know, though a mail says it.
+    Unknown,
+    Wrong,
+}
+
+/// How one says that one does not know.
+pub(super) const UNKNOWN: &str = "I don't know";
+
+impl Answer {
+    pub(super) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    pub(super) fn unknown() -> Self {
+        Self::new(Kind::Unknown, UNKNOWN)
+    }
+
+    pub(super) fn verdict(&self, given: &str) -> Verdict {
+        match (is_unknown(given), self.kind == Kind::Unknown) {
+            (true, true) => Verdict::Correct,
+            (true, false) => Verdict::Unknown,
+            (false, true) => Verdict::Wrong,
+            (false, false) => {
+                if self.is(given) {
+                    Verdict::Correct
+                } else {
+                    Verdict::Wrong
+                }
+            }
+        }
+    }
+
+    fn is(&self, given: &str) -> bool {
+        fn same<T: PartialEq>(read: impl Fn(&str) -> Option<T>, truth: &str, given: &str) -> bool {
+            read(given).is_some_and(|given| Some(given) == read(truth))
+        }
+        match self.kind {
+            Kind::Number => same(hundredths, &self.text, given),
+            Kind::Date => is_same_date(&self.text, given),
+            Kind::Clock => same(minutes, &self.text, given),
+            Kind::Name => same(name, &self.text, given),
+            Kind::Text => same(plain, &self.text, given),
+            Kind::Unknown => false,
+        }
+    }
+}
+
+fn is_unknown(given: &str) -> bool {
+    let letters: String = given.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+    let begins = ["idontknow", "idonotknow"].iter().any(|begin| letters.starts_with(begin));
+    begins || ["unknown", "dontknow", "notknown", "notfound", "noanswer"].contains(&letters.as_str())
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+/// The one number of a text, in hundredths: `EUR 1,234.50` and `1234.5 €` are the same.
+fn hundredths(text: &str) -> Option<i64> {
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')
+        .map(|part| part.trim_matches(['.', ',']))
+        .filter(|part| !part.is_empty());
+    let (number, None) = (numbers.next()?, numbers.next()) else { return None };
+    // A separator before the last one or two digits begins the decimals, whichever sign it is.
+    let decimals_at = number.rfind(['.', ',']).filter(|at| number.len() - at - 1 <= 2);
+    let (whole, decimals) = decimals_at.map_or((number, ""), |at| (&number[..at], &number[at + 1..]));
+    let mut groups = whole.split(['.', ',']);
+    let first = groups.next()?;
+    if groups.any(|group| group.len() != 3) || whole.len() > 15 {
+        return None;
+    }
+    let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
+    let whole: i64 = if first.is_empty() { return None } else { digits.parse().ok()? };
+    let decimals: i64 = format!("{decimals:0<2}").parse().ok()?;
+    Some(whole * 100 + decimals)
+}
+
+fn is_same_date(truth: &str, given: &str) -> bool {
+    let (Some(truth), Some(given)) = (date(truth), date(given)) else { return false };
+    truth.1 == given.1 && truth.2 == given.2 && (given.0.is_none() || given.0 == truth.0)
+}
+
+/// Year where told, month and day: `2025-03-12`, `12.03.2025`, `March 12th, 2025`, `Wednesday 12 March`.
+fn date(text: &str) -> Option<(Option<u32>, u32, u32)> {
+    let (mut named, mut numbers) = (None, Vec::new());
+    for word in words(text) {
+        let digits = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending)).unwrap_or(&word);
+        if let Ok(number) = digits.parse::<u32>() {
+            numbers.push(number);
+        } else if let (Some(month), None) = (month(&word), named) {
+            named = Some(month);
+        } else if !is_weekday(&word) && !["the", "of", "on"].contains(&word.as_str()) {
+            return None;
+        }
+    }
+    let (year, month, day) = match (named, &numbers[..]) {
+        (Some(month), &[day]) => (None, month, day),
+        (Some(month), &[year, day] | &[day, year]) if year > 31 && day <= 31 => (Some(year), month, day),
+        (None, &[year, month, day] | &[day, month, year]) if year > 31 => (Some(year), month, day),
+        _ => return None,
+    };
+    ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some((year, month, day))
+}
+
+/// Minutes since midnight: `14:30`, `2:30 pm`, `2 pm`.
+fn minutes(text: &str) -> Option<u32> {
+    let lower = text.to_lowercase();
+    let half = if lower.contains("pm") || lower.contains("p.m") {
+        Some(12)
+    } else if lower.contains("am") || lower.contains("a.m") {
+        Some(0)
+    } else {
+        None
+    };
+    let numbers: Option<Vec<u32>> =
+        lower.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect();
+    let (hour, minute) = match (&numbers?[..], half) {
+        (&[hour, minute], _) => (hour, minute),
+        (&[hour], Some(_)) => (hour, 0),
+        _ => return None,
+    };
+    let hour = match half {
+        Some(add) if (1..=12).contains(&hour) => hour % 12 + add,
+        Some(_) => return None,
+        None => hour,
+    };
+    (hour < 24 && minute < 60).then_some(hour * 60 + minute)
+}
+
+/// The words of a name, in order of the alphabet.
+fn name(text: &str) -> Option<Vec<String>> {
+    let mut words: Vec<String> = words(text).filter(|word| !["mr", "ms", "mrs", "dr"].contains(&word.as_str())).collect();
+    words.sort();
+    (!words.is_empty()).then_some(words)
+}
+
+/// Letters and digits alone, without the word that says what it is.
+fn plain(text: &str) -> Option<String> {
+    let word: String =
+        words(text).skip_while(|word| ["the", "room", "flight", "hotel", "file"].contains(&word.as_str())).collect();
+    (!word.is_empty()).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: Kind, truth: &str, right: &[&str], wrong: &[&str]) {
+        let answer = Answer::new(kind, truth);
+        for given in right {
+            assert_eq!(answer.verdict(given), Verdict::Correct, "{given}");
+        }
+        for given in wrong {
+            assert_eq!(answer.verdict(given), Verdict::Wrong, "{given}");
+        }
+        assert_eq!(answer.verdict("I don\u{2019}t know."), Verdict::Unknown);
+    }
+
+    #[test]
+    fn the_same_answer_may_be_spelt_in_many_ways() {
+        let amounts = ["1234.50", "1,234.5", "€1.234,50", "The total is EUR 1,234.50."];
+        check(Kind::Number, "EUR 1,234.50", &amounts, &["1234", "1234.51", "12,34.50", "4711: 1234.50", "", "many"]);
+        check(Kind::Number, "12 laptops", &["12", "12.00"], &["1.2", "120", "99999999999999999999999"]);
+        let dates = ["2025-03-12", "12 March", "March 12th, 2025", "on Wed, 12 Mar 2025", "12.03.2025"];
+        check(
+            Kind::Date,
+            "Wednesday 12 March 2025",
+            &dates,
+            &["2024-03-12", "13 March", "March", "12", "12 or 13 March", "99/99/2025"],
+        );
+        check(Kind::Clock, "14:30", &["2:30 pm", "14.30", "at 14:30"], &["2:30", "14", "25:30", "14:30:10"]);
+        check(Kind::Clock, "09:00", &["9 am", "9:00", "09:00 a.m."], &["9 pm", "9"]);
+        check(Kind::Name, "Nadia Beck", &["nadia beck", "Beck, Nadia", "Ms Nadia Beck"], &["Nadia", "Nadia Beck and Omar Falk"]);
+        check(Kind::Text, "Aurora 2.14", &["room Aurora 2.14", "aurora 2.14"], &["Aurora", "Aurora 2.15", "room"]);
+        check(Kind::Text, "atlas-plan_v2.xlsx", &["`atlas-plan_v2.xlsx`"], &["atlas-plan_v3.xlsx", "atlas-plan"]);
+    }
+
+    #[test]
+    fn what_no_mail_says_is_rightly_unknown() {
+        assert_eq!(Answer::unknown().verdict("I do not know"), Verdict::Correct);
+        assert_eq!(Answer::unknown().verdict("Unknown"), Verdict::Correct);
+        assert_eq!(Answer::unknown().verdict("EUR 12.00"), Verdict::Wrong);
+        assert_eq!(Answer::unknown().verdict(""), Verdict::Wrong);
+    }
+}

@@ -1,0 +1,187 @@
+//! Mathematics through the rollout driver: gold earns the best, nobody earns nothing, and no family is in two splits.
+
+use hone_env::math::{CountdownOptions, JsonlForm, JsonlOptions, Math, MathSource, SumsOptions};
+use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::{Player, said};
+use hone_trace::env::{Env, Signals, Split};
+use hone_trace::{Family, RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], seed: u64, n_concurrent: usize) -> Vec<Trace> {
+    let plan = Plan {
+        run: RunId::derived(&["math", &seed.to_string()]),
+        tenant: Tenant::default(),
+        scenarios,
+        n_samples: 1,
+        seed,
+        luck: Luck::Shared,
+        limits: Limits::default(),
+        n_concurrent,
+        timing: Timing::Told(Time::from_unix_nanos(0)),
+    };
+    let mut traces = Vec::new();
+    rollout(env, player, &plan, |played| {
+        traces.extend(played.traces);
+        ControlFlow::Continue(())
+    });
+    traces
+}
+
+/// The sources that are at hand: the generators always, files where the data is.
+fn sources() -> Vec<MathSource> {
+    let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    let mut sources = vec![MathSource::Sums(SumsOptions::default()), MathSource::Countdown(CountdownOptions::default())];
+    let files = [
+        ("gsm8k/train.jsonl", Some("gsm8k/test.jsonl"), JsonlForm::Gsm8k),
+        ("gsm8k/train.jsonl", None, JsonlForm::Gsm8k),
+        ("svamp/svamp.jsonl", None, JsonlForm::Svamp),
+    ];
+    for (path, test_path, form) in files {
+        if data.join(path).exists() {
+            let test_path = test_path.map(|path| data.join(path));
+            sources.push(MathSource::Jsonl(JsonlOptions { path: data.join(path), test_path, form }));
+        } else {
+            println!("skipped: {} is not here", data.join(path).display());
+        }
+    }
+    sources
+}
+
+#[test]
+fn gold_earns_the_best_and_nobody_earns_nothing() {
+    for source in sources() {
+        let env = Math::new(&source).unwrap();
+        for (split, seed) in [(Split::Train, 1), (Split::Validation, 22), (Split::Test, 333)] {
+            let scenarios = env.scenarios(split, seed, 100).unwrap();
+            assert!(scenarios.len() >= 70, "{source:?} has {} of {}", scenarios.len(), split.as_str());
+            for (scenario, trace) in scenarios.iter().zip(play(&env, Player::Gold, &scenarios, seed, 2)) {
+                let earned: Vec<(String, f64)> = trace.turns().last().unwrap().signals.clone().into_iter().collect();
+                let mut best: Vec<(String, f64)> =
+                    env.best(scenario).0.into_iter().map(|(name, value)| (name.into(), value)).collect();
+                best.sort_by(|a, b| a.0.cmp(&b.0));
+                assert_eq!((earned, trace.outcome), (best, TraceOutcome::Success), "{}", scenario.id);
+            }
+            for trace in play(&env, Player::Empty, &scenarios, seed, 2) {
+                assert!(trace.turns().last().unwrap().signals.values().all(|value| *value == 0.0));
+                assert_eq!(trace.outcome, TraceOutcome::Failure);
+            }
+            let by_chance = play(&env, Player::Random, &scenarios, seed, 2);
+            let n_right = by_chance.iter().filter(|trace| trace.outcome == TraceOutcome::Success).count();
+            assert!(n_right < scenarios.len() / 5, "{source:?}: {n_right} right by chance");
+            assert!(by_chance.iter().all(|trace| trace.turns().last().unwrap().signals["format"] == 1.0), "well-formed");
+        }
+    }
+}
+
+#[test]
+fn traces_do_not_depend_on_what_plays_beside_them() {
+    for source in sources() {
+        let env = Math::new(&source).unwrap();
+        let scenarios = env.scenarios(Split::Train, 4, 60).unwrap();
+        for player in [Player::Gold, Player::Random] {
+            let text = |n_concurrent| serde_json::to_string(&play(&env, player, &scenarios, 4, n_concurrent)).unwrap();
+            assert_eq!(text(1), text(64));
+        }
+    }
+}
+
+#[test]
+fn splits_share_no_family_and_lists_begin_alike() {
+    for source in sources() {
+        let env = Math::new(&source).unwrap();
+        let families = |split| -> BTreeSet<Family> {
+            let n = if matches!(source, MathSource::Jsonl(_)) { usize::MAX } else { 500 };
+            (0..2).flat_map(|seed| env.scenarios(split, seed, n).unwrap()).map(|scenario| scenario.family).collect()
+        };
+        let [train, validation, test] = Split::ALL.map(families);
+        assert!(train.is_disjoint(&validation) && train.is_disjoint(&test) && validation.is_disjoint(&test), "{source:?}");
+        let long = env.scenarios(Split::Train, 9, 60).unwrap();
+        assert_eq!(env.scenarios(Split::Train, 9, 25).unwrap(), long[..25]);
+        assert_ne!(env.scenarios(Split::Train, 8, 60).unwrap(), long);
+        assert_eq!(long.iter().map(|scenario| &scenario.id).collect::<BTreeSet<_>>().len(), 60);
+    }
+}
+
+#[test]
+fn a_variation_stays_in_its_split_and_is_no_harder() {
+    let split_of: fn(&Math, &Family) -> Vec<Split> = |env, family| {
+        let holds = |split: &Split| env.scenarios(*split, 0, 3000).unwrap().iter().any(|scenario| scenario.family == *family);
+        Split::ALL.into_iter().filter(holds).collect()
+    };
+    // Few enough sums that a long list has them all.
+    let small = SumsOptions { digits_min: 1, digits_max: 2 };
+    let env = Math::new(&MathSource::Sums(small)).unwrap();
+    for scenario in env.scenarios(Split::Test, 5, 4).unwrap() {
+        let varied = env.vary(&scenario, 1).unwrap();
+        assert_ne!(varied.id, scenario.id);
+        assert!(varied.input["level"].as_u64() <= scenario.input["level"].as_u64());
+        let splits = split_of(&env, &varied.family);
+        assert!(splits == [Split::Test] || splits.is_empty(), "{}: {splits:?}", varied.id);
+        assert_eq!(env.vary(&scenario, 1), Some(varied));
+        assert_ne!(env.vary(&scenario, 1), env.vary(&scenario, 2));
+    }
+    let env = Math::new(&MathSource::Countdown(CountdownOptions::default())).unwrap();
+    for scenario in env.scenarios(Split::Train, 5, 30).unwrap() {
+        let varied = env.vary(&scenario, 1).unwrap();
+        assert!(varied.input["level"].as_u64().unwrap() < scenario.input["level"].as_u64().unwrap().max(4));
+        let gold = play(&env, Player::Gold, &[varied], 1, 1);
+        assert_eq!(gold[0].outcome, TraceOutcome::Success);
+    }
+}
+
+#[test]
+fn an_answer_is_judged_exactly() {
+    let judge = |source: MathSource, input: &str, truth: &str, answer: &str| -> Signals {
+        let env = Math::new(&source).unwrap();
+        let mut scenario = env.scenarios(Split::Train, 1, 1).unwrap().remove(0);
+        scenario.input = serde_json::from_str(input).unwrap();
+        scenario.truth = Some(serde_json::from_str(truth).unwrap());
+        env.reset(&scenario, 0).unwrap().episode.step(&said(answer)).unwrap().signals
+    };
+    let number = |answer: &str, correct: f64, format: f64| {
+        let signals = judge(MathSource::default(), r#"{"question":"?"}"#, r#"{"answer":"1080"}"#, answer);
+        assert_eq!(signals, Signals::from([("correct", correct), ("format", format)]), "{answer}");
+    };
+    number("#### 1,080", 1.0, 1.0);
+    number("It is 1080.00 dollars", 1.0, 0.0);
+    number("#### 1080.5", 0.0, 1.0);
+    number("no idea", 0.0, 0.0);
+    let countdown = |answer: &str, correct: f64, format: f64, closeness: f64| {
+        let source = MathSource::Countdown(CountdownOptions::default());
+        let input = r#"{"question":"?","numbers":[3,5,7],"target":50}"#;
+        let signals = judge(source, input, r#"{"expression":"(3 + 7) * 5"}"#, answer);
+        assert_eq!(signals, Signals::from([("correct", correct), ("format", format), ("closeness", closeness)]), "{answer}");
+    };
+    countdown("#### (3 + 7) * 5", 1.0, 1.0, 1.0);
+    countdown("First I add.\n5 * (7 + 3) = 50", 1.0, 1.0, 1.0);
+    countdown("<answer>7 * 5</answer>", 0.0, 1.0, 0.7);
+    countdown("#### 5 * 5 * 3", 0.0, 0.0, 0.0);
+    countdown("#### 50", 0.0, 0.0, 0.0);
+    countdown("#### 5 / (3 - 3)", 0.0, 0.0, 0.0);
+    countdown("", 0.0, 0.0, 0.0);
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let check = |source: &str, message: &str| {
+        let error = match serde_json::from_str::<MathSource>(source) {
+            Ok(source) => Math::new(&source).unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(message), "{source}: {error}");
+    };
+    check(r#"{"source":"jsonl","path":"nowhere.jsonl","form":"gsm8k"}"#, "nowhere.jsonl");
+    check(r#"{"source":"sums","digits_max":0}"#, "within 1 to 9");
+    check(r#"{"source":"sums","digits_may":2}"#, "digits_may");
+    check(r#"{"source":"countdown","n_numbers_max":9}"#, "within 2 to 6");
+    check(r#"{"source":"countdown","target_max":1}"#, "target_max 1");
+    check(r#"{"source":"algebra"}"#, "algebra");
+    let path: PathBuf = std::env::temp_dir().join(format!("hone-math-{}.jsonl", std::process::id()));
+    std::fs::write(&path, "{\"question\":\"a\",\"answer\":\"1\"}\n\n{\"question\":\"b\"}\n").unwrap();
+    let options = JsonlOptions { path: path.clone(), test_path: None, form: JsonlForm::Gsm8k };
+    let error = Math::new(&MathSource::Jsonl(options)).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(error.contains(".jsonl:3: `answer` is missing"), "{error}");
+}

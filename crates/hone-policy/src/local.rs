@@ -1,0 +1,196 @@
+//! The local engine as a policy: a conversation extends the tokens that it sampled, and tells all of them.
+//!
+//! The same seed gives the same answers whatever else runs on the engine: turn n of a conversation draws from the stream
+//! (seed, n). Without a clock nothing is timed and no time limit is kept, so that a slow machine writes the same bytes.
+//! Many policies may share one [`Engine`]: one per adapter version, each pinned when a conversation opens.
+//! Knows nothing of worlds, files or HTTP.
+
+mod conversation;
+mod engine;
+
+pub use engine::{Engine, Stopped};
+
+use conversation::LocalConversation;
+use hone_engine::backend::Backend;
+use hone_engine::host::AdapterVersion;
+use hone_engine::layout::PAGE;
+use hone_engine::sampler::{SamplerError, SamplerOptions};
+use hone_render::schema::GrammarHost;
+use hone_render::stop::StopStrings;
+use hone_render::think::{self, ThinkBudget, ThinkRule};
+use hone_render::{RenderError, Renderer};
+use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
+use hone_trace::{AdapterId, Clock, Config, Time};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
+
+/// How a local model is used.
+#[derive(Clone)]
+pub struct LocalOptions {
+    /// The model's name on the record.
+    pub model: String,
+    /// The tokens that end an answer.
+    pub stop_ids: Vec<u32>,
+    /// How tokens are drawn.
+    pub sampler: SamplerOptions,
+    /// Texts that end an answer; they are not part of it.
+    pub stops: Vec<String>,
+    /// How long it thinks, where that has a limit.
+    pub think: Option<ThinkBudget>,
+    /// The longest conversation in tokens.
+    pub context_len_max: usize,
+    /// The adapter on top of the model: its version in the engine, and its id on the record.
+    pub adapter: Option<(AdapterVersion, AdapterId)>,
+    /// Further variables for the chat template, such as `enable_thinking`.
+    pub template: Map<String, Value>,
+    /// The time for templates that print one; without it they fail.
+    pub now: Option<Time>,
+    /// What measures how long an answer takes.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl LocalOptions {
+    /// Plain sampling from a model.
+    pub fn new(model: impl Into<String>, stop_ids: Vec<u32>, context_len_max: usize) -> Self {
+        Self {
+            model: model.into(),
+            stop_ids,
+            sampler: SamplerOptions::default(),
+            stops: Vec::new(),
+            think: None,
+            context_len_max,
+            adapter: None,
+            template: Map::new(),
+            now: None,
+            clock: None,
+        }
+    }
+
+    fn config(&self) -> Config {
+        let SamplerOptions { temperature, top_k, top_p, min_p } = self.sampler;
+        // Through its shortest text, so that 0.7 does not become 0.699999988079071.
+        let number = |value: f32| value.to_string().parse::<f64>().unwrap_or(f64::from(value));
+        let mut settings = Map::new();
+        settings.insert("context_len_max".into(), self.context_len_max.into());
+        settings.insert("top_k".into(), top_k.into());
+        settings.insert("top_p".into(), json!(number(top_p)));
+        settings.insert("min_p".into(), json!(number(min_p)));
+        settings.insert("stop".into(), json!(self.stops));
+        if !self.template.is_empty() {
+            settings.insert("template".into(), Value::Object(self.template.clone()));
+        }
+        if let Some(think) = &self.think {
+            let rest = json!({"tokens_min": think.n_tokens_min, "waits_max": think.n_waits_max});
+            settings.insert("think".into(), rest);
+        }
+        Config {
+            model: Some(self.model.clone()),
+            adapter: self.adapter.map(|(_, id)| id),
+            temperature: Some(number(temperature)),
+            thinking_tokens_max: self.think.as_ref().map(|think| think.n_tokens_max as u64),
+            settings,
+            ..Config::default()
+        }
+    }
+}
+
+/// Why a local model cannot be used like this.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LocalError {
+    /// A sampler option is out of range.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// A stop string or a thinking budget that this model cannot follow.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+    /// The model was not loaded for conversations of this length.
+    #[error("a conversation of {asked} tokens does not fit: the model was loaded for 2 to {n_positions}")]
+    Context {
+        /// What was asked.
+        asked: usize,
+        /// What there is.
+        n_positions: usize,
+    },
+    /// The engine is gone.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A local model as a policy.
+pub struct Local<B: Backend> {
+    shared: Arc<Shared<B>>,
+    config: Config,
+}
+
+/// What the policy and its conversations have in common.
+struct Shared<B: Backend> {
+    engine: Engine<B>,
+    renderer: Arc<Renderer>,
+    options: LocalOptions,
+    /// The vocabulary for grammars, made when the first schema comes.
+    grammars: OnceLock<Result<GrammarHost, RenderError>>,
+}
+
+impl<B: Backend> Local<B> {
+    /// Checks the options against the model.
+    pub fn new(engine: Engine<B>, renderer: Arc<Renderer>, options: LocalOptions) -> Result<Self, LocalError> {
+        options.sampler.validated()?;
+        if !options.stops.is_empty() {
+            StopStrings::new(Arc::clone(renderer.tokenizer()), &options.stops)?;
+        }
+        if let Some(budget) = &options.think {
+            ThinkRule::new(Arc::clone(renderer.tokenizer()), budget.clone(), think::Opening::Model)?;
+        }
+        let n_positions = engine.look(|host| host.model().n_positions)?;
+        if !(2..=n_positions).contains(&options.context_len_max) {
+            return Err(LocalError::Context { asked: options.context_len_max, n_positions });
+        }
+        let config = options.config();
+        Ok(Self { shared: Arc::new(Shared { engine, renderer, options, grammars: OnceLock::new() }), config })
+    }
+}
+
+impl<B: Backend> Policy for Local<B> {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
+        let shared = &self.shared;
+        let grammar = opening.schema.as_ref().map(|schema| shared.grammar(schema)).transpose()?;
+        let adapter = match shared.options.adapter {
+            None => None,
+            Some((version, id)) => {
+                let pinned = shared.engine.look(move |host| host.pin(version)).map_err(stopped)?;
+                let gone = || failed(PolicyErrorKind::Refused, format!("adapter {id} is no longer loaded"));
+                Some(pinned.ok_or_else(gone)?)
+            }
+        };
+        Ok(Box::new(LocalConversation::new(Arc::clone(shared), opening, grammar, adapter)))
+    }
+}
+
+impl<B: Backend> Shared<B> {
+    fn grammar(&self, schema: &Value) -> Result<hone_render::schema::Grammar, PolicyError> {
+        let host = self.grammars.get_or_init(|| GrammarHost::new(self.renderer.tokenizer()));
+        let host = host.as_ref().map_err(unrendered)?;
+        host.schema(schema).map_err(|error| unrendered(&error))
+    }
+}
+
+/// How many tokens of a segment are in the engine's cache after this many were computed: whole pages.
+fn n_cached(n_computed: usize) -> usize {
+    n_computed / PAGE * PAGE
+}
+
+fn failed(kind: PolicyErrorKind, message: impl Into<String>) -> PolicyError {
+    PolicyError { kind, message: message.into(), llm_calls: Vec::new() }
+}
+
+fn unrendered(error: &RenderError) -> PolicyError {
+    failed(PolicyErrorKind::Refused, error.to_string())
+}
+
+fn stopped(error: Stopped) -> PolicyError {
+    failed(PolicyErrorKind::Provider, error.to_string())
+}

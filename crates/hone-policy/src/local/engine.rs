@@ -1,0 +1,164 @@
+//! The thread that owns the weights. Everybody else holds an [`Engine`] and asks.
+//!
+//! Between two steps of the model all waiting requests are admitted, so conversations that come and go are batched
+//! continuously. Who only looks ([`Engine::look`]: scoring, gradients, pinning) is served between steps, too. Who changes
+//! something ([`Engine::run`]: a training step, loading an adapter, sampling on its own) has the host to itself: what runs
+//! is finished first, what came later waits. So no answer is ever drawn from two sets of weights.
+//! Knows nothing of text.
+
+use hone_engine::backend::Backend;
+use hone_engine::batch::{Finish, Request, RequestId, SubmitError, Token};
+use hone_engine::host::{Host, Sample};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::Duration;
+
+/// Jobs on their way to the thread; whoever sends one more waits.
+const QUEUE_LEN_MAX: usize = 1024;
+/// Samples that the host is given at once; it queues what it cannot run yet.
+const N_UNDERWAY_MAX: usize = 4096;
+
+/// A handle to the thread that owns the weights. It ends when the last handle is gone.
+pub struct Engine<B: Backend> {
+    jobs: SyncSender<Job<B>>,
+}
+
+impl<B: Backend> Clone for Engine<B> {
+    fn clone(&self) -> Self {
+        Self { jobs: self.jobs.clone() }
+    }
+}
+
+/// The thread of the engine is gone: something that it was asked to run has panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the engine has stopped")]
+pub struct Stopped;
+
+/// Why nothing was sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum SampleError {
+    Refused(SubmitError),
+    Timeout,
+    Stopped,
+}
+
+enum Job<B: Backend> {
+    Sample(Ask<B>),
+    Look(Look<B>),
+    Run(Change<B>),
+}
+
+type Look<B> = Box<dyn FnOnce(&Host<B>) + Send>;
+type Change<B> = Box<dyn FnOnce(&mut Host<B>) + Send>;
+
+struct Ask<B: Backend> {
+    request: Request<B>,
+    reply: SyncSender<Result<Sample, SubmitError>>,
+    is_withdrawn: Arc<AtomicBool>,
+}
+
+impl<B: Backend> Engine<B> {
+    /// Gives the host a thread of its own.
+    pub fn start(host: Host<B>) -> std::io::Result<Self> {
+        let (jobs, received) = mpsc::sync_channel(QUEUE_LEN_MAX);
+        std::thread::Builder::new().name("engine".into()).spawn(move || serve(host, &received))?;
+        Ok(Self { jobs })
+    }
+
+    /// Looks at the host between two steps, while samples are underway.
+    pub fn look<T: Send + 'static>(&self, work: impl FnOnce(&Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let work = Box::new(move |host: &Host<B>| drop(reply.send(work(host))));
+        self.jobs.send(Job::Look(work)).map_err(|_| Stopped)?;
+        answer.recv().map_err(|_| Stopped)
+    }
+
+    /// Has the host to itself: samples that are underway are finished first.
+    pub fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let work = Box::new(move |host: &mut Host<B>| drop(reply.send(work(host))));
+        self.jobs.send(Job::Run(work)).map_err(|_| Stopped)?;
+        answer.recv().map_err(|_| Stopped)
+    }
+
+    /// Draws one sample beside whatever else runs.
+    pub(super) fn sample(&self, request: Request<B>, time_max: Option<Duration>) -> Result<Sample, SampleError> {
+        debug_assert_eq!(request.n_samples, 1);
+        let (reply, answer) = mpsc::sync_channel(1);
+        let is_withdrawn = Arc::new(AtomicBool::new(false));
+        let ask = Ask { request, reply, is_withdrawn: Arc::clone(&is_withdrawn) };
+        self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped)?;
+        let sampled = match time_max {
+            None => answer.recv().map_err(|_| SampleError::Stopped)?,
+            Some(time_max) => answer.recv_timeout(time_max).map_err(|error| {
+                is_withdrawn.store(true, Ordering::Relaxed);
+                match error {
+                    RecvTimeoutError::Timeout => SampleError::Timeout,
+                    RecvTimeoutError::Disconnected => SampleError::Stopped,
+                }
+            })?,
+        };
+        sampled.map_err(SampleError::Refused)
+    }
+}
+
+/// A sample that is being drawn.
+struct Underway {
+    tokens: Vec<Token>,
+    reply: SyncSender<Result<Sample, SubmitError>>,
+    is_withdrawn: Arc<AtomicBool>,
+}
+
+fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
+    let mut underway: BTreeMap<RequestId, Underway> = BTreeMap::new();
+    let mut waiting: Option<Change<B>> = None;
+    loop {
+        if underway.is_empty()
+            && let Some(work) = waiting.take()
+        {
+            work(&mut host);
+        }
+        while waiting.is_none() && underway.len() < N_UNDERWAY_MAX {
+            // Only an engine with nothing to do waits for a job.
+            let job = match underway.is_empty() {
+                true => jobs.recv().map_err(|_| TryRecvError::Disconnected),
+                false => jobs.try_recv(),
+            };
+            match job {
+                Ok(Job::Sample(ask)) => admit(&mut host, &mut underway, ask),
+                Ok(Job::Look(work)) => work(&host),
+                Ok(Job::Run(work)) if underway.is_empty() => work(&mut host),
+                Ok(Job::Run(work)) => waiting = Some(work),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        for (&request, _) in underway.iter().filter(|(_, sample)| sample.is_withdrawn.load(Ordering::Relaxed)) {
+            host.cancel(request);
+        }
+        for event in host.sample_step() {
+            let Some(sample) = underway.get_mut(&event.request) else { continue };
+            sample.tokens.extend(event.tokens);
+            if let Some(finish) = event.finish {
+                end(&mut underway, event.request, finish);
+            }
+        }
+    }
+}
+
+fn admit<B: Backend>(host: &mut Host<B>, underway: &mut BTreeMap<RequestId, Underway>, ask: Ask<B>) {
+    let Ask { request, reply, is_withdrawn } = ask;
+    match host.submit(request) {
+        Ok(id) => drop(underway.insert(id, Underway { tokens: Vec::new(), reply, is_withdrawn })),
+        // Who asked may have left; then nobody wants to know.
+        Err(error) => drop(reply.send(Err(error))),
+    }
+}
+
+fn end(underway: &mut BTreeMap<RequestId, Underway>, request: RequestId, finish: Finish) {
+    if let Some(Underway { tokens, reply, .. }) = underway.remove(&request) {
+        drop(reply.send(Ok(Sample { tokens, finish })));
+    }
+}

@@ -1,0 +1,325 @@
+//! Anthropic's messages: `POST /messages`.
+//!
+//! Instructions stand beside the conversation, tool results are spoken by the user, and neighbours of one role are one
+//! message. A schema is asked for as a tool named `answer` that must be called; its input is the answer. Thoughts come back
+//! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
+
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::request::{ChatRequest, Part, RequestError, Transfer, add_extra, arguments, parameters, parts};
+use super::spec::UpstreamSpec;
+use super::sse::Event;
+use super::wire::Assembler;
+use hone_trace::{Message, Role, ToolSpec};
+use serde_json::{Map, Value, json};
+
+/// The tool whose input is the answer when a schema was asked for.
+const ANSWER: &str = "answer";
+/// Where a message keeps thoughts as they came.
+const THOUGHTS: &str = "thinking_blocks";
+/// The most blocks of one answer.
+const N_BLOCKS_MAX: usize = 1024;
+
+pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Map<String, Value>, RequestError> {
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
+    put("model", spec.model.as_str().into());
+    put("max_tokens", request.tokens_max.into());
+    let is_standing = |message: &&Message| matches!(message.role, Role::System | Role::Developer);
+    let system: Vec<String> = request.messages.iter().filter(is_standing).map(|message| message.content.text()).collect();
+    if !system.is_empty() {
+        put("system", system.join("\n\n").into());
+    }
+    put("messages", messages(&request.messages)?.into());
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    if let Some(schema) = &request.schema {
+        let choice = match tools.is_empty() {
+            true => json!({"type": "tool", "name": ANSWER}),
+            false => json!({"type": "any"}),
+        };
+        put("tool_choice", choice);
+        tools.push(json!({"name": ANSWER, "description": "Give the answer.", "input_schema": schema}));
+    }
+    if !tools.is_empty() {
+        put("tools", tools.into());
+    }
+    if let Some(temperature) = request.sampling.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = request.sampling.top_p {
+        put("top_p", top_p.into());
+    }
+    if !request.sampling.stops.is_empty() {
+        put("stop_sequences", json!(request.sampling.stops));
+    }
+    if transfer == Transfer::Stream {
+        put("stream", true.into());
+    }
+    add_extra(&mut body, &request.sampling.extra)?;
+    Ok(body)
+}
+
+fn messages(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let (role, blocks) = match message.role {
+            Role::System | Role::Developer => continue,
+            Role::User => ("user", blocks(message)?),
+            Role::Tool => {
+                let id = message.tool_call_id.as_deref().unwrap_or_default();
+                ("user", vec![json!({"type": "tool_result", "tool_use_id": id, "content": blocks(message)?})])
+            }
+            Role::Assistant => ("assistant", said(message)?),
+        };
+        match turns.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, together)) if *last == role => together.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    Ok(turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect())
+}
+
+fn said(message: &Message) -> Result<Vec<Value>, RequestError> {
+    let mut blocks = message.extra.get(THOUGHTS).and_then(Value::as_array).cloned().unwrap_or_default();
+    blocks.extend(self::blocks(message)?);
+    blocks.extend(
+        message
+            .tool_calls
+            .iter()
+            .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments(&call.arguments)})),
+    );
+    Ok(blocks)
+}
+
+fn blocks(message: &Message) -> Result<Vec<Value>, RequestError> {
+    let block = |part| match part {
+        Part::Text(text) => Ok(json!({"type": "text", "text": text})),
+        Part::Data { media_type, base64 } => {
+            Ok(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64}}))
+        }
+        Part::Link(url) => Ok(json!({"type": "image", "source": {"type": "url", "url": url}})),
+        Part::Other(value) if value["type"] == "image" || value["type"] == "document" => Ok(value.clone()),
+        Part::Other(value) => Err(RequestError(format!("a part of type {} cannot be sent to this provider", value["type"]))),
+    };
+    parts(&message.content).into_iter().map(block).collect()
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut json = Map::new();
+    json.insert("name".into(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        json.insert("description".into(), description.as_str().into());
+    }
+    json.insert("input_schema".into(), parameters(tool));
+    Value::Object(json)
+}
+
+pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> {
+    if let Some(refusal) = Refusal::read(json, None) {
+        return Err(WireError::Failed(refusal));
+    }
+    let blocks = json["content"].as_array().ok_or_else(|| broken("the answer has no content"))?;
+    let finish = match json["stop_reason"].as_str() {
+        None => return Err(broken("the answer has no stop reason")),
+        Some("tool_use") => Finish::ToolCalls,
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::Filtered,
+        Some(_) => Finish::Stop,
+    };
+    let mut draft = Draft::default();
+    let mut thoughts = Vec::new();
+    let mut is_answered = false;
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("text") => draft.text.push_str(block["text"].as_str().unwrap_or_default()),
+            Some("tool_use") => {
+                let input = match &block["input"] {
+                    Value::String(text) => text.clone(),
+                    Value::Null => String::new(),
+                    other => other.to_string(),
+                };
+                if has_schema && block["name"] == ANSWER {
+                    draft.text.push_str(&input);
+                    is_answered = true;
+                } else {
+                    draft.call(block["id"].as_str(), block["name"].as_str(), input)?;
+                }
+            }
+            Some("thinking" | "redacted_thinking") => {
+                draft.reasoning.push_str(block["thinking"].as_str().unwrap_or_default());
+                thoughts.push(block.clone());
+            }
+            // What the provider did on its own, such as a search; its words follow as text.
+            Some(_) => {}
+            None => return Err(broken("a block of the answer has no type")),
+        }
+    }
+    if !thoughts.is_empty() {
+        draft.extra.insert(THOUGHTS.into(), thoughts.into());
+    }
+    let finish = if is_answered && finish == Finish::ToolCalls && draft.calls.is_empty() { Finish::Stop } else { finish };
+    Ok(draft.finish(finish, json["model"].as_str(), usage(&json["usage"]), Tokens::default()))
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |key: &str| usage[key].as_u64().unwrap_or(0);
+    let (cached, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    Some(Usage {
+        tokens_in: usage["input_tokens"].as_u64()?.saturating_add(cached).saturating_add(written),
+        tokens_out: count("output_tokens"),
+        tokens_cached: cached,
+        tokens_cache_written: written,
+    })
+}
+
+/// A stream on its way to the body that would have come in one piece.
+#[derive(Debug)]
+pub(super) struct Stream {
+    has_schema: bool,
+    model: Value,
+    usage: Map<String, Value>,
+    stop_reason: Value,
+    blocks: Vec<Block>,
+    is_done: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    json: Map<String, Value>,
+    /// The input of a tool, which comes as text.
+    input: String,
+    call_idx: Option<usize>,
+    is_closed: bool,
+}
+
+impl Stream {
+    pub(super) fn new(has_schema: bool) -> Self {
+        let (model, stop_reason) = (Value::Null, Value::Null);
+        Self { has_schema, model, usage: Map::new(), stop_reason, blocks: Vec::new(), is_done: false }
+    }
+
+    fn count(&mut self, usage: &Value) {
+        // Counts are cumulative: the last one told holds.
+        let told = usage.as_object().into_iter().flatten().filter(|(_, value)| value.is_u64());
+        told.for_each(|(key, value)| drop(self.usage.insert(key.clone(), value.clone())));
+    }
+
+    fn open(&mut self, json: &Value) -> Result<Option<Delta>, WireError> {
+        let block = json["content_block"].as_object().ok_or_else(|| broken("a block begins without content"))?;
+        if json["index"].as_u64() != Some(self.blocks.len() as u64) || self.blocks.len() >= N_BLOCKS_MAX {
+            return Err(broken("a block begins out of order"));
+        }
+        let is_call = block.get("type").is_some_and(|kind| kind == "tool_use");
+        let n_calls = self.blocks.iter().filter(|block| block.call_idx.is_some()).count();
+        let is_answer = self.has_schema && block.get("name").is_some_and(|name| name == ANSWER);
+        let call_idx = (is_call && !is_answer).then_some(n_calls);
+        self.blocks.push(Block { json: block.clone(), input: String::new(), call_idx, is_closed: false });
+        let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
+        Ok(call_idx.map(|call_idx| Delta::ToolCall { call_idx, id: text("id"), name: text("name"), arguments: String::new() }))
+    }
+
+    fn add(&mut self, json: &Value) -> Result<Option<Delta>, WireError> {
+        let block_idx = json["index"].as_u64().and_then(|idx| usize::try_from(idx).ok());
+        let block = block_idx.and_then(|idx| self.blocks.get_mut(idx)).filter(|block| !block.is_closed);
+        let block = block.ok_or_else(|| broken("a piece came for a block that is not open"))?;
+        let delta = &json["delta"];
+        let text = |key: &str| delta[key].as_str().unwrap_or_default().to_owned();
+        Ok(match delta["type"].as_str() {
+            Some("text_delta") => {
+                append(&mut block.json, "text", &text("text"));
+                Some(Delta::Text(text("text")))
+            }
+            Some("thinking_delta") => {
+                append(&mut block.json, "thinking", &text("thinking"));
+                Some(Delta::Reasoning(text("thinking")))
+            }
+            Some("signature_delta") => {
+                append(&mut block.json, "signature", &text("signature"));
+                None
+            }
+            Some("input_json_delta") => {
+                let arguments = text("partial_json");
+                block.input.push_str(&arguments);
+                Some(match block.call_idx {
+                    Some(call_idx) => Delta::ToolCall { call_idx, id: None, name: None, arguments },
+                    None => Delta::Text(arguments),
+                })
+            }
+            _ => None,
+        })
+    }
+}
+
+fn append(json: &mut Map<String, Value>, key: &str, text: &str) {
+    match json.get_mut(key) {
+        Some(Value::String(old)) => old.push_str(text),
+        _ => drop(json.insert(key.into(), text.into())),
+    }
+}
+
+impl Assembler for Stream {
+    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
+        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        if let Some(refusal) = Refusal::read(&json, None) {
+            return Err(WireError::Failed(refusal));
+        }
+        let delta = match json["type"].as_str() {
+            Some("message_start") => {
+                self.model = json["message"]["model"].clone();
+                self.count(&json["message"]["usage"]);
+                None
+            }
+            Some("content_block_start") => self.open(&json)?,
+            Some("content_block_delta") => self.add(&json)?,
+            Some("content_block_stop") => {
+                let block_idx = json["index"].as_u64().and_then(|idx| usize::try_from(idx).ok());
+                if let Some(block) = block_idx.and_then(|idx| self.blocks.get_mut(idx)) {
+                    block.is_closed = true;
+                }
+                None
+            }
+            Some("message_delta") => {
+                self.stop_reason = json["delta"]["stop_reason"].clone();
+                self.count(&json["usage"]);
+                None
+            }
+            Some("message_stop") => {
+                self.is_done = true;
+                None
+            }
+            // `ping`, and kinds that are yet to be invented.
+            Some(_) => None,
+            None => return Err(broken("an event of the stream has no type")),
+        };
+        let is_empty = |delta: &Delta| matches!(delta, Delta::Text(text) | Delta::Reasoning(text) if text.is_empty());
+        Ok(delta.filter(|delta| !is_empty(delta)).into_iter().collect())
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        usage(&Value::Object(self.usage.clone()))
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(self: Box<Self>) -> Result<Reply, WireError> {
+        if !self.is_done {
+            return Err(broken("the stream was cut off before message_stop"));
+        }
+        if self.blocks.iter().any(|block| !block.is_closed) {
+            return Err(broken("the stream ended in the middle of a block"));
+        }
+        let block = |mut block: Block| {
+            if !block.input.is_empty() {
+                // Text that is no JSON stays text, and is read as what the model wrote.
+                let input = serde_json::from_str(&block.input).unwrap_or_else(|_| Value::String(block.input.clone()));
+                block.json.insert("input".into(), input);
+            }
+            Value::Object(block.json)
+        };
+        let content: Value = self.blocks.into_iter().map(block).collect();
+        let (model, stop_reason, usage) = (self.model, self.stop_reason, self.usage);
+        reply(&json!({"model": model, "stop_reason": stop_reason, "usage": usage, "content": content}), self.has_schema)
+    }
+}

@@ -1,0 +1,246 @@
+//! A call: attempts until one gives an answer, each on the record, paid for and within the time.
+
+use super::budget::Reservation;
+use super::client::Client;
+use super::exchange::{Exchange, Failure, Outgoing};
+use super::reply::{Delta, Reply, Usage};
+use super::request::{ChatRequest, Transfer};
+use super::wire;
+use hone_trace::policy::{PolicyError, PolicyErrorKind};
+use hone_trace::{ErrorEvent, LlmCall, Time};
+use serde_json::Map;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+/// An answer, with what it took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion {
+    /// The answer.
+    pub reply: Reply,
+    /// Every attempt, the last one being that which gave the answer.
+    pub calls: Vec<LlmCall>,
+    /// Why the others gave none.
+    pub failures: Vec<ErrorEvent>,
+}
+
+/// No answer, with what it took.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{kind}: {message}")]
+pub struct UpstreamError {
+    /// What kind of failure: that of the last attempt.
+    pub kind: PolicyErrorKind,
+    /// In the provider's words where there are any, without the key.
+    pub message: String,
+    /// Every attempt.
+    pub calls: Vec<LlmCall>,
+}
+
+impl From<UpstreamError> for PolicyError {
+    fn from(error: UpstreamError) -> Self {
+        Self { kind: error.kind, message: error.message, llm_calls: error.calls }
+    }
+}
+
+pub(super) struct Call {
+    client: Arc<Client>,
+    request: ChatRequest,
+    outgoing: Outgoing,
+    deadline: Instant,
+    calls: Vec<LlmCall>,
+    failures: Vec<ErrorEvent>,
+}
+
+/// One attempt. While it lives it holds its place and its money.
+struct Attempt {
+    _place: OwnedSemaphorePermit,
+    reservation: Option<Reservation>,
+    started: Option<Time>,
+}
+
+impl Call {
+    pub(super) fn new(client: Arc<Client>, request: &ChatRequest, transfer: Transfer) -> Result<Self, UpstreamError> {
+        let refused = |error: super::request::RequestError| UpstreamError {
+            kind: PolicyErrorKind::Refused,
+            message: error.to_string(),
+            calls: Vec::new(),
+        };
+        let body = wire::body(&client.spec, request, transfer).map_err(refused)?;
+        let url = wire::url(&client.spec, transfer).map_err(refused)?;
+        let outgoing = Outgoing { url, body: body.to_string().into_bytes(), transfer };
+        let total_ms = client.options.total_ms.min(request.time_max_ms.unwrap_or(u64::MAX));
+        let deadline = Instant::now() + Duration::from_millis(total_ms);
+        let (calls, failures) = (Vec::new(), Vec::new());
+        Ok(Self { client, request: request.clone(), outgoing, deadline, calls, failures })
+    }
+
+    pub(super) async fn complete(mut self) -> Result<Completion, UpstreamError> {
+        loop {
+            let attempt = self.begin().await?;
+            let result = match self.open().await {
+                Ok(exchange) => exchange.reply(&self.request).await,
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(reply) => return Ok(self.succeed(attempt, reply)),
+                Err(failure) => self.fail(attempt, failure).await?,
+            }
+        }
+    }
+
+    pub(super) async fn stream(mut self) -> Result<Streaming, UpstreamError> {
+        loop {
+            let attempt = self.begin().await?;
+            let result = match self.open().await {
+                Ok(mut exchange) => exchange.next().await.map(|first| (exchange, first)),
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok((exchange, first)) => return Ok(Streaming { call: self, underway: Some((attempt, exchange)), first }),
+                Err(failure) => self.fail(attempt, failure).await?,
+            }
+        }
+    }
+
+    /// Waits for a place and sets the money aside. What fails here was never sent.
+    async fn begin(&mut self) -> Result<Attempt, UpstreamError> {
+        let in_time = timeout_at(self.deadline, async {
+            let place = Arc::clone(&self.client.gate).acquire_owned().await;
+            let place = place.map_err(|_| Failure::new(PolicyErrorKind::Provider, "the client was closed"))?;
+            let reservation = match (&self.client.options.budget, self.client.price) {
+                (Some(budget), Some(price)) => {
+                    let worst_usd = price.worst_usd(self.outgoing.body.len(), self.request.tokens_max);
+                    let reserved = budget.reserve(worst_usd).await;
+                    Some(reserved.map_err(|error| Failure::new(PolicyErrorKind::Budget, error.to_string()))?)
+                }
+                _ => None,
+            };
+            Ok((place, reservation))
+        });
+        let begun = in_time
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(PolicyErrorKind::Timeout, "the time was over before the call could begin")));
+        match begun {
+            Ok((place, reservation)) => Ok(Attempt { _place: place, reservation, started: self.client.now() }),
+            Err(failure) => Err(self.error(&failure)),
+        }
+    }
+
+    async fn open(&self) -> Result<Exchange, Failure> {
+        let attempt = Instant::now() + Duration::from_millis(self.client.options.attempt_ms);
+        Exchange::open(&self.client, &self.outgoing, &self.request, self.deadline.min(attempt)).await
+    }
+
+    fn succeed(mut self, attempt: Attempt, reply: Reply) -> Completion {
+        let mut call = self.record(&attempt, reply.usage);
+        if reply.usage.is_none() {
+            call.extra.insert("usage".into(), "not told".into());
+        }
+        if let Some(model) = &reply.model {
+            call.model.clone_from(model);
+        }
+        if let (Some(reservation), Some(cost_usd)) = (attempt.reservation, call.cost_usd) {
+            reservation.settle(cost_usd);
+        }
+        self.calls.push(call);
+        Completion { reply, calls: self.calls, failures: self.failures }
+    }
+
+    /// Puts a failed attempt on the record and waits for the next one, if there is to be one.
+    async fn fail(&mut self, attempt: Attempt, failure: Failure) -> Result<(), UpstreamError> {
+        let wait_ms = self.close(attempt, &failure);
+        let retry = &self.client.options.retry;
+        if !failure.is_retryable || self.calls.len() >= retry.n_attempts_max as usize {
+            return Err(self.error(&failure));
+        }
+        if Instant::now() + Duration::from_millis(wait_ms) >= self.deadline {
+            let message = format!("{}; no time is left to wait {wait_ms} ms and try again", failure.message);
+            return Err(self.error(&Failure { message, ..failure }));
+        }
+        let message = self.client.redact(&failure.message);
+        self.failures.push(ErrorEvent { kind: failure.kind.as_str().into(), recovered: true, message });
+        self.client.options.sleeper.sleep(wait_ms).await;
+        Ok(())
+    }
+
+    /// Puts a failed attempt on the record; returns how long to wait before another.
+    fn close(&mut self, attempt: Attempt, failure: &Failure) -> u64 {
+        let mut call = self.record(&attempt, failure.usage);
+        let text = format!("{}: {}", failure.kind, self.client.redact(&failure.message));
+        call.extra.insert("error".into(), text.into());
+        // What was told before the failure is no bound of what is charged: else the reservation is dropped, and booked whole.
+        if let Some(reservation) = attempt.reservation.filter(|_| !failure.is_charged) {
+            reservation.settle(0.0);
+        }
+        self.calls.push(call);
+        let n_failed = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        self.client.options.retry.wait_ms(n_failed, self.request.seed, failure.asked_ms)
+    }
+
+    fn record(&self, attempt: &Attempt, usage: Option<Usage>) -> LlmCall {
+        let told = usage.unwrap_or_default();
+        LlmCall {
+            model: self.client.spec.model.clone(),
+            tokens_in: told.tokens_in,
+            tokens_out: told.tokens_out,
+            tokens_cached: told.tokens_cached,
+            cost_usd: usage.zip(self.client.price).map(|(usage, price)| price.cost_usd(&usage)),
+            duration_ms: self.client.now().zip(attempt.started).map(|(now, started)| now.millis_since(started)),
+            extra: Map::new(),
+        }
+    }
+
+    fn error(&mut self, failure: &Failure) -> UpstreamError {
+        let calls = std::mem::take(&mut self.calls);
+        let n_attempts = calls.len();
+        let message = self.client.redact(&failure.message);
+        let message = if n_attempts > 1 { format!("{message} (after {n_attempts} attempts)") } else { message };
+        UpstreamError { kind: failure.kind, message, calls }
+    }
+}
+
+/// An answer that is coming. Who drops it before its end has it booked at its worst price.
+pub struct Streaming {
+    call: Call,
+    /// Nothing after a failure.
+    underway: Option<(Attempt, Exchange)>,
+    first: Option<Delta>,
+}
+
+impl Streaming {
+    /// The next piece; `None` when all have come. Only [`Streaming::finish`] says whether the answer is whole.
+    pub async fn next(&mut self) -> Result<Option<Delta>, UpstreamError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let Some((_, exchange)) = &mut self.underway else { return Err(self.call.error(&failed_before())) };
+        match exchange.next().await {
+            Ok(piece) => Ok(piece),
+            Err(failure) => Err(self.fail(&failure)),
+        }
+    }
+
+    /// The whole answer, or why it is not whole.
+    pub async fn finish(mut self) -> Result<Completion, UpstreamError> {
+        let Some((attempt, exchange)) = self.underway.take() else { return Err(self.call.error(&failed_before())) };
+        match exchange.reply(&self.call.request).await {
+            Ok(reply) => Ok(self.call.succeed(attempt, reply)),
+            Err(failure) => {
+                self.call.close(attempt, &failure);
+                Err(self.call.error(&failure))
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) -> UpstreamError {
+        if let Some((attempt, _)) = self.underway.take() {
+            self.call.close(attempt, failure);
+        }
+        self.call.error(failure)
+    }
+}
+
+fn failed_before() -> Failure {
+    Failure::new(PolicyErrorKind::Protocol, "the stream has failed before")
+}

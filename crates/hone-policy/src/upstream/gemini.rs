@@ -1,0 +1,232 @@
+//! Gemini's `POST /models/MODEL:generateContent` and `:streamGenerateContent?alt=sse`.
+//!
+//! Instructions stand beside the conversation, the model is called `model`, a tool result names its tool and not its call.
+//! Every event of a stream has the form of a whole answer; the stream is complete when one has told the finish reason.
+//! Signatures of thoughts are kept with the calls that they came with, and sent again.
+
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, parameters, parts};
+use super::sse::Event;
+use super::wire::Assembler;
+use hone_trace::{Message, Role, ToolSpec};
+use serde_json::{Map, Value, json};
+
+/// Where a call keeps the signature of the thought before it.
+const SIGNATURE: &str = "thought_signature";
+
+pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestError> {
+    let mut body = Map::new();
+    let is_standing = |message: &&Message| matches!(message.role, Role::System | Role::Developer);
+    let system = request.messages.iter().filter(is_standing).map(|message| json!({"text": message.content.text()}));
+    let system: Vec<Value> = system.collect();
+    if !system.is_empty() {
+        body.insert("systemInstruction".into(), json!({"parts": system}));
+    }
+    body.insert("contents".into(), contents(&request.messages)?.into());
+    if !request.tools.is_empty() {
+        let declarations: Value = request.tools.iter().map(tool).collect();
+        body.insert("tools".into(), json!([{"functionDeclarations": declarations}]));
+    }
+    let mut generation = Map::new();
+    let mut put = |name: &str, value: Value| drop(generation.insert(name.into(), value));
+    put("maxOutputTokens", request.tokens_max.into());
+    // 32 bits with a sign.
+    put("seed", (request.seed >> 33).into());
+    if let Some(temperature) = request.sampling.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = request.sampling.top_p {
+        put("topP", top_p.into());
+    }
+    if !request.sampling.stops.is_empty() {
+        put("stopSequences", json!(request.sampling.stops));
+    }
+    if let Some(schema) = &request.schema {
+        put("responseMimeType", "application/json".into());
+        put("responseJsonSchema", schema.clone());
+    }
+    let mut extra = request.sampling.extra.clone();
+    // Most parameters belong here; the caller names the table as the provider does.
+    if let Some(Value::Object(own)) = extra.remove("generationConfig") {
+        add_extra(&mut generation, &own)?;
+    }
+    body.insert("generationConfig".into(), generation.into());
+    add_extra(&mut body, &extra)?;
+    Ok(body)
+}
+
+fn contents(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (message_idx, message) in messages.iter().enumerate() {
+        let (role, parts) = match message.role {
+            Role::System | Role::Developer => continue,
+            Role::User => ("user", plain(message)?),
+            Role::Tool => ("user", vec![tool_result(message, &messages[..message_idx])]),
+            Role::Assistant => ("model", said(message)?),
+        };
+        match turns.last_mut() {
+            _ if parts.is_empty() => {}
+            Some((last, together)) if *last == role => together.extend(parts),
+            _ => turns.push((role, parts)),
+        }
+    }
+    Ok(turns.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect())
+}
+
+fn said(message: &Message) -> Result<Vec<Value>, RequestError> {
+    let mut parts = plain(message)?;
+    for call in &message.tool_calls {
+        let mut part = json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
+        if let Some(signature) = call.extra.get(SIGNATURE) {
+            part["thoughtSignature"] = signature.clone();
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+fn tool_result(message: &Message, before: &[Message]) -> Value {
+    let id = message.tool_call_id.as_deref();
+    let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);
+    let asked = calls.find(|call| Some(call.id.as_str()) == id).map(|call| call.name.as_str());
+    let name = asked.or(message.name.as_deref()).unwrap_or_default();
+    json!({"functionResponse": {"name": name, "response": {"result": message.content.text()}}})
+}
+
+fn plain(message: &Message) -> Result<Vec<Value>, RequestError> {
+    let part = |part| match part {
+        Part::Text(text) => Ok(json!({"text": text})),
+        Part::Data { media_type, base64 } => Ok(json!({"inlineData": {"mimeType": media_type, "data": base64}})),
+        Part::Link(url) => Ok(json!({"fileData": {"fileUri": url}})),
+        Part::Other(value) => Err(RequestError(format!("a part of type {} cannot be sent to this provider", value["type"]))),
+    };
+    parts(&message.content).into_iter().map(part).collect()
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut json = Map::new();
+    json.insert("name".into(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        json.insert("description".into(), description.as_str().into());
+    }
+    json.insert("parametersJsonSchema".into(), parameters(tool));
+    Value::Object(json)
+}
+
+pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
+    if let Some(refusal) = Refusal::read(json, None) {
+        return Err(WireError::Failed(refusal));
+    }
+    if let Some(reason) = json["promptFeedback"]["blockReason"].as_str() {
+        let message = format!("the prompt was blocked: {reason}");
+        return Err(WireError::Failed(Refusal { status: 400, code: reason.to_owned(), message }));
+    }
+    let candidate = json["candidates"].get(0).ok_or_else(|| broken("the answer has no candidate"))?;
+    let mut draft = Draft::default();
+    let finish = match candidate["finishReason"].as_str() {
+        None => return Err(broken("the answer has no finish reason")),
+        Some("MAX_TOKENS") => Finish::Length,
+        Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS")) => {
+            let said = candidate["finishMessage"].as_str().unwrap_or(reason);
+            draft.broken.push(super::reply::shortened(said));
+            Finish::Stop
+        }
+        Some("STOP" | "OTHER" | "FINISH_REASON_UNSPECIFIED") => Finish::Stop,
+        Some(_) => Finish::Filtered,
+    };
+    for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+        let text = part["text"].as_str().unwrap_or_default();
+        if part["thought"] == true {
+            draft.reasoning.push_str(text);
+        } else {
+            draft.text.push_str(text);
+        }
+        if let Some(call) = part.get("functionCall") {
+            let args = call.get("args").map(Value::to_string).unwrap_or_default();
+            let added = draft.call(call["id"].as_str(), call["name"].as_str(), args)?;
+            if let Some(signature) = part.get("thoughtSignature") {
+                added.extra.insert(SIGNATURE.into(), signature.clone());
+            }
+        }
+    }
+    Ok(draft.finish(finish, json["modelVersion"].as_str(), usage(&json["usageMetadata"]), Tokens::default()))
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |key: &str| usage[key].as_u64().unwrap_or(0);
+    let prompt = usage["promptTokenCount"].as_u64()?;
+    Some(Usage {
+        tokens_in: prompt.saturating_add(count("toolUsePromptTokenCount")),
+        tokens_out: count("candidatesTokenCount").saturating_add(count("thoughtsTokenCount")),
+        tokens_cached: count("cachedContentTokenCount").min(prompt),
+        tokens_cache_written: 0,
+    })
+}
+
+/// A stream on its way to the body that would have come in one piece.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    model: Value,
+    usage: Value,
+    feedback: Value,
+    parts: Vec<Value>,
+    finish: Value,
+    finish_message: Value,
+    n_calls: usize,
+}
+
+impl Assembler for Stream {
+    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
+        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        if let Some(refusal) = Refusal::read(&json, None) {
+            return Err(WireError::Failed(refusal));
+        }
+        let keep = |old: &mut Value, new: &Value| {
+            if !new.is_null() {
+                *old = new.clone();
+            }
+        };
+        keep(&mut self.model, &json["modelVersion"]);
+        keep(&mut self.usage, &json["usageMetadata"]);
+        keep(&mut self.feedback, &json["promptFeedback"]);
+        let candidate = &json["candidates"][0];
+        keep(&mut self.finish, &candidate["finishReason"]);
+        keep(&mut self.finish_message, &candidate["finishMessage"]);
+        let mut deltas = Vec::new();
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            match part["text"].as_str().filter(|text| !text.is_empty()) {
+                Some(text) if part["thought"] == true => deltas.push(Delta::Reasoning(text.to_owned())),
+                Some(text) => deltas.push(Delta::Text(text.to_owned())),
+                None => {}
+            }
+            if let Some(call) = part.get("functionCall") {
+                let text = |key: &str| call[key].as_str().map(str::to_owned);
+                let arguments = call.get("args").map_or_else(|| "{}".to_owned(), Value::to_string);
+                deltas.push(Delta::ToolCall { call_idx: self.n_calls, id: text("id"), name: text("name"), arguments });
+                self.n_calls += 1;
+            }
+            self.parts.push(part.clone());
+        }
+        Ok(deltas)
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        usage(&self.usage)
+    }
+
+    /// The usage may follow the finish reason, so only the end of the stream ends it.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    fn finish(self: Box<Self>) -> Result<Reply, WireError> {
+        let is_blocked = self.feedback["blockReason"].is_string();
+        if self.finish.is_null() && !is_blocked {
+            return Err(broken("the stream was cut off before its finish reason"));
+        }
+        let candidate =
+            json!({"content": {"parts": self.parts}, "finishReason": self.finish, "finishMessage": self.finish_message});
+        reply(&json!({"modelVersion": self.model, "usageMetadata": self.usage, "promptFeedback": self.feedback,
+            "candidates": [candidate]}))
+    }
+}

@@ -1,0 +1,296 @@
+//! OpenAI's chat completions, which many servers speak: `POST /chat/completions`.
+//!
+//! Differences between servers are read leniently where nothing is lost (no id on a call, arguments as an object, usage on a
+//! chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
+//! reason, and no stream without `[DONE]`. Token ids and log-probs are read where vLLM tells them.
+
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters};
+use super::spec::UpstreamSpec;
+use super::sse::Event;
+use super::wire::Assembler;
+use hone_trace::{Content, Message, Role, ToolSpec};
+use serde_json::{Map, Value, json};
+
+/// The most calls of one answer.
+const N_CALLS_MAX: usize = 256;
+
+pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Map<String, Value>, RequestError> {
+    let provider = &spec.provider;
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
+    put("model", spec.model.as_str().into());
+    put("messages", request.messages.iter().map(message).collect());
+    put(provider.tokens_key, request.tokens_max.into());
+    if !request.tools.is_empty() {
+        put("tools", request.tools.iter().map(tool).collect());
+    }
+    if let Some(schema) = &request.schema {
+        let named = json!({"name": "answer", "schema": schema, "strict": true});
+        put("response_format", json!({"type": "json_schema", "json_schema": named}));
+    }
+    if let Some(temperature) = request.sampling.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = request.sampling.top_p {
+        put("top_p", top_p.into());
+    }
+    if !request.sampling.stops.is_empty() {
+        put("stop", json!(request.sampling.stops));
+    }
+    if let Some(seed_key) = provider.seed_key {
+        // Some servers keep seeds in 32 bits with a sign.
+        put(seed_key, (request.seed >> 33).into());
+    }
+    if request.sampling.token_ids {
+        put("return_token_ids", true.into());
+        put("logprobs", true.into());
+    }
+    if transfer == Transfer::Stream {
+        put("stream", true.into());
+        if provider.asks_usage {
+            put("stream_options", json!({"include_usage": true}));
+        }
+    }
+    add_extra(&mut body, &request.sampling.extra)?;
+    Ok(body)
+}
+
+fn message(message: &Message) -> Value {
+    let mut json = Map::new();
+    json.insert("role".into(), json!(message.role));
+    let content = match &message.content {
+        Content::None if message.role == Role::Assistant && !message.tool_calls.is_empty() => Value::Null,
+        Content::None => "".into(),
+        Content::Text(text) => text.as_str().into(),
+        Content::Parts(parts) => json!(parts),
+    };
+    json.insert("content".into(), content);
+    if !message.tool_calls.is_empty() {
+        let calls = message
+            .tool_calls
+            .iter()
+            .map(|call| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}));
+        json.insert("tool_calls".into(), calls.collect());
+    }
+    if let Some(id) = &message.tool_call_id {
+        json.insert("tool_call_id".into(), id.as_str().into());
+    }
+    if let (Some(name), Role::User) = (&message.name, message.role) {
+        json.insert("name".into(), name.as_str().into());
+    }
+    Value::Object(json)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut function = Map::new();
+    function.insert("name".into(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        function.insert("description".into(), description.as_str().into());
+    }
+    function.insert("parameters".into(), parameters(tool));
+    json!({"type": "function", "function": function})
+}
+
+pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
+    if let Some(refusal) = Refusal::read(json, None) {
+        return Err(WireError::Failed(refusal));
+    }
+    let choice = json["choices"].get(0).ok_or_else(|| broken("the answer has no choice"))?;
+    let message = choice.get("message").filter(|message| message.is_object());
+    let message = message.ok_or_else(|| broken("the answer has no message"))?;
+    let finish = match choice["finish_reason"].as_str() {
+        None => return Err(broken("the answer has no finish reason")),
+        Some("length" | "model_length") => Finish::Length,
+        Some("tool_calls" | "function_call") => Finish::ToolCalls,
+        Some("content_filter") => Finish::Filtered,
+        Some(_) => Finish::Stop,
+    };
+    let mut draft = Draft::default();
+    content(&message["content"], &mut draft)?;
+    for key in ["reasoning_content", "reasoning"] {
+        if draft.reasoning.is_empty() {
+            draft.reasoning.push_str(message[key].as_str().unwrap_or_default());
+        }
+    }
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        let function = &call["function"];
+        let arguments = match &function["arguments"] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        draft.call(call["id"].as_str(), function["name"].as_str(), arguments)?;
+    }
+    let refused = message["refusal"].as_str().filter(|text| !text.is_empty());
+    let finish = refused.map_or(finish, |_| Finish::Filtered);
+    draft.text.push_str(refused.unwrap_or_default());
+    Ok(draft.finish(finish, json["model"].as_str(), usage(&json["usage"]), tokens(json, choice)?))
+}
+
+/// Text, or the parts in which some servers send text and thoughts.
+fn content(content: &Value, draft: &mut Draft) -> Result<(), WireError> {
+    match content {
+        Value::Null => {}
+        Value::String(text) => draft.text.push_str(text),
+        Value::Array(parts) => {
+            for part in parts {
+                draft.text.push_str(part["text"].as_str().unwrap_or_default());
+                for thought in part["thinking"].as_array().into_iter().flatten() {
+                    draft.reasoning.push_str(thought["text"].as_str().unwrap_or_default());
+                }
+            }
+        }
+        _ => return Err(broken("the content of the answer is neither text nor a list of parts")),
+    }
+    Ok(())
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let tokens_in = usage["prompt_tokens"].as_u64()?;
+    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
+    Some(Usage {
+        tokens_in,
+        tokens_out: count(&usage["completion_tokens"]),
+        tokens_cached: cached.unwrap_or_else(|| count(&usage["prompt_cache_hit_tokens"])).min(tokens_in),
+        tokens_cache_written: 0,
+    })
+}
+
+fn tokens(json: &Value, choice: &Value) -> Result<Tokens, WireError> {
+    let prompt = json.get("prompt_token_ids").or_else(|| choice.get("prompt_token_ids")).unwrap_or(&Value::Null);
+    let logprobs = choice["logprobs"]["content"].as_array().into_iter().flatten();
+    let logprobs: Vec<f32> = logprobs.filter_map(|token| token["logprob"].as_f64()).map(|logprob| logprob as f32).collect();
+    let ids = ids(&choice["token_ids"])?;
+    if !ids.is_empty() && !logprobs.is_empty() && ids.len() != logprobs.len() {
+        return Err(broken(format!("{} token ids came with {} log-probs", ids.len(), logprobs.len())));
+    }
+    Ok(Tokens { prompt_ids: self::ids(prompt)?, ids, logprobs })
+}
+
+fn ids(list: &Value) -> Result<Vec<u32>, WireError> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    let ids: Option<Vec<u32>> = list.as_array().into_iter().flatten().map(id).collect();
+    ids.ok_or_else(|| broken("a token id is not a number"))
+}
+
+/// A stream on its way to the body that would have come in one piece.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    model: Value,
+    usage: Value,
+    text: String,
+    reasoning: String,
+    refusal: String,
+    calls: Vec<Call>,
+    finish: Value,
+    prompt_ids: Value,
+    token_ids: Vec<Value>,
+    logprobs: Vec<Value>,
+    is_done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Stream {
+    fn call(&mut self, json: &Value) -> Result<Delta, WireError> {
+        // Servers that leave the index out send whole calls.
+        let call_idx = json["index"].as_u64().map_or(self.calls.len(), |idx| usize::try_from(idx).unwrap_or(usize::MAX));
+        if call_idx > self.calls.len() || call_idx >= N_CALLS_MAX {
+            return Err(broken(format!("a piece of tool call {call_idx} came when there were {}", self.calls.len())));
+        }
+        if call_idx == self.calls.len() {
+            self.calls.push(Call::default());
+        }
+        let call = &mut self.calls[call_idx];
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (id, name) = (text(&json["id"]), text(&json["function"]["name"]));
+        let arguments = match &json["function"]["arguments"] {
+            Value::Object(map) => Value::Object(map.clone()).to_string(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        if call.id.is_empty() {
+            call.id = id.clone().unwrap_or_default();
+        }
+        if call.name.is_empty() {
+            call.name = name.clone().unwrap_or_default();
+        }
+        call.arguments.push_str(&arguments);
+        Ok(Delta::ToolCall { call_idx, id, name, arguments })
+    }
+}
+
+impl Assembler for Stream {
+    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
+        if self.is_done {
+            return Err(broken("the stream goes on after [DONE]"));
+        }
+        if event.data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(Vec::new());
+        }
+        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        if let Some(refusal) = Refusal::read(&json, None) {
+            return Err(WireError::Failed(refusal));
+        }
+        let keep = |old: &mut Value, new: &Value| {
+            if !new.is_null() {
+                *old = new.clone();
+            }
+        };
+        keep(&mut self.model, &json["model"]);
+        keep(&mut self.usage, &json["usage"]);
+        keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
+        let Some(choice) = json["choices"].get(0) else { return Ok(Vec::new()) };
+        keep(&mut self.finish, &choice["finish_reason"]);
+        keep(&mut self.prompt_ids, &choice["prompt_token_ids"]);
+        self.token_ids.extend(choice["token_ids"].as_array().into_iter().flatten().cloned());
+        self.logprobs.extend(choice["logprobs"]["content"].as_array().into_iter().flatten().cloned());
+        let mut deltas = Vec::new();
+        let delta = &choice["delta"];
+        let mut piece = Draft::default();
+        content(&delta["content"], &mut piece)?;
+        let thought = ["reasoning_content", "reasoning"].into_iter().find_map(|key| delta[key].as_str());
+        piece.reasoning.push_str(thought.unwrap_or_default());
+        self.refusal.push_str(delta["refusal"].as_str().unwrap_or_default());
+        if !piece.reasoning.is_empty() {
+            self.reasoning.push_str(&piece.reasoning);
+            deltas.push(Delta::Reasoning(piece.reasoning));
+        }
+        if !piece.text.is_empty() {
+            self.text.push_str(&piece.text);
+            deltas.push(Delta::Text(piece.text));
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            deltas.push(self.call(call)?);
+        }
+        Ok(deltas)
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        usage(&self.usage)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(self: Box<Self>) -> Result<Reply, WireError> {
+        if !self.is_done {
+            return Err(broken("the stream was cut off before [DONE]"));
+        }
+        let calls =
+            self.calls.iter().map(|call| json!({"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+        let message = json!({"content": self.text, "reasoning_content": self.reasoning, "refusal": self.refusal,
+            "tool_calls": calls.collect::<Value>()});
+        let choice = json!({"message": message, "finish_reason": self.finish, "token_ids": self.token_ids,
+            "logprobs": {"content": self.logprobs}});
+        reply(&json!({"model": self.model, "usage": self.usage, "prompt_token_ids": self.prompt_ids, "choices": [choice]}))
+    }
+}

@@ -1,0 +1,201 @@
+//! What a provider answered, after its wire format is taken off.
+
+use hone_trace::{Content, Message, Role, ToolRequest};
+use serde_json::{Map, Value};
+
+/// What is kept of a provider's words about a failure.
+const MESSAGE_LEN_MAX: usize = 400;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The model that says it answered.
+    pub model: Option<String>,
+    /// What was said.
+    pub message: Message,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What it took, where told.
+    pub usage: Option<Usage>,
+    /// Its tokens, where told.
+    pub tokens: Tokens,
+    /// What looked like a tool call and is none.
+    pub broken: Vec<String>,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// It was complete.
+    Stop,
+    /// It asks for tools.
+    ToolCalls,
+    /// It reached a limit of tokens.
+    Length,
+    /// The provider or the model would not say it.
+    Filtered,
+}
+
+/// Tokens read and written. Cached ones are counted once, inside `tokens_in`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub tokens_in: u64,
+    /// Tokens written, thoughts included.
+    pub tokens_out: u64,
+    /// Those of `tokens_in` that came from a cache.
+    pub tokens_cached: u64,
+    /// Those of `tokens_in` that were put into a cache.
+    pub tokens_cache_written: u64,
+}
+
+/// Tokens as the server saw them; empty lists when it did not tell.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tokens {
+    /// The prompt.
+    pub prompt_ids: Vec<u32>,
+    /// The answer.
+    pub ids: Vec<u32>,
+    /// The log-probability of each token of the answer.
+    pub logprobs: Vec<f32>,
+}
+
+/// A piece of an answer that is still coming.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// More of a thought.
+    Reasoning(String),
+    /// A tool call, or more of its arguments.
+    ToolCall {
+        /// Which of the answer's calls.
+        call_idx: usize,
+        /// Its id, when it begins.
+        id: Option<String>,
+        /// Its tool, when it begins.
+        name: Option<String>,
+        /// More of its arguments.
+        arguments: String,
+    },
+}
+
+/// Why an answer cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WireError {
+    /// It breaks the protocol.
+    Broken(String),
+    /// It is an error in the provider's own words.
+    Failed(Refusal),
+}
+
+/// An error in the provider's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status that it has, or would have outside a stream.
+    pub status: u16,
+    /// The provider's word for it.
+    pub code: String,
+    /// What it says, shortened.
+    pub message: String,
+}
+
+pub(super) fn broken(what: impl Into<String>) -> WireError {
+    WireError::Broken(what.into())
+}
+
+impl Refusal {
+    /// Reads `{"error": {…}}` in the form of any of the providers; `status` is that of the response, if it has one of its own.
+    pub(super) fn read(json: &Value, status: Option<u16>) -> Option<Self> {
+        // Gemini wraps its errors in a list.
+        let error = json.get("error").or_else(|| json.get(0)?.get("error")).filter(|error| !error.is_null())?;
+        let words = ["code", "type", "status"].map(|key| error[key].as_str().unwrap_or_default());
+        let code = words.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_owned();
+        let message = error["message"].as_str().or(error.as_str()).unwrap_or_default();
+        let told = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
+        let status = status.or(told).unwrap_or_else(|| status_of(&words.join(" ").to_lowercase()));
+        Some(Self { status, code, message: shortened(message) })
+    }
+
+    /// Whether it says that the conversation is too long for the model.
+    pub(super) fn is_too_long(&self) -> bool {
+        let message = self.message.to_lowercase();
+        let says = |part: &str| message.contains(part);
+        self.status == 413
+            || self.code == "context_length_exceeded"
+            || self.status == 400
+                && (says("maximum context length") || says("prompt is too long") || says("exceeds the maximum number of tokens"))
+    }
+
+    /// Whether it says that the provider's own account is empty, which no retry changes.
+    pub(super) fn is_unpaid(&self) -> bool {
+        self.code == "insufficient_quota" || self.code == "billing_hard_limit_reached"
+    }
+}
+
+/// The status that an error inside a stream would have had.
+fn status_of(words: &str) -> u16 {
+    let says = |part: &str| words.contains(part);
+    match () {
+        () if says("rate_limit") || says("resource_exhausted") || says("insufficient_quota") => 429,
+        () if says("invalid") || says("not_found") || says("context_length") => 400,
+        () if says("authentication") || says("permission") => 403,
+        () => 503,
+    }
+}
+
+/// A provider's words, short enough for a trace.
+pub(super) fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(MESSAGE_LEN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// An answer as its parts are read.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    pub(super) calls: Vec<ToolRequest>,
+    pub(super) extra: Map<String, Value>,
+    pub(super) broken: Vec<String>,
+}
+
+impl Draft {
+    /// Adds a call. One without a name is no call; one without an id gets one.
+    pub(super) fn call(
+        &mut self,
+        id: Option<&str>,
+        name: Option<&str>,
+        arguments: String,
+    ) -> Result<&mut ToolRequest, WireError> {
+        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| broken("a tool call has no name"))?;
+        let id = id.filter(|id| !id.is_empty()).map_or_else(|| format!("call_{}", self.calls.len()), str::to_owned);
+        let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
+        self.calls.push(ToolRequest { id, name: name.to_owned(), arguments, extra: Map::new() });
+        let last_idx = self.calls.len() - 1;
+        Ok(&mut self.calls[last_idx])
+    }
+
+    /// The whole answer. A call that was cut off by the limit of tokens is not passed off as one.
+    pub(super) fn finish(mut self, finish: Finish, model: Option<&str>, usage: Option<Usage>, tokens: Tokens) -> Reply {
+        if finish == Finish::Length {
+            let is_whole = |call: &ToolRequest| serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
+            let (whole, cut): (Vec<_>, Vec<_>) = self.calls.into_iter().partition(is_whole);
+            self.broken
+                .extend(cut.iter().map(|call| format!("the call of {} was cut off: {}", call.name, shortened(&call.arguments))));
+            self.calls = whole;
+        }
+        let finish = if finish == Finish::Stop && !self.calls.is_empty() { Finish::ToolCalls } else { finish };
+        let mut message = Message::text(Role::Assistant, self.text);
+        if message.content == Content::Text(String::new()) && !self.calls.is_empty() {
+            message.content = Content::None;
+        }
+        message.reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning);
+        message.tool_calls = self.calls;
+        message.extra = self.extra;
+        Reply { model: model.map(str::to_owned), message, finish, usage, tokens, broken: self.broken }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is asked of a provider, before it has a wire format.
+
+use hone_trace::{Content, Message, ToolSpec};
+use serde_json::{Map, Value, json};
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChatRequest {
+    /// The whole conversation.
+    pub messages: Vec<Message>,
+    /// The tools on offer.
+    pub tools: Vec<ToolSpec>,
+    /// The JSON schema that the answer follows, where one is asked for.
+    pub schema: Option<Value>,
+    /// How the answer is drawn.
+    pub sampling: Sampling,
+    /// The most tokens of the answer.
+    pub tokens_max: u64,
+    /// The seed, where the provider takes one; waits between attempts are drawn from it, too.
+    pub seed: u64,
+    /// Milliseconds for the whole call, if that is less than the client's own limit.
+    pub time_max_ms: Option<u64>,
+}
+
+/// How an answer is drawn. What is `None` is left to the provider.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sampling {
+    /// How adventurous.
+    pub temperature: Option<f64>,
+    /// Draw from the likeliest tokens that have this much probability together.
+    pub top_p: Option<f64>,
+    /// Texts that end an answer.
+    pub stops: Vec<String>,
+    /// Ask for token ids and log-probs, as vLLM tells them.
+    pub token_ids: bool,
+    /// Further parameters, in the provider's own words.
+    pub extra: Map<String, Value>,
+}
+
+/// Why a request cannot be put into a provider's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RequestError(pub String);
+
+/// How the answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transfer {
+    /// In pieces, so that a provider that hangs is noticed early.
+    #[default]
+    Stream,
+    /// In one piece.
+    Plain,
+}
+
+/// A part of a message.
+pub(super) enum Part<'a> {
+    Text(&'a str),
+    /// A picture inside the message.
+    Data {
+        media_type: &'a str,
+        base64: &'a str,
+    },
+    /// A picture elsewhere, which the provider fetches.
+    Link(&'a str),
+    /// Something else, in the form in which it came.
+    Other(&'a Value),
+}
+
+/// The parts of a message in OpenAI's form.
+pub(super) fn parts(content: &Content) -> Vec<Part<'_>> {
+    let part = |value| -> Part<'_> {
+        let value: &Value = value;
+        let url = || value["image_url"]["url"].as_str();
+        match (value["type"].as_str(), value["text"].as_str()) {
+            (Some("text" | "input_text" | "output_text"), Some(text)) => Part::Text(text),
+            (Some("image_url"), _) => match url() {
+                Some(url) => match url.strip_prefix("data:").and_then(|data| data.split_once(";base64,")) {
+                    Some((media_type, base64)) => Part::Data { media_type, base64 },
+                    None => Part::Link(url),
+                },
+                None => Part::Other(value),
+            },
+            _ => Part::Other(value),
+        }
+    };
+    match content {
+        Content::None => Vec::new(),
+        Content::Text(text) if text.is_empty() => Vec::new(),
+        Content::Text(text) => vec![Part::Text(text)],
+        Content::Parts(values) => values.iter().map(part).collect(),
+    }
+}
+
+/// The schema of a tool's arguments, for formats that insist on one.
+pub(super) fn parameters(tool: &ToolSpec) -> Value {
+    if tool.parameters.is_null() { json!({"type": "object", "properties": {}}) } else { tool.parameters.clone() }
+}
+
+/// The arguments of a call as an object, for formats that insist on one. What a model wrote instead is shown to it as it is.
+pub(super) fn arguments(text: &str) -> Value {
+    match serde_json::from_str(if text.trim().is_empty() { "{}" } else { text }) {
+        Ok(Value::Object(map)) => Value::Object(map),
+        _ => json!({ "unreadable": text }),
+    }
+}
+
+/// Adds the caller's own parameters; what the conversation is made of is not theirs to replace.
+pub(super) fn add_extra(body: &mut Map<String, Value>, extra: &Map<String, Value>) -> Result<(), RequestError> {
+    for (name, value) in extra {
+        if let Some(old) = body.insert(name.clone(), value.clone()) {
+            return Err(RequestError(format!("the parameter `{name}` is set twice: {old} and {value}")));
+        }
+    }
+    Ok(())
+}

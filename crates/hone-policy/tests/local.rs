@@ -1,0 +1,259 @@
+//! The local engine as a policy: concurrent conversations, their bits, and what goes wrong in them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use hone_engine::backend::Dtype;
+use hone_engine::batch::BatchLimits;
+use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::cpu::Cpu;
+use hone_engine::host::Host;
+use hone_engine::layout::{Group, Packed};
+use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::model::{Model, Passes, RandomWeights};
+use hone_engine::sampler::SamplerOptions;
+use hone_engine::tape;
+use hone_policy::local::{Engine, Local, LocalOptions};
+use hone_render::{Renderer, Tokenizer, tiny};
+use hone_trace::policy::{AnswerLimits, Answered, Opening, Policy, PolicyErrorKind};
+use hone_trace::{AdapterId, Message, Role, SteppedClock, Time, ToolSpec};
+use serde_json::{Map, json};
+use std::sync::{Arc, mpsc};
+
+const VOCAB: usize = 320;
+const CONTEXT: usize = 512;
+const TEMPERATURE: f32 = 0.8;
+const CORPUS: &str = "the cat sat on the mat; 12 times 7 is what? so it is sunny\n";
+
+fn renderer(template: Option<&str>) -> Arc<Renderer> {
+    let files = tiny::build([CORPUS], VOCAB).unwrap();
+    let tokenizer = Tokenizer::from_json(files.tokenizer.as_bytes(), Some(files.config.as_bytes())).unwrap();
+    Arc::new(match template {
+        Some(source) => Renderer::with_template(tokenizer, source).unwrap(),
+        None => Renderer::new(tokenizer).unwrap(),
+    })
+}
+
+fn weights() -> RandomWeights {
+    let spec: TinySpec = format!("d32,l2,h4,kv2,ff48,v{VOCAB},ctx{CONTEXT}").parse().unwrap();
+    RandomWeights { config: ModelConfig::try_from(spec).unwrap(), seed: 11 }
+}
+
+fn engine(n_sequences_max: usize) -> Engine<Cpu> {
+    let backend = Cpu::new(Dtype::Bf16, 2);
+    let model = Model::load(&backend, &weights(), CONTEXT, Passes::Forward).unwrap();
+    Engine::start(Host::new(backend, model, BatchLimits { n_pages: 600, n_sequences_max, ..BatchLimits::default() })).unwrap()
+}
+
+fn options(renderer: &Renderer) -> LocalOptions {
+    let sampler = SamplerOptions { temperature: TEMPERATURE, ..SamplerOptions::default() };
+    LocalOptions { sampler, ..LocalOptions::new("tiny", renderer.tokenizer().eos_ids().to_vec(), CONTEXT) }
+}
+
+fn local(engine: &Engine<Cpu>, change: impl FnOnce(&mut LocalOptions)) -> Local<Cpu> {
+    let renderer = renderer(None);
+    let mut options = options(&renderer);
+    change(&mut options);
+    Local::new(engine.clone(), renderer, options).unwrap()
+}
+
+fn user(text: impl Into<String>) -> Message {
+    Message::text(Role::User, text)
+}
+
+fn opening(seed: u64) -> Opening {
+    let tool = ToolSpec { name: "f".into(), description: None, parameters: json!({"type": "object"}), extra: Map::new() };
+    Opening { tools: if seed.is_multiple_of(2) { vec![tool] } else { vec![] }, schema: None, seed }
+}
+
+const LIMITS: AnswerLimits = AnswerLimits { tokens_max: 14, time_max_ms: None };
+
+/// Several turns of one conversation.
+fn talk(policy: &dyn Policy, seed: u64) -> Vec<Answered> {
+    let mut conversation = policy.open(&opening(seed)).unwrap();
+    let turn = |turn_idx: u64| conversation.answer(&[user(format!("the cat {} sat", seed + turn_idx))], LIMITS).unwrap();
+    (0..2 + seed % 3).map(turn).collect()
+}
+
+#[test]
+fn conversations_at_once_say_what_they_say_alone() {
+    let (n_conversations, alone) = (32, engine(1));
+    let policy = local(&alone, |_| {});
+    let one_by_one: Vec<_> = (0..n_conversations).map(|seed| talk(&policy, seed)).collect();
+    let together = engine(24);
+    let policy = local(&together, |_| {});
+    let at_once: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n_conversations)
+            .map(|seed| {
+                scope.spawn({
+                    let policy = &policy;
+                    move || talk(policy, seed)
+                })
+            })
+            .collect();
+        // A trainer beside them has the host to itself whenever it is served.
+        for _ in 0..20 {
+            assert!(together.run(|host| host.is_idle()).unwrap(), "a change waits for what runs");
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(one_by_one, at_once);
+    let ids = |answers: &[Answered]| answers[0].sampled.clone().unwrap().ids;
+    assert_ne!(ids(&at_once[1]), ids(&at_once[3]), "the seed makes a difference");
+}
+
+#[test]
+fn what_was_sampled_scores_the_same_to_the_bit() {
+    let engine = engine(8);
+    let policy = local(&engine, |_| {});
+    for seed in 0..6 {
+        let mut ids: Vec<u32> = Vec::new();
+        for (turn_idx, answered) in talk(&policy, seed).into_iter().enumerate() {
+            let sampled = answered.sampled.unwrap();
+            let call = &answered.llm_calls[0];
+            if answered.is_new_segment {
+                // A model that draws at random also draws what no template would write.
+                ids.clear();
+            }
+            let n_known = ids.len();
+            ids.extend(&sampled.input_ids);
+            assert_eq!((call.tokens_in, call.tokens_out), (ids.len() as u64, sampled.ids.len() as u64));
+            assert_eq!(call.tokens_cached as usize, n_known.saturating_sub(1) / 16 * 16, "turn {turn_idx}");
+            let packed = Packed::new(&[Group { prompt: ids.clone(), completions: vec![sampled.ids.clone()] }]);
+            let scored = engine.look(move |host| host.score(None, &packed, &tape::plain_targets(&packed, 1.0 / TEMPERATURE)));
+            let logprobs: Vec<u32> = scored.unwrap().iter().map(|scored| scored.logprob.to_bits()).collect();
+            assert_eq!(logprobs, sampled.logprobs.iter().map(|logprob| logprob.to_bits()).collect::<Vec<_>>());
+            ids.extend(&sampled.ids);
+        }
+    }
+}
+
+#[test]
+fn an_adapter_is_pinned_when_a_conversation_opens() {
+    let engine = engine(8);
+    let mut changed = LoraWeights::fresh(&weights().config, &LoraSpec::all(4, 8.0), 1);
+    changed.matrices.values_mut().for_each(|values| values.iter_mut().enumerate().for_each(|(i, x)| *x += 0.1 * (i % 7) as f32));
+    let version = engine.run(move |host| host.load(&changed)).unwrap();
+    let adapted = local(&engine, |options| options.adapter = Some((version, AdapterId::of(b"one"))));
+    let plain = local(&engine, |_| {});
+    assert_ne!(adapted.config().hash(), plain.config().hash());
+    let expected = talk(&adapted, 1);
+    assert_ne!(expected, talk(&plain, 1));
+
+    let mut conversation = adapted.open(&opening(1)).unwrap();
+    assert!(engine.run(move |host| host.drop_adapter(version)).unwrap());
+    let first = conversation.answer(&[user("the cat 1 sat")], LIMITS).unwrap();
+    assert_eq!(first.sampled, expected[0].sampled, "a conversation keeps the version it began with");
+    let error = adapted.open(&opening(1)).err().unwrap();
+    assert_eq!(error.kind, PolicyErrorKind::Refused);
+}
+
+#[test]
+fn an_answer_that_is_cut_says_so_and_a_conversation_that_is_full_ends() {
+    let engine = engine(8);
+    let policy = local(&engine, |options| options.context_len_max = 150);
+    let mut conversation = policy.open(&opening(1)).unwrap();
+    let mut n_answers = 0;
+    let error = loop {
+        match conversation.answer(&[user("the cat sat")], LIMITS) {
+            Ok(answered) => {
+                n_answers += 1;
+                let sampled = answered.sampled.unwrap();
+                let is_cut = answered.errors.iter().any(|event| event.kind == "answer_cut" && event.recovered);
+                assert_eq!(is_cut, sampled.ids.last().is_none_or(|id| !options(&renderer(None)).stop_ids.contains(id)));
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind, n_answers > 1), (PolicyErrorKind::TooLong, true), "{error}");
+}
+
+#[test]
+fn a_schema_holds_and_a_call_is_read_or_reported() {
+    // This template's models write calls as bare JSON.
+    let renderer = renderer(Some(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n{# python_tag #}",
+    ));
+    let policy = Local::new(engine(4), Arc::clone(&renderer), options(&renderer)).unwrap();
+    let answer = |name: &str| {
+        let schema = json!({"type": "object", "properties": {"name": {"const": name}}, "required": ["name"], "additionalProperties": false});
+        let mut conversation = policy.open(&Opening { schema: Some(schema), ..opening(1) }).unwrap();
+        let limits = AnswerLimits { tokens_max: 200, ..LIMITS };
+        conversation.answer(&[user("so?")], limits).unwrap()
+    };
+    let called = answer("f");
+    let [call] = called.message.tool_calls.as_slice() else { panic!("{called:?}") };
+    assert_eq!((call.name.as_str(), call.arguments.as_str(), call.id.as_str()), ("f", "{}", "c00000000"));
+    let broken = answer("");
+    assert!(broken.message.tool_calls.is_empty());
+    assert_eq!((broken.errors[0].kind.as_str(), broken.errors[0].recovered), ("unparsable_action", true));
+    assert!(broken.errors[0].message.contains("no `name`"), "{broken:?}");
+
+    let refused = policy.open(&Opening { schema: Some(json!("text")), ..opening(1) }).err().unwrap();
+    assert_eq!(refused.kind, PolicyErrorKind::Refused);
+}
+
+#[test]
+fn a_template_that_rewrites_history_begins_a_segment() {
+    let forgetful = "{% for m in messages %}{% if m.role != 'assistant' %}<|im_start|>user\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}<|im_start|>assistant\n";
+    let renderer = renderer(Some(forgetful));
+    let policy = Local::new(engine(4), Arc::clone(&renderer), options(&renderer)).unwrap();
+    let mut conversation = policy.open(&opening(1)).unwrap();
+    let first = conversation.answer(&[user("the cat")], LIMITS).unwrap();
+    let second = conversation.answer(&[user("the mat")], LIMITS).unwrap();
+    assert_eq!((first.is_new_segment, second.is_new_segment), (false, true));
+    let call = &second.llm_calls[0];
+    assert_eq!((call.tokens_in, call.tokens_cached), (second.sampled.unwrap().input_ids.len() as u64, 0));
+}
+
+#[test]
+fn stop_strings_end_an_answer_and_are_not_part_of_it() {
+    let policy = local(&engine(4), |options| options.stops = vec!["a".into(), "e".into(), "t".into()]);
+    let limits = AnswerLimits { tokens_max: 400, ..LIMITS };
+    let answered = policy.open(&opening(3)).unwrap().answer(&[user("so?")], limits).unwrap();
+    let text = answered.message.content.text();
+    assert!(!text.contains(['a', 'e', 't']) && answered.errors.is_empty(), "{answered:?}");
+}
+
+#[test]
+fn time_is_kept_with_a_clock_and_only_then() {
+    let engine = engine(4);
+    let clock = Arc::new(SteppedClock::new(Time::from_unix_nanos(0), 5_000_000));
+    let timed = local(&engine, |options| options.clock = Some(clock));
+    let hurried = AnswerLimits { tokens_max: 14, time_max_ms: Some(10) };
+    // While somebody has the host, nobody is answered.
+    let (began, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let mut conversation = timed.open(&opening(1)).unwrap();
+    let busy = std::thread::spawn({
+        let engine = engine.clone();
+        move || engine.run(move |_| (began.send(()).unwrap(), released.recv().unwrap()))
+    });
+    has_begun.recv().unwrap();
+    let error = conversation.answer(&[user("so?")], hurried).unwrap_err();
+    assert_eq!((error.kind, error.llm_calls[0].duration_ms), (PolicyErrorKind::Timeout, Some(5.0)));
+    release.send(()).unwrap();
+    busy.join().unwrap().unwrap();
+    let answered = timed.open(&opening(1)).unwrap().answer(&[user("so?")], LIMITS).unwrap();
+    assert_eq!(answered.llm_calls[0].duration_ms, Some(5.0), "the engine goes on after a withdrawn request");
+    let untimed = local(&engine, |_| {});
+    let never = AnswerLimits { time_max_ms: Some(0), ..hurried };
+    assert_eq!(untimed.open(&opening(1)).unwrap().answer(&[user("so?")], never).unwrap().llm_calls[0].duration_ms, None);
+}
+
+#[test]
+fn options_that_cannot_hold_are_refused_and_a_dead_engine_is_an_error() {
+    let (engine, renderer) = (engine(4), renderer(None));
+    let refused = |change: &dyn Fn(&mut LocalOptions)| {
+        let mut options = options(&renderer);
+        change(&mut options);
+        Local::new(engine.clone(), Arc::clone(&renderer), options).err().unwrap().to_string()
+    };
+    assert!(refused(&|options| options.context_len_max = CONTEXT + 1).contains("513 tokens"));
+    assert!(refused(&|options| options.sampler.top_p = 0.0).contains("top_p"));
+    assert!(refused(&|options| options.stops = vec![String::new()]).contains("stop strings"));
+
+    let policy = local(&engine, |_| {});
+    let mut conversation = policy.open(&opening(1)).unwrap();
+    assert!(engine.run(|_| panic!("this panic is part of the test")).is_err());
+    assert_eq!(conversation.answer(&[user("so?")], LIMITS).unwrap_err().kind, PolicyErrorKind::Provider);
+}

@@ -1,0 +1,218 @@
+//! Streams of each format, put together; pieces as they come; tokens turn by turn.
+
+use crate::server::{Play, Server, http, refusal, sse};
+use crate::wire::line;
+use crate::{RUNTIME, client, options};
+use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Price, Sampling, Upstream};
+use hone_trace::policy::{AnswerLimits, Opening, Policy, PolicyErrorKind};
+use hone_trace::{Message, Role};
+use serde_json::json;
+
+/// Expects the pieces (thoughts in brackets, calls as `call_idx:name arguments`) and the whole answer.
+fn check(format: &str, stream: &str, has_schema: bool, pieces: &[&str], whole: &str) {
+    let server = Server::playing(vec![Play::Say(http("200 OK", "content-type: text/event-stream\n", stream))]);
+    let client = client(&server, format, options());
+    let request = ChatRequest { schema: has_schema.then(|| json!({"type": "object"})), tokens_max: 9, ..ChatRequest::default() };
+    let (found, completion) = RUNTIME.block_on(async {
+        let mut streaming = client.stream(&request).await.unwrap();
+        let mut found = Vec::new();
+        while let Some(piece) = streaming.next().await.unwrap() {
+            found.push(match piece {
+                Delta::Text(text) => text,
+                Delta::Reasoning(text) => format!("({text})"),
+                Delta::ToolCall { call_idx, name, arguments, .. } => {
+                    format!("{call_idx}:{} {arguments}", name.unwrap_or_default())
+                }
+            });
+        }
+        (found, streaming.finish().await)
+    });
+    assert_eq!(found, pieces);
+    let completion = completion.unwrap();
+    assert_eq!(line(&completion.reply), whole);
+    assert_eq!(completion.calls.len(), 1);
+    // Asked for a whole answer, the same stream gives the same.
+    assert_eq!(RUNTIME.block_on(client.complete(&request)).unwrap().reply, completion.reply);
+}
+
+#[test]
+fn openai_streams() {
+    let stream = r#": keep alive
+
+data: {"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}
+
+data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}
+
+data: {"choices":[{"delta":{"content":"so"}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":"}}]}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}},{"index":1,"id":"b","function":{"name":"g"}}]}}]}
+
+data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"choices":null,"usage":{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":2}}}
+
+data: [DONE]
+
+"#;
+    let pieces = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}", "1:g "];
+    check("openai", stream, false, &pieces, r#""so" (hm) a:f{"x":1} b:g{} ToolCalls 9/4/2/0"#);
+}
+
+#[test]
+fn anthropic_streams() {
+    let stream = r#"event: message_start
+data: {"type":"message_start","message":{"id":"x","model":"claude","content":[],"usage":{"input_tokens":5,"cache_read_input_tokens":4,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig"}}
+
+data: {"type":"content_block_stop","index":0}
+
+data: {"type":"ping"}
+
+data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+
+data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"so"}}
+
+data: {"type":"content_block_stop","index":1}
+
+data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"a","name":"NAME","input":{}}}
+
+data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}
+
+data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"1}"}}
+
+data: {"type":"content_block_stop","index":2}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":15}}
+
+data: {"type":"message_stop"}
+
+"#;
+    let called = stream.replace("NAME", "f");
+    check(
+        "anthropic",
+        &called,
+        false,
+        &["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}"],
+        r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#,
+    );
+    let answered = stream.replace("NAME", "answer");
+    check("anthropic", &answered, true, &["(hm)", "so", "{\"x\":", "1}"], r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
+}
+
+#[test]
+fn gemini_streams() {
+    let stream = r#"data: {"candidates":[{"content":{"parts":[{"text":"hm","thought":true}],"role":"model"}}],"usageMetadata":{"promptTokenCount":9},"modelVersion":"g"}
+
+data: {"candidates":[{"content":{"parts":[{"text":"so"}]}}]}
+
+data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"x":1}},"thoughtSignature":"s"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"thoughtsTokenCount":2}}
+
+"#;
+    check("gemini", stream, false, &["(hm)", "so", "0:f {\"x\":1}"], r#""so" (hm) call_0:f{"x":1} ToolCalls 9/5/0/0"#);
+}
+
+/// The error of a stream, after its pieces.
+fn broken(format: &str, events: &[&str]) -> String {
+    let server = Server::playing(vec![Play::Say(sse(events))]);
+    let client = client(&server, format, ClientOptions { transfer: Default::default(), ..options() });
+    let error = RUNTIME.block_on(client.complete(&ChatRequest::default())).unwrap_err();
+    assert_eq!(error.calls.len(), 3, "tried again");
+    error.message
+}
+
+#[test]
+fn streams_that_are_not_whole() {
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":5,"output_tokens":1}}}"#;
+    let open = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+    let stop = r#"{"type":"message_stop"}"#;
+    assert!(broken("anthropic", &[start, open]).contains("before message_stop"));
+    assert!(broken("anthropic", &[start, open, end, stop]).contains("in the middle of a block"));
+    assert!(broken("anthropic", &[start, end.replace("\"end_turn\"", "null").as_str(), stop]).contains("no stop reason"));
+    let stray = r#"{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"x"}}"#;
+    assert!(broken("anthropic", &[start, stray]).contains("not open"));
+    assert!(
+        broken("anthropic", &[start, r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#])
+            .contains("busy")
+    );
+    assert!(broken("gemini", &[r#"{"candidates":[{"content":{"parts":[{"text":"h"}]}}]}"#]).contains("before its finish reason"));
+    assert!(broken("gemini", &["{"]).contains("not JSON"));
+}
+
+#[test]
+fn what_was_passed_on_is_not_taken_back() {
+    let half = r#"{"choices":[{"delta":{"content":"10"}}]}"#;
+    let busy = || refusal("503 Unavailable", "", "", "busy");
+    let server = Server::playing(vec![busy(), Play::Hang(sse(&[half]))]);
+    let budget = Budget::limited(1.0);
+    let paid = ClientOptions {
+        price: Some(Price { input: 1.0, output: 1.0, cached: 1.0, cache_write: None }),
+        budget: Some(budget.clone()),
+        idle_ms: 400,
+        ..options()
+    };
+    let client = client(&server, "openai", paid);
+    RUNTIME.block_on(async {
+        let mut streaming = client.stream(&ChatRequest::default()).await.unwrap();
+        assert_eq!(streaming.next().await.unwrap(), Some(Delta::Text("10".into())));
+        let error = streaming.next().await.unwrap_err();
+        assert_eq!((error.kind, error.calls.len()), (PolicyErrorKind::Timeout, 2), "{error}");
+        assert_eq!(streaming.next().await.unwrap_err().kind, PolicyErrorKind::Protocol, "it stays failed");
+        assert!(streaming.finish().await.is_err());
+    });
+    assert_eq!(server.seen().len(), 2, "a failure before the first piece was tried again, one after it was not");
+    assert!(budget.spent().assumed_usd > 0.0 && budget.spent().set_aside_usd == 0.0);
+}
+
+#[test]
+fn token_ids_are_told_turn_by_turn() {
+    let answer = |prompt: &str, ids: &str, logprobs: &str| {
+        let first = format!(
+            r#"{{"prompt_token_ids":{prompt},"choices":[{{"delta":{{"content":"a"}},"token_ids":{ids},"logprobs":{{"content":{logprobs}}}}}]}}"#
+        );
+        Play::Say(sse(&[&first, r#"{"choices":[{"delta":{},"finish_reason":"stop","token_ids":[]}]}"#, "[DONE]"]))
+    };
+    let server = Server::playing(vec![
+        answer("[1,2,3]", "[7,8]", r#"[{"logprob":-0.5},{"logprob":-1}]"#),
+        answer("[1,2,3,7,8,4]", "[9]", r#"[{"logprob":-2}]"#),
+        answer("[1,2,4,5]", "[6]", r#"[{"logprob":-3}]"#),
+    ]);
+    let sampling = Sampling { token_ids: true, ..Sampling::default() };
+    let policy = Upstream::new(client(&server, "openai", options()), sampling, RUNTIME.handle().clone()).unwrap();
+    let mut conversation = policy.open(&Opening::default()).unwrap();
+    let mut ask = || conversation.answer(&[Message::text(Role::User, "?")], AnswerLimits::default()).unwrap();
+    let (first, second, third) = (ask(), ask(), ask());
+    let of = |answered: &hone_trace::policy::Answered| {
+        let sampled = answered.sampled.clone().unwrap();
+        (sampled.input_ids, sampled.ids, sampled.logprobs, answered.is_new_segment)
+    };
+    assert_eq!(of(&first), (vec![1, 2, 3], vec![7, 8], vec![-0.5, -1.0], false));
+    assert_eq!(of(&second), (vec![4], vec![9], vec![-2.0], false));
+    assert_eq!(of(&third), (vec![1, 2, 4, 5], vec![6], vec![-3.0], true), "the server rewrote history");
+    assert_eq!(first.llm_calls[0].extra["usage"], "not told");
+    let bodies: Vec<_> = server.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(bodies[2]["messages"].as_array().unwrap().len(), 5, "the whole conversation is sent");
+    assert_ne!(bodies[0]["seed"], bodies[1]["seed"]);
+}
+
+#[test]
+fn a_question_that_failed_can_be_asked_again() {
+    let good = sse(&[r#"{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    let server = Server::playing(vec![refusal("400 Bad", "", "", "no"), Play::Say(good)]);
+    let policy = crate::policy(&server, options());
+    let mut conversation = policy.open(&Opening::default()).unwrap();
+    let mut ask = || conversation.answer(&[Message::text(Role::User, "?")], AnswerLimits::default());
+    assert_eq!(ask().unwrap_err().kind, PolicyErrorKind::Refused);
+    assert_eq!(ask().unwrap().message.content.text(), "ok");
+    assert_eq!(server.seen()[1].body["messages"].as_array().unwrap().len(), 1);
+}

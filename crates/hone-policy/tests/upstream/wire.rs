@@ -1,0 +1,292 @@
+//! Wire formats as tables: what is sent, and what is read.
+
+use hone_policy::upstream::{ChatRequest, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply};
+use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+fn call(id: &str, name: &str, arguments: &str) -> ToolRequest {
+    ToolRequest { id: id.into(), name: name.into(), arguments: arguments.into(), extra: Map::new() }
+}
+
+/// Instructions, a picture, two calls at once, their results, a further question.
+fn conversation() -> Vec<Message> {
+    let said = |role, text: &str| Message::text(role, text);
+    let picture = Content::Parts(vec![
+        json!({"type": "text", "text": "look"}),
+        json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}),
+    ]);
+    let result = |id: &str, text: &str| Message { tool_call_id: Some(id.into()), ..said(Role::Tool, text) };
+    let calls = vec![call("a", "find", r#"{"x":1}"#), call("b", "find", "not json")];
+    vec![
+        said(Role::System, "be brief"),
+        said(Role::Developer, "and kind"),
+        Message { content: picture, ..said(Role::User, "") },
+        Message { content: Content::None, tool_calls: calls, ..said(Role::Assistant, "") },
+        result("a", "one"),
+        result("b", "two"),
+        said(Role::Assistant, "found"),
+        said(Role::User, "more?"),
+    ]
+}
+
+fn request() -> ChatRequest {
+    let find = ToolSpec {
+        name: "find".into(),
+        description: Some("Finds".into()),
+        parameters: json!({"type": "object", "properties": {"x": {"type": "integer"}}}),
+        extra: Map::new(),
+    };
+    let bare = ToolSpec { name: "bare".into(), description: None, parameters: Value::Null, extra: Map::new() };
+    ChatRequest {
+        messages: conversation(),
+        tools: vec![find, bare],
+        sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9), stops: vec!["END".into()], ..Sampling::default() },
+        tokens_max: 64,
+        seed: 5 << 33,
+        ..ChatRequest::default()
+    }
+}
+
+fn check_body(spec: &str, request: &ChatRequest, transfer: Transfer, expected: &Value) {
+    let spec: UpstreamSpec = spec.parse().unwrap();
+    let found = body(&spec, request, transfer).unwrap();
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(found.get(name), Some(value), "{name} of {spec:?}");
+    }
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(&found), names(expected));
+}
+
+#[test]
+fn openai_is_asked() {
+    let parameters = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+    let expected = json!({
+        "model": "gpt",
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "developer", "content": "and kind"},
+            {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "find", "arguments": "{\"x\":1}"}},
+                {"id": "b", "type": "function", "function": {"name": "find", "arguments": "not json"}}]},
+            {"role": "tool", "content": "one", "tool_call_id": "a"},
+            {"role": "tool", "content": "two", "tool_call_id": "b"},
+            {"role": "assistant", "content": "found"},
+            {"role": "user", "content": "more?"}],
+        "tools": [
+            {"type": "function", "function": {"name": "find", "description": "Finds", "parameters": parameters}},
+            {"type": "function", "function": {"name": "bare", "parameters": {"type": "object", "properties": {}}}}],
+        "temperature": 0.5, "top_p": 0.9, "stop": ["END"], "seed": 5, "max_completion_tokens": 64,
+        "stream": true, "stream_options": {"include_usage": true}});
+    check_body("openai:gpt", &request(), Transfer::Stream, &expected);
+
+    let user = vec![Message { name: Some("ann".into()), ..Message::text(Role::User, "hi") }];
+    let schema = json!({"type": "object"});
+    let plain = ChatRequest { messages: user, schema: Some(schema.clone()), tokens_max: 8, ..ChatRequest::default() };
+    let messages = json!([{"role": "user", "content": "hi", "name": "ann"}]);
+    let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": true}});
+    let mut expected = json!({"model": "m", "messages": messages, "response_format": format, "max_tokens": 8, "seed": 0});
+    check_body("http://h/v1#m", &plain, Transfer::Plain, &expected);
+    let mistral = expected.as_object_mut().unwrap();
+    let seed = mistral.remove("seed").unwrap();
+    mistral.insert("random_seed".into(), seed);
+    mistral.insert("stream".into(), true.into());
+    check_body("mistral:m", &plain, Transfer::Stream, &expected);
+    let extra = json!({"reasoning_effort": "low"}).as_object().unwrap().clone();
+    let sampling = Sampling { token_ids: true, extra, ..Sampling::default() };
+    let expected = json!({"model": "m", "messages": [], "max_tokens": 0, "seed": 0, "return_token_ids": true, "logprobs": true, "reasoning_effort": "low"});
+    check_body("http://h/v1#m", &ChatRequest { sampling, ..ChatRequest::default() }, Transfer::Plain, &expected);
+}
+
+#[test]
+fn anthropic_is_asked() {
+    let expected = json!({
+        "model": "claude", "max_tokens": 64, "system": "be brief\n\nand kind",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}]},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "a", "name": "find", "input": {"x": 1}},
+                {"type": "tool_use", "id": "b", "name": "find", "input": {"unreadable": "not json"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "one"}]},
+                {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "two"}]}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "found"}]},
+            {"role": "user", "content": [{"type": "text", "text": "more?"}]}],
+        "tools": [
+            {"name": "find", "description": "Finds", "input_schema": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            {"name": "bare", "input_schema": {"type": "object", "properties": {}}}],
+        "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["END"], "stream": true});
+    check_body("anthropic:claude", &request(), Transfer::Stream, &expected);
+
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let mut thought = Message::text(Role::Assistant, "so");
+    let block = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    thought.extra.insert("thinking_blocks".into(), json!([block]));
+    let messages =
+        vec![Message::text(Role::User, "n?"), thought, Message::text(Role::User, ""), Message::text(Role::User, "and?")];
+    let asked = ChatRequest { messages, schema: Some(schema.clone()), tokens_max: 8, ..ChatRequest::default() };
+    let expected = json!({
+        "model": "claude", "max_tokens": 8,
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "n?"}]},
+            {"role": "assistant", "content": [block, {"type": "text", "text": "so"}]},
+            {"role": "user", "content": [{"type": "text", "text": "and?"}]}],
+        "tool_choice": {"type": "tool", "name": "answer"},
+        "tools": [{"name": "answer", "description": "Give the answer.", "input_schema": schema}]});
+    check_body("anthropic:claude", &asked, Transfer::Plain, &expected);
+}
+
+#[test]
+fn gemini_is_asked() {
+    let mut request = request();
+    request.messages[3].tool_calls[0].extra.insert("thought_signature".into(), "sig".into());
+    request.schema = Some(json!({"type": "object"}));
+    let budget = json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}, "safetySettings": []});
+    request.sampling.extra = budget.as_object().unwrap().clone();
+    let expected = json!({
+        "systemInstruction": {"parts": [{"text": "be brief"}, {"text": "and kind"}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "look"}, {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}]},
+            {"role": "model", "parts": [
+                {"functionCall": {"name": "find", "args": {"x": 1}}, "thoughtSignature": "sig"},
+                {"functionCall": {"name": "find", "args": {"unreadable": "not json"}}}]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "find", "response": {"result": "one"}}},
+                {"functionResponse": {"name": "find", "response": {"result": "two"}}}]},
+            {"role": "model", "parts": [{"text": "found"}]},
+            {"role": "user", "parts": [{"text": "more?"}]}],
+        "tools": [{"functionDeclarations": [
+            {"name": "find", "description": "Finds", "parametersJsonSchema": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            {"name": "bare", "parametersJsonSchema": {"type": "object", "properties": {}}}]}],
+        "generationConfig": {"temperature": 0.5, "topP": 0.9, "stopSequences": ["END"], "seed": 5, "maxOutputTokens": 64,
+            "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}, "thinkingConfig": {"thinkingBudget": 0}},
+        "safetySettings": []});
+    check_body("gemini:flash", &request, Transfer::Stream, &expected);
+}
+
+#[test]
+fn a_part_that_a_provider_cannot_take_is_refused_by_name() {
+    let sound = Content::Parts(vec![json!({"type": "input_audio", "input_audio": {}})]);
+    let messages = vec![Message { content: sound, ..Message::text(Role::User, "") }];
+    let request = ChatRequest { messages, ..ChatRequest::default() };
+    for spec in ["anthropic:m", "gemini:m"] {
+        let error = body(&spec.parse().unwrap(), &request, Transfer::Plain).unwrap_err().to_string();
+        assert!(error.contains("input_audio"), "{error}");
+    }
+}
+
+/// An answer in a line: text, thoughts, calls, why it ended, tokens in/out/cached/written, what is broken.
+pub(crate) fn line(reply: &Reply) -> String {
+    let message = &reply.message;
+    let mut parts = vec![format!("{:?}", message.content.text())];
+    parts.extend(message.reasoning.iter().map(|thought| format!("({thought})")));
+    parts.extend(message.tool_calls.iter().map(|call| format!("{}:{}{}", call.id, call.name, call.arguments)));
+    parts.push(format!("{:?}", reply.finish));
+    parts.extend(
+        reply.usage.map(|usage| {
+            format!("{}/{}/{}/{}", usage.tokens_in, usage.tokens_out, usage.tokens_cached, usage.tokens_cache_written)
+        }),
+    );
+    parts.extend(reply.broken.iter().map(|what| format!("! {what}")));
+    parts.join(" ")
+}
+
+fn check_reply(wire: Wire, json: &Value, schema: Option<Value>, expected: &str) {
+    let found = match reply(wire, json, &ChatRequest { schema, ..ChatRequest::default() }) {
+        Ok(reply) => line(&reply),
+        Err(WireError::Broken(what)) => format!("broken: {what}"),
+        Err(WireError::Failed(refusal)) => format!("{} {}: {}", refusal.status, refusal.code, refusal.message),
+    };
+    assert_eq!(found, expected, "{json}");
+}
+
+#[test]
+fn openai_answers() {
+    let check = |message: Value, reason: &str, usage: Value, expected: &str| {
+        let json = json!({"choices": [{"message": message, "finish_reason": reason}], "usage": usage});
+        check_reply(Wire::OpenAi, &json, None, expected);
+    };
+    check(json!({"content": "hi"}), "stop", json!({"prompt_tokens": 9, "completion_tokens": 2}), r#""hi" Stop 9/2/0/0"#);
+    let cached = json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}, "prompt_cache_hit_tokens": 4});
+    check(json!({"content": "hi"}), "length", cached, r#""hi" Length 9/2/4/0"#);
+    let hit = json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8});
+    check(json!({"content": null, "reasoning_content": "hm"}), "stop", hit, r#""" (hm) Stop 9/2/8/0"#);
+    let calls = json!([{"id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}, {"function": {"name": "g", "arguments": {"y": 2}}}]);
+    check(json!({"content": null, "tool_calls": calls}), "tool_calls", json!(null), r#""" a:f{"x":1} call_1:g{"y":2} ToolCalls"#);
+    let cut = json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b", "function": {"name": "g", "arguments": "{\"y"}}]);
+    check(json!({"tool_calls": cut}), "length", json!(null), r#""" a:f{} Length ! the call of g was cut off: {"y"#);
+    check(json!({"refusal": "no"}), "stop", json!(null), r#""no" Filtered"#);
+    let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "so"}]);
+    check(json!({"content": parts}), "stop", json!(null), r#""so" (hm) Stop"#);
+    check(json!({"tool_calls": [{"function": {"name": ""}}]}), "stop", json!(null), "broken: a tool call has no name");
+    check_reply(Wire::OpenAi, &json!({"error": {"message": "no", "type": "server_error"}}), None, "503 server_error: no");
+    check_reply(Wire::OpenAi, &json!({"choices": null}), None, "broken: the answer has no choice");
+    check_reply(Wire::OpenAi, &json!({"choices": [{"finish_reason": "stop"}]}), None, "broken: the answer has no message");
+}
+
+#[test]
+fn token_ids_come_with_their_logprobs() {
+    let answer = |ids: Value| {
+        let logprobs = json!({"content": [{"token": "h", "logprob": -0.5}, {"token": "i", "logprob": -1.25}]});
+        let choice = json!({"message": {"content": "hi"}, "finish_reason": "stop", "token_ids": ids, "logprobs": logprobs});
+        reply(Wire::OpenAi, &json!({"prompt_token_ids": [1, 2], "choices": [choice]}), &ChatRequest::default())
+    };
+    let tokens = answer(json!([7, 8])).unwrap().tokens;
+    assert_eq!((tokens.prompt_ids, tokens.ids, tokens.logprobs), (vec![1, 2], vec![7, 8], vec![-0.5, -1.25]));
+    assert_eq!(answer(json!([7])).unwrap_err(), WireError::Broken("1 token ids came with 2 log-probs".into()));
+    assert_eq!(answer(json!([7, "x"])).unwrap_err(), WireError::Broken("a token id is not a number".into()));
+}
+
+#[test]
+fn anthropic_answers() {
+    let check = |content: Value, reason: &str, schema: Option<Value>, expected: &str| {
+        let usage =
+            json!({"input_tokens": 5, "output_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7});
+        check_reply(Wire::Anthropic, &json!({"content": content, "stop_reason": reason, "usage": usage}), schema, expected);
+    };
+    check(json!([{"type": "text", "text": "hi"}]), "end_turn", None, r#""hi" Stop 32/3/20/7"#);
+    let calls = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}]);
+    check(calls, "tool_use", None, r#""" (hm) a:f{"x":1} ToolCalls 32/3/20/7"#);
+    let answer = json!([{"type": "tool_use", "id": "a", "name": "answer", "input": {"n": 4}}]);
+    check(answer.clone(), "tool_use", Some(json!({})), r#""{\"n\":4}" Stop 32/3/20/7"#);
+    check(answer, "tool_use", None, r#""" a:answer{"n":4} ToolCalls 32/3/20/7"#);
+    check(json!([{"type": "text", "text": "h"}]), "max_tokens", None, r#""h" Length 32/3/20/7"#);
+    check(json!([]), "refusal", None, r#""" Filtered 32/3/20/7"#);
+    check(json!([{"text": "h"}]), "end_turn", None, "broken: a block of the answer has no type");
+    check_reply(Wire::Anthropic, &json!({"content": [], "stop_reason": null}), None, "broken: the answer has no stop reason");
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+    check_reply(Wire::Anthropic, &error, None, "503 overloaded_error: busy");
+}
+
+#[test]
+fn gemini_answers() {
+    let check = |parts: Value, reason: &str, expected: &str| {
+        let usage = json!({"promptTokenCount": 30, "candidatesTokenCount": 4, "thoughtsTokenCount": 6, "cachedContentTokenCount": 10, "totalTokenCount": 40});
+        let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": reason});
+        check_reply(Wire::Gemini, &json!({"candidates": [candidate], "usageMetadata": usage}), None, expected);
+    };
+    check(json!([{"text": "hm", "thought": true}, {"text": "h"}, {"text": "i"}]), "STOP", r#""hi" (hm) Stop 30/10/10/0"#);
+    let call =
+        json!([{"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "s"}, {"functionCall": {"name": "g"}}]);
+    check(call, "STOP", r#""" call_0:f{"x":1} call_1:g{} ToolCalls 30/10/10/0"#);
+    check(json!([{"text": "h"}]), "MAX_TOKENS", r#""h" Length 30/10/10/0"#);
+    check(json!([]), "SAFETY", r#""" Filtered 30/10/10/0"#);
+    check(json!([]), "MALFORMED_FUNCTION_CALL", r#""" Stop 30/10/10/0 ! MALFORMED_FUNCTION_CALL"#);
+    check_reply(
+        Wire::Gemini,
+        &json!({"promptFeedback": {"blockReason": "SAFETY"}}),
+        None,
+        "400 SAFETY: the prompt was blocked: SAFETY",
+    );
+    check_reply(Wire::Gemini, &json!({"candidates": [{}]}), None, "broken: the answer has no finish reason");
+    check_reply(
+        Wire::Gemini,
+        &json!([{"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}}]),
+        None,
+        "503 UNAVAILABLE: later",
+    );
+    let signed = json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}, "thoughtSignature": "s"}]}, "finishReason": "STOP"}]});
+    let reply = reply(Wire::Gemini, &signed, &ChatRequest::default()).unwrap();
+    assert_eq!(reply.message.tool_calls[0].extra["thought_signature"], "s");
+}

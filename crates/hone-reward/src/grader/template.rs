@@ -1,0 +1,140 @@
+//! Texts with places: `{{ item.answer }}` and `{{ sample.output_text }}` become what they name.
+//!
+//! A place is a path and nothing else; what it gives is never read as a template again. A path into the sample that leads
+//! nowhere is the sample's fault, such as an answer that is not JSON; one into the item is the grader's.
+
+use hone_trace::Trace;
+use serde_json::{Value, json};
+
+/// The most places in one text.
+const PLACES_MAX: usize = 256;
+/// The longest text that may come of it.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// What the places of a grader's texts refer to.
+pub(super) struct Facts<'a> {
+    pub(super) item: &'a Value,
+    pub(super) sample: Value,
+}
+
+impl<'a> Facts<'a> {
+    /// The sample is the last answer of the trace.
+    pub(super) fn new(trace: &Trace, item: &'a Value) -> Self {
+        let Some(turn) = trace.turns().last() else { return Self { item, sample: json!({"output_text": ""}) } };
+        let text = turn.answer.content.text();
+        let call = |call: &hone_trace::ToolRequest| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
+        let calls: Vec<Value> = turn.answer.tool_calls.iter().map(call).collect();
+        let mut sample = json!({"output_text": text, "output_tools": calls});
+        if let Ok(read) = serde_json::from_str::<Value>(text.trim()) {
+            sample["output_json"] = read;
+        }
+        Self { item, sample }
+    }
+
+    fn get(&self, path: &str) -> Result<&Value, TemplateError> {
+        let (root, steps) = path.split_once('.').unwrap_or((path, ""));
+        let (from, missing): (&Value, fn(String) -> TemplateError) = match root {
+            "item" => (self.item, TemplateError::Item),
+            "sample" => (&self.sample, TemplateError::Sample),
+            _ => return Err(TemplateError::Root(path.to_owned())),
+        };
+        let mut at = from;
+        for name in steps.split('.').filter(|name| !name.is_empty()) {
+            let next = match at {
+                Value::Array(list) => name.parse::<usize>().ok().and_then(|idx| list.get(idx)),
+                other => other.get(name),
+            };
+            at = next.ok_or_else(|| missing(path.to_owned()))?;
+        }
+        Ok(at)
+    }
+}
+
+/// Why a text could not be filled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A path into the sample that leads nowhere.
+    #[error("the sample has no `{0}`")]
+    Sample(String),
+    /// A path into the item that leads nowhere.
+    #[error("the item has no `{0}`")]
+    Item(String),
+    /// A path that begins elsewhere.
+    #[error("`{{{{ {0} }}}}` is not a path that begins with `item` or `sample`")]
+    Root(String),
+    /// A place that is not closed.
+    #[error("a `{{{{` is never closed")]
+    Open,
+    /// Too much of it.
+    #[error("a text has at most {PLACES_MAX} places and {TEXT_BYTES_MAX} bytes")]
+    TooLarge,
+}
+
+/// The text with its places filled.
+pub(super) fn fill(template: &str, facts: &Facts<'_>) -> Result<String, TemplateError> {
+    let mut out = String::new();
+    let mut rest = template;
+    let mut n_places = 0;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (path, after) = after.split_once("}}").ok_or(TemplateError::Open)?;
+        out.push_str(before);
+        match facts.get(path.trim())? {
+            Value::String(text) => out.push_str(text),
+            Value::Null => {}
+            other => out.push_str(&serde_json::to_string(&hone_trace::Sorted(other)).expect("JSON has string keys")),
+        }
+        n_places += 1;
+        if n_places > PLACES_MAX || out.len() > TEXT_BYTES_MAX {
+            return Err(TemplateError::TooLarge);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn filled(template: &str) -> Result<String, TemplateError> {
+        let item = json!({"answer": "42", "list": [1, {"b": true}], "nested": {"x": "{{ sample.output_text }}"}, "no": null});
+        let sample = json!({"output_text": "it is 42", "output_json": {"a": {"b": 7}}});
+        fill(template, &Facts { item: &item, sample })
+    }
+
+    #[test]
+    fn places_become_what_they_name() {
+        for (template, text) in [
+            ("plain { text }", "plain { text }"),
+            ("{{ item.answer }}/{{sample.output_text}}", "42/it is 42"),
+            ("{{ item.list.1.b }} {{ item.list }}", r#"true [1,{"b":true}]"#),
+            ("{{ sample.output_json.a.b }}", "7"),
+            ("{{ item.no }}", ""),
+            // What a place gives is not a template.
+            ("{{ item.nested.x }}", "{{ sample.output_text }}"),
+        ] {
+            assert_eq!(filled(template), Ok(text.to_owned()), "{template}");
+        }
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_named() {
+        assert_eq!(filled("{{ item.gone }}"), Err(TemplateError::Item("item.gone".into())));
+        assert_eq!(filled("{{ item.list.2 }}"), Err(TemplateError::Item("item.list.2".into())));
+        assert_eq!(filled("{{ sample.output_json.z }}"), Err(TemplateError::Sample("sample.output_json.z".into())));
+        assert_eq!(filled("{{ config.key }}"), Err(TemplateError::Root("config.key".into())));
+        assert_eq!(filled("{{ item.answer | upper }}"), Err(TemplateError::Item("item.answer | upper".into())));
+        assert_eq!(filled("{{ item.answer"), Err(TemplateError::Open));
+        assert_eq!(filled(&"{{item.answer}}".repeat(300)), Err(TemplateError::TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_filled_without_a_panic(text in any::<String>(), near in "[{} .a-z0-9]{0,60}") {
+            let _ = filled(&text);
+            let _ = filled(&near);
+        }
+    }
+}

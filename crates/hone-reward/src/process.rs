@@ -1,0 +1,64 @@
+//! Process rewards: what single turns earn on the way.
+//!
+//! A successful tool call pays a little, a tool that ran into a timeout costs a little. Neither may ever matter more than
+//! what is wanted, so with primary = the weighted sum of the trace's primary components, and scale = the most that this sum
+//! can be by the recipe's ranges (or |primary| where it has none),
+//!
+//!   weight x sum of bonuses ≤ share_max x max(primary, 0)
+//!   weight x sum of costs   ≤ share_max x max(scale, |primary|)
+//!
+//! What is above is scaled down, all bonuses alike and all costs alike. A trace that fails earns nothing by calling tools,
+//! however many; a wasteful success still beats a frugal failure. The turns add up to the component of the whole trace, which
+//! is already part of its total.
+
+use hone_trace::Trace;
+use serde::{Deserialize, Serialize};
+
+/// What single turns earn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Process {
+    /// What a tool call that timed out earns.
+    pub timeout: f64,
+    /// What a successful tool call earns.
+    pub success: f64,
+    /// The share of the primary that all of it may reach.
+    pub share_max: f64,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { timeout: -0.1, success: 0.05, share_max: 0.3 }
+    }
+}
+
+impl Process {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !(self.timeout.is_finite() && self.success.is_finite()) {
+            return Err("`timeout` and `success` must be finite".into());
+        }
+        if !(self.share_max > 0.0 && self.share_max < 1.0) {
+            return Err(format!("`share_max` is {}, and must be between 0 and 1", self.share_max));
+        }
+        Ok(())
+    }
+
+    /// What each turn earns, after the caps.
+    pub(crate) fn per_turn(&self, trace: &Trace, weight: f64, primary: f64, scale: Option<f64>) -> Vec<f64> {
+        let raw: Vec<(f64, f64)> = trace
+            .turns()
+            .map(|turn| {
+                let n_timeouts = turn.errors.iter().filter(|error| error.kind == "tool_timeout").count() as f64;
+                let n_successes = turn.tool_calls.iter().filter(|call| call.success == Some(true)).count() as f64;
+                let amounts = [n_timeouts * self.timeout, n_successes * self.success];
+                (amounts.iter().map(|amount| amount.max(0.0)).sum(), amounts.iter().map(|amount| amount.min(0.0)).sum())
+            })
+            .collect();
+        let kept = |sum: f64, max: f64| if weight.abs() * sum.abs() > max { max / (weight.abs() * sum.abs()) } else { 1.0 };
+        let bonus_max = self.share_max * primary.max(0.0);
+        let cost_max = self.share_max * primary.abs().max(scale.unwrap_or(0.0));
+        let bonuses_kept = kept(raw.iter().map(|turn| turn.0).sum(), bonus_max);
+        let costs_kept = kept(raw.iter().map(|turn| turn.1).sum(), cost_max);
+        raw.iter().map(|(bonus, cost)| bonus * bonuses_kept + cost * costs_kept).collect()
+    }
+}

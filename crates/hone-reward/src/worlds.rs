@@ -1,0 +1,65 @@
+//! The recipes of the worlds that hone ships: small on purpose.
+
+use crate::recipe::Recipe;
+
+const WORLDS: [(&str, &str); 5] = [
+    (
+        "desk",
+        r#"components = [
+            { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "process", kind = "process", weight = 1.0, role = "secondary" },
+            { name = "format", kind = "format", weight = 0.1, role = "secondary" },
+        ]"#,
+    ),
+    (
+        "2048",
+        r#"components = [
+            { name = "highest_tile", kind = "signal", signal = "highest_tile", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "board_value", kind = "signal", signal = "board_value", range = [0, 1], weight = 0.2, role = "secondary" },
+        ]"#,
+    ),
+    (
+        "tictactoe",
+        r#"components = [
+            { name = "result", kind = "signal", signal = "result", range = [0, 1], weight = 1.0, role = "primary" },
+        ]"#,
+    ),
+    (
+        "inbox",
+        r#"components = [
+            { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "wrong", kind = "signal", signal = "wrong", range = [0, 1], weight = -0.5, role = "penalty" },
+        ]"#,
+    ),
+    (
+        "math",
+        r#"components = [
+            { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "format", kind = "format", weight = 0.1, role = "secondary" },
+        ]"#,
+    ),
+];
+
+impl Recipe {
+    /// The recipe of a shipped world.
+    pub fn for_world(name: &str) -> Option<Self> {
+        let (_, toml) = WORLDS.iter().find(|(world, _)| *world == name)?;
+        let recipe = Self::parse(toml).expect("shipped recipes are tested");
+        Some(Self { name: name.to_owned(), ..recipe })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_recipe_is_read_and_nothing_is_unwise_about_it() {
+        for (name, _) in WORLDS {
+            let recipe = Recipe::for_world(name).unwrap();
+            assert_eq!(recipe.name, name);
+            assert_eq!(crate::lint(&recipe), [], "{name}");
+        }
+        assert_eq!(Recipe::for_world("nowhere"), None);
+    }
+}

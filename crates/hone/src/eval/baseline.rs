@@ -1,0 +1,181 @@
+//! `hone eval baseline`: prompted models first, so that a team sees whether training is needed at all.
+//!
+//! Every policy plays the same scenarios, each several times.
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::play::{Play, PlayArgs};
+use crate::policy::{Bank, PolicyArgs, Ready};
+use crate::scale::Scale;
+use crate::world::{SHIPPED, World};
+use hone_env::rollout::{Luck, rollout};
+use hone_eval::{Episode, Measures};
+use hone_policy::upstream::project;
+use hone_trace::store::{Document, Write};
+use hone_trace::{DataHash, RunId, Scenario};
+use serde::Serialize;
+use std::ops::ControlFlow;
+
+/// Play the same scenarios with several policies, side by side
+///
+/// Policies are gold, random and empty (scripts that every world has), script:FILE, local:MODEL, PROVIDER:MODEL such as
+/// openai:gpt-5-mini, and URL#MODEL for any OpenAI-compatible server. Accuracy is the share of solved episodes, reliability
+/// the share of tasks solved in all repeats. Tokens and turns of failed episodes count towards the price of solved ones.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A world, such as desk, 2048 or math:sums; without this, all that ship with hone
+    #[arg(long = "env", value_name = "WORLD")]
+    envs: Vec<String>,
+    /// Who plays; without this, gold, random and empty
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
+    /// Scenarios of each world
+    #[arg(long, short, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    n: u32,
+    /// How often each is played
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    repeats: u16,
+    /// Keep the traces in the store
+    #[arg(long)]
+    record: bool,
+    #[command(flatten)]
+    play: PlayArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// One line of the table.
+#[derive(Debug, Serialize)]
+struct Line {
+    env: String,
+    policy: String,
+    #[serde(flatten)]
+    measures: Measures,
+    /// Dollars spent on this line.
+    spent_usd: f64,
+    /// The hash of all traces, timings included when they are the world's own: equal traces have equal hashes.
+    traces: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let usual = || SHIPPED.iter().flat_map(|shipped| shipped.usual).map(|&name| name.to_owned()).collect();
+    let envs = if args.envs.is_empty() { usual() } else { args.envs.clone() };
+    let scripts = || ["gold", "random", "empty"].map(str::to_owned).to_vec();
+    let policies = if args.policies.is_empty() { scripts() } else { args.policies.clone() };
+    let bank = Bank::open(&args.policy)?;
+    let n_concurrent = usize::from(args.play.concurrency);
+    let ready = |name: &String| Ready::named(name, &args.policy, n_concurrent, &bank, context);
+    let ready: Vec<Ready> = policies.iter().map(ready).collect::<Result<_, _>>()?;
+    let mut lines = Vec::new();
+    for env in &envs {
+        let world = context.wait(async |context| World::named(env, context).await)?;
+        let scenarios = args.play.scenarios(&world, args.n as usize)?;
+        let scale = Scale::of(&world, &scenarios, &args.play, context);
+        for (name, ready) in policies.iter().zip(&ready) {
+            lines.push(line(name, ready, &world, &scenarios, &scale, args, &bank, context)?);
+            if context.printer.wants_json() {
+                context.printer.json(lines.last().expect("a line was just made"))?;
+            }
+        }
+    }
+    if !context.printer.wants_json() {
+        print(&lines, context)?;
+    }
+    Ok(Exit::Yes)
+}
+
+#[expect(clippy::too_many_arguments, reason = "a cell of the table is where everything meets")]
+fn line(
+    name: &str,
+    ready: &Ready,
+    world: &World,
+    scenarios: &[Scenario],
+    scale: &Scale<'_>,
+    args: &Args,
+    bank: &Bank,
+    context: &Context<'_>,
+) -> Result<Line, Failure> {
+    let player = ready.player();
+    let config = player.config().into_owned();
+    let run = RunId::derived(&["baseline", &world.name, &config.hash().to_string(), &args.play.seed.to_string()]);
+    let play = Play { n_samples: usize::from(args.repeats), luck: Luck::Own, is_script: ready.is_script() };
+    let plan = args.play.plan(run, &context.settings.tenant, scenarios, play);
+    let (before, n_total) = (bank.budget.spent().known_usd, scenarios.len());
+    let bar = context.printer.count_bar(&format!("{} {name}", world.name));
+    let (mut episodes, mut costs, mut traces_hash, mut kept) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut n_groups = 0;
+    rollout(world.env.as_ref(), player, &plan, |played| {
+        n_groups += 1;
+        bar.inc(played.traces.len() as u64);
+        for trace in &played.traces {
+            let episode = Episode::of(trace, scale.score(trace));
+            costs.extend(episode.cost_usd);
+            episodes.push(episode);
+            let text = serde_json::to_vec(trace).expect("a trace has string keys and finite numbers");
+            traces_hash.extend_from_slice(DataHash::of(&text).bytes());
+        }
+        if n_groups == 3 && bank.budget.spent().known_usd > before {
+            if let Some(projected) = project(&costs, n_total * plan.n_samples) {
+                let text = format!("{name} will cost about ${:.2} here (${:.2} to ${:.2})", projected.mean_usd, projected.low_usd, projected.high_usd);
+                context.printer.say(&text);
+            }
+        }
+        if args.record {
+            kept.push(played);
+        }
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    if n_groups < n_total {
+        context.printer.complain(&format!("{name} on {}: the budget is spent; {n_groups} of {n_total} scenarios were played", world.name));
+    }
+    if args.record {
+        context.wait(async |context| record(&config, kept, context).await)?;
+    }
+    Ok(Line {
+        env: world.name.clone(),
+        policy: name.to_owned(),
+        measures: Measures::of(&episodes),
+        spent_usd: bank.budget.spent().known_usd - before,
+        traces: DataHash::of(&traces_hash).to_string(),
+    })
+}
+
+/// Writes what was played, with the config that played it.
+pub(crate) async fn record(
+    config: &hone_trace::Config,
+    played: Vec<hone_env::rollout::Played>,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let (store, tenant, now) = (context.store().await?, &context.settings.tenant, crate::clock::now());
+    store.put(vec![Write::Document(Document::of(config, 0, tenant.clone(), now))]).await?;
+    for one in played {
+        let group = Write::Document(Document::of(&one.group, 0, tenant.clone(), one.group.at));
+        let traces = one.traces.into_iter().map(|trace| Write::Trace(Box::new(trace)));
+        store.put(traces.chain([group]).collect()).await?;
+    }
+    Ok(())
+}
+
+fn print(lines: &[Line], context: &Context<'_>) -> Result<(), Failure> {
+    let number = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"));
+    let row = |line: &Line| {
+        let m = &line.measures;
+        let (low, high) = m.accuracy_interval;
+        vec![
+            line.env.clone(),
+            line.policy.clone(),
+            format!("{:.2} ({low:.2}-{high:.2})", m.accuracy),
+            format!("{:.2}", m.reliability),
+            format!("{:.3}", m.score),
+            number(m.turns_per_solved, 1),
+            number(m.tokens_per_solved, 0),
+            number(m.cost_per_1k, 2),
+            number(m.latency_p50_ms, 0),
+            m.failure.as_ref().map_or_else(String::new, |(kind, n)| format!("{kind} {n}")),
+        ]
+    };
+    let headings =
+        ["world", "policy", "accuracy", "reliable", "score", "turns/solved", "tokens/solved", "$/1k", "p50 ms", "failure"];
+    context.printer.table(&headings, &lines.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,90 @@
+//! What commands that play scenarios have in common: which ones, how often, how many at once, and what is cut short.
+
+use crate::clock::RealClock;
+use crate::failure::Failure;
+use crate::world::World;
+use clap::ValueEnum;
+use hone_env::rollout::{Limits, Luck, Plan, Timing};
+use hone_trace::env::Split;
+use hone_trace::{RunId, Scenario, Tenant, Time};
+
+/// Which scenarios are played, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Scenarios")]
+pub(crate) struct PlayArgs {
+    /// Which part of a world's scenarios
+    #[arg(long, value_enum, default_value_t = SplitName::Test)]
+    split: SplitName,
+    /// The seed of scenarios, worlds and policies
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) seed: u64,
+    /// How many episodes are played at once
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) concurrency: u16,
+    /// The most answers of an episode
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_turns: u32,
+    /// The most tokens of an answer
+    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: u64,
+    /// The most seconds of an episode
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    max_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SplitName {
+    /// To learn from
+    Train,
+    /// To choose by
+    Validation,
+    /// To report
+    Test,
+}
+
+/// Episodes whose times are told, not measured, begin here.
+const TOLD_START: Time = Time::from_unix_nanos(1_750_000_000_000_000_000);
+
+impl PlayArgs {
+    /// The first `n` scenarios of a world.
+    pub(crate) fn scenarios(&self, world: &World, n: usize) -> Result<Vec<Scenario>, Failure> {
+        let split = match self.split {
+            SplitName::Train => Split::Train,
+            SplitName::Validation => Split::Validation,
+            SplitName::Test => Split::Test,
+        };
+        let scenarios = world.env.scenarios(split, self.seed, n).map_err(|error| Failure::world(error).context(&world.name))?;
+        if scenarios.is_empty() {
+            return Err(Failure::user(format_args!("{} has no scenarios in its {} split", world.name, split.as_str())));
+        }
+        Ok(scenarios)
+    }
+
+    /// How they are played. Scripts are played by the world's own time, so that the same seed gives the same bytes.
+    pub(crate) fn plan<'a>(&self, run: RunId, tenant: &Tenant, scenarios: &'a [Scenario], play: Play) -> Plan<'a> {
+        Plan {
+            run,
+            tenant: tenant.clone(),
+            scenarios,
+            n_samples: play.n_samples,
+            seed: self.seed,
+            luck: play.luck,
+            limits: Limits {
+                turns_max: self.max_turns as usize,
+                answer_tokens_max: self.max_tokens,
+                time_max_ms: self.max_seconds.map(|seconds| seconds * 1000),
+                ..Limits::default()
+            },
+            n_concurrent: usize::from(self.concurrency),
+            timing: if play.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
+        }
+    }
+}
+
+/// What differs between commands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Play {
+    pub(crate) n_samples: usize,
+    pub(crate) luck: Luck,
+    pub(crate) is_script: bool,
+}

@@ -1,0 +1,198 @@
+//! Who plays, by the name that the user gives: `gold`, `local:MODEL`, `openai:gpt-5-mini`, `http://host:8000/v1#model`.
+
+use crate::clock::RealClock;
+use crate::context::Context;
+use crate::failure::{Failure, at_path};
+use crate::model::Opened;
+use hone_engine::backend::Dtype;
+use hone_engine::batch::BatchLimits;
+use hone_engine::cpu::Cpu;
+use hone_engine::host::Host;
+use hone_engine::load::WeightSource;
+use hone_engine::model::{Model, Passes};
+use hone_engine::sampler::SamplerOptions;
+use hone_env::Player;
+use hone_policy::local::{Engine, Local, LocalOptions};
+use hone_policy::script::{AfterLast, Script};
+use hone_policy::upstream::{self, Budget, Client, ClientOptions, Key, Price, Sampling, Upstream, UpstreamSpec};
+use hone_trace::policy::Policy;
+use hone_trace::{AdapterId, Clock};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How policies sample, and what they may cost.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policies")]
+pub(crate) struct PolicyArgs {
+    /// How adventurous answers are; 0 always takes the likeliest token
+    #[arg(long, default_value_t = 0.7, value_name = "T")]
+    temperature: f32,
+    /// The longest conversation with a local model in tokens
+    #[arg(long, default_value_t = 2048, value_name = "N")]
+    context: usize,
+    /// A PEFT folder with an adapter for local models
+    #[arg(long, value_name = "DIR")]
+    adapter: Option<PathBuf>,
+    /// Stop before this many US dollars are spent at providers
+    #[arg(long, value_name = "USD")]
+    budget: Option<f64>,
+    /// What a provider's million tokens cost in US dollars, read and written, such as 0.25,2
+    #[arg(long, value_name = "IN,OUT", value_parser = price)]
+    price: Option<Price>,
+    /// How many threads compute for a local model; without this, all cores
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Someone who can play, ready to.
+pub(crate) enum Ready {
+    Gold,
+    Random,
+    Empty,
+    Policy(Box<dyn Policy>),
+}
+
+/// What policies of one command share.
+pub(crate) struct Bank {
+    pub(crate) budget: Arc<Budget>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Bank {
+    pub(crate) fn open(args: &PolicyArgs) -> Result<Self, Failure> {
+        let budget = match args.budget {
+            Some(limit) if limit.is_finite() && limit >= 0.0 => Budget::limited(limit),
+            Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
+            None => Budget::unlimited(),
+        };
+        Ok(Self { budget, runtime: upstream::runtime().map_err(Failure::world)? })
+    }
+}
+
+impl Ready {
+    /// The policy of this name. `n_concurrent` is how many conversations it will hold at once.
+    pub(crate) fn named(
+        name: &str,
+        args: &PolicyArgs,
+        n_concurrent: usize,
+        bank: &Bank,
+        context: &Context<'_>,
+    ) -> Result<Self, Failure> {
+        match name {
+            "gold" => return Ok(Self::Gold),
+            "random" => return Ok(Self::Random),
+            "empty" => return Ok(Self::Empty),
+            _ => {}
+        }
+        if let Some(path) = name.strip_prefix("script:") {
+            let path = PathBuf::from(path);
+            let text = std::fs::read_to_string(&path).map_err(at_path(&path))?;
+            let script = Script::parse(name, &text, AfterLast::Repeat);
+            let script = script.map_err(|error| Failure::user(format_args!("{}: {error}", path.display())))?;
+            return Ok(Self::Policy(Box::new(script)));
+        }
+        if let Some(model) = name.strip_prefix("local:") {
+            return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?)));
+        }
+        let spec: UpstreamSpec = name.parse().map_err(|error| {
+            Failure::user(error).hint("policies are gold, random, empty, script:FILE, local:MODEL, PROVIDER:MODEL and URL#MODEL")
+        })?;
+        Ok(Self::Policy(Box::new(provider(spec, args, n_concurrent, bank, context)?)))
+    }
+
+    pub(crate) fn player(&self) -> Player<'_> {
+        match self {
+            Self::Gold => Player::Gold,
+            Self::Random => Player::Random,
+            Self::Empty => Player::Empty,
+            Self::Policy(policy) => Player::Policy(policy.as_ref()),
+        }
+    }
+
+    /// Whether its answers and times are fixed by the seed.
+    pub(crate) fn is_script(&self) -> bool {
+        !matches!(self, Self::Policy(policy) if !policy.config().model.as_ref().is_some_and(|model| model.starts_with("script:")))
+    }
+
+    pub(crate) fn policy(&self) -> Option<&dyn Policy> {
+        match self {
+            Self::Policy(policy) => Some(policy.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<'_>) -> Result<Local<Cpu>, Failure> {
+    if args.threads == Some(0) {
+        return Err(Failure::user("--threads needs at least 1"));
+    }
+    let sampler = SamplerOptions { temperature: args.temperature, ..SamplerOptions::default() };
+    let opened = Opened::named(model, context)?;
+    if !opened.has_template {
+        return Err(Failure::user(format_args!("{} has no chat template: it was not made for conversations", opened.name))
+            .hint("take the model's instruct version"));
+    }
+    let n_positions = args.context.min(opened.weights.config().context_len);
+    let n_threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let backend = Cpu::new(Dtype::Bf16, n_threads);
+    let weights = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
+    let n_sequences_max = n_concurrent.clamp(1, 256);
+    let n_pages = n_sequences_max * (n_positions / hone_engine::layout::PAGE + 1) + 16;
+    let mut host = Host::new(backend, weights, BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() });
+    let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder).map(|weights| (folder, weights))).transpose()?;
+    let adapter = match adapter {
+        Some((folder, weights)) => {
+            let file = folder.join("adapter_model.safetensors");
+            let id = AdapterId::of(&std::fs::read(&file).map_err(at_path(&file))?);
+            Some((host.load(&weights), id))
+        }
+        None => None,
+    };
+    let engine = Engine::start(host).map_err(Failure::world)?;
+    let mut options = LocalOptions::new(opened.name.clone(), opened.stop_ids.clone(), n_positions);
+    (options.sampler, options.adapter) = (sampler, adapter);
+    options.now = Some(crate::clock::now());
+    options.clock = Some(Arc::new(RealClock) as Arc<dyn Clock>);
+    Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)
+}
+
+fn provider(
+    spec: UpstreamSpec,
+    args: &PolicyArgs,
+    n_concurrent: usize,
+    bank: &Bank,
+    context: &Context<'_>,
+) -> Result<Upstream, Failure> {
+    if args.adapter.is_some() {
+        return Err(Failure::user("--adapter is for local models, and has no effect at a provider"));
+    }
+    let key = match spec.provider.key_variable {
+        Some(variable) => {
+            let text = context.variables.get(variable).and_then(|value| value.to_str()).ok_or_else(|| {
+                Failure::user(format_args!("there is no key for {}", spec.provider.name)).hint(format!("set {variable}"))
+            })?;
+            Some(Key::new(text).map_err(|error| Failure::user(format_args!("{variable}: {error}")))?)
+        }
+        None => None,
+    };
+    let options = ClientOptions {
+        n_concurrent_max: n_concurrent.max(1),
+        price: args.price,
+        budget: Some(Arc::clone(&bank.budget)),
+        clock: Some(Arc::new(RealClock)),
+        ..ClientOptions::default()
+    };
+    let client = Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))?;
+    let sampling = Sampling { temperature: Some(f64::from(args.temperature)), ..Sampling::default() };
+    Upstream::new(Arc::new(client), sampling, bank.runtime.handle().clone()).map_err(Failure::user)
+}
+
+fn price(text: &str) -> Result<Price, String> {
+    let numbers: Vec<f64> = text.split(',').map(|part| part.trim().parse().unwrap_or(f64::NAN)).collect();
+    let price = match numbers[..] {
+        [input, output] => Price { input, output, cached: input, cache_write: None },
+        [input, output, cached] => Price { input, output, cached, cache_write: None },
+        _ => return Err("two or three prices are given: read, written, read from a cache".into()),
+    };
+    if price.is_sound() { Ok(price) } else { Err("prices are dollars per million tokens, none below 0".into()) }
+}

@@ -1,0 +1,46 @@
+//! `hone reward`: how traces are weighed, and how far a judge can be trusted.
+
+mod calibrate;
+mod lint;
+mod score;
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure, at_path};
+use hone_reward::Recipe;
+use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Score(Box<score::Args>),
+    Lint(lint::Args),
+    Calibrate(Box<calibrate::Args>),
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Score(args) => score::run(args, context),
+        Command::Lint(args) => lint::run(args, context),
+        Command::Calibrate(args) => calibrate::run(args, context),
+    }
+}
+
+/// The recipe in a file, or the one of a world.
+fn recipe(file: Option<&Path>, world: Option<&str>, context: &Context<'_>) -> Result<Recipe, Failure> {
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path).map_err(at_path(path))?;
+        return Recipe::parse(&text).map_err(|error| Failure::user(format_args!("{}: {error}", path.display())));
+    }
+    let Some(world) = world else {
+        return Err(Failure::user("no recipe is named").hint("give a file with --recipe, or a world with --env"));
+    };
+    let name = world.split([':', '?']).next().unwrap_or(world);
+    context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name)).ok_or_else(|| {
+        Failure::user(format_args!("there is no recipe for `{name}`")).hint(format!("write one under `[reward.{name}]` in hone.toml"))
+    })
+}

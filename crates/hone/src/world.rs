@@ -1,0 +1,166 @@
+//! Worlds by the name that the user gives: `desk:short?fault_rate=0`, `math:sums`, `math:problems.jsonl`, `replay`,
+//! `http://localhost:8700`.
+//!
+//! A name, perhaps a variant after `:`, perhaps options after `?`. What a world does not know is an error that names it.
+
+use crate::context::Context;
+use crate::failure::Failure;
+use hone_env::desk::{Desk, DeskOptions};
+use hone_env::external::{External, ExternalOptions};
+use hone_env::inbox::{Inbox, InboxOptions};
+use hone_env::math::{Math, MathSource};
+use hone_env::replay::{Fallback, Replay, ReplayOptions};
+use hone_env::tictactoe::{TicTacToe, TicTacToeOptions};
+use hone_env::twenty48::{Twenty48, Twenty48Options};
+use hone_reward::Recipe;
+use hone_trace::env::{Env, EnvError};
+use hone_trace::store::TraceQuery;
+use hone_trace::{Category, Trace};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// A world that ships with hone.
+pub(crate) struct Shipped {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// The names under which it is measured when the user names none.
+    pub(crate) usual: &'static [&'static str],
+}
+
+/// The worlds that ship with hone.
+pub(crate) const SHIPPED: [Shipped; 7] = [
+    Shipped { name: "desk", about: "a service desk with tools; `desk:short` for small models", usual: &["desk", "desk:short"] },
+    Shipped { name: "2048", about: "the game of merging tiles", usual: &["2048"] },
+    Shipped { name: "tictactoe", about: "noughts and crosses against three kinds of opponents", usual: &["tictactoe"] },
+    Shipped { name: "inbox", about: "questions about a mailbox of thousands of mails", usual: &["inbox"] },
+    Shipped {
+        name: "math",
+        about: "`math:sums`, `math:countdown`, or word problems from a file: `math:FILE.jsonl`",
+        usual: &["math:sums", "math:countdown"],
+    },
+    Shipped { name: "replay", about: "the traces in the store, played again", usual: &[] },
+    Shipped { name: "http://…", about: "a world of your own behind an address; see `examples/external_env.py`", usual: &[] },
+];
+
+/// A world, with what it is called on the command line and how it is weighed.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) name: String,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) recipe: Recipe,
+}
+
+/// The most traces that one replay world is made of.
+const REPLAY_LEN_MAX: u32 = 10_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ReplayChoice {
+    n: u32,
+    category: Option<Category>,
+    fallback: String,
+}
+
+impl Default for ReplayChoice {
+    fn default() -> Self {
+        Self { n: 1000, category: None, fallback: "say".into() }
+    }
+}
+
+impl World {
+    /// The world of this name.
+    pub(crate) async fn named(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
+        if name.starts_with("http://") || name.starts_with("https://") {
+            let url = name.to_owned();
+            // The client blocks, which the runtime's own threads must not.
+            let external = tokio::task::spawn_blocking(move || External::connect(&url, ExternalOptions::default()));
+            let external = external.await.map_err(|error| Failure::bug(error.to_string()))?;
+            return Self::of(name, Arc::new(external.map_err(wrong)?), context);
+        }
+        let (head, options) = name.split_once('?').unwrap_or((name, ""));
+        let (world, variant) = head.split_once(':').unwrap_or((head, ""));
+        let env: Arc<dyn Env> = match (world, variant) {
+            ("desk", "" | "natural") => Arc::new(Desk::new(read::<DeskOptions>(name, options, "")?).map_err(wrong)?),
+            ("desk", "short") => Arc::new(Desk::new(read::<DeskOptions>(name, options, "dialect=\"short\"\n")?).map_err(wrong)?),
+            ("2048", "") => Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "")?).map_err(wrong)?),
+            ("tictactoe", "") => Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "")?).map_err(wrong)?),
+            ("inbox", "") => Arc::new(Inbox::new(read::<InboxOptions>(name, options, "")?).map_err(wrong)?),
+            ("math", "") => return Err(Failure::user("`math` has several sources").hint("write `math:sums`, `math:countdown` or `math:FILE.jsonl`")),
+            ("math", source @ ("sums" | "countdown")) => math(name, options, &format!("source=\"{source}\"\n"))?,
+            ("math", path) => math(name, options, &format!("source=\"jsonl\"\npath={}\n", toml::Value::from(path)))?,
+            ("replay", "") => Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?),
+            _ => return Err(unknown(name)),
+        };
+        Self::of(name, env, context)
+    }
+
+    fn of(name: &str, env: Arc<dyn Env>, context: &Context<'_>) -> Result<Self, Failure> {
+        let recipe = context.settings.rewards.get(env.name()).cloned().or_else(|| Recipe::for_world(env.name()));
+        let recipe = recipe.map_or_else(|| Recipe::parse(OUTCOME), Ok).map_err(Failure::bug)?;
+        Ok(Self { name: name.to_owned(), env, recipe })
+    }
+}
+
+/// How worlds are weighed that bring no recipe: by whether they say that the task was solved.
+const OUTCOME: &str = r#"components = [{ name = "outcome", kind = "outcome", weight = 1.0, role = "primary" }]"#;
+
+fn math(name: &str, options: &str, source: &str) -> Result<Arc<dyn Env>, Failure> {
+    Ok(Arc::new(Math::new(&read::<MathSource>(name, options, source)?).map_err(wrong)?))
+}
+
+async fn replay(choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, Failure> {
+    let fallback = match choice.fallback.as_str() {
+        "say" => ReplayOptions::default().fallback,
+        "end" => Fallback::End,
+        "nearest" => Fallback::Nearest,
+        other => return Err(Failure::user(format_args!("`{other}` is not a fallback of replay")).hint("say, end or nearest")),
+    };
+    let query = TraceQuery {
+        tenant: Some(context.settings.tenant.clone()),
+        category: choice.category,
+        ..TraceQuery::default()
+    };
+    let store = context.store_to_read().await?;
+    let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
+    let n_max = choice.n.min(REPLAY_LEN_MAX);
+    while traces.len() < n_max as usize {
+        let page = store.traces(&query, after, n_max - u32::try_from(traces.len()).unwrap_or(n_max)).await?;
+        traces.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let world = Replay::new(&traces, ReplayOptions { fallback, ..ReplayOptions::default() }).map_err(wrong)?;
+    for refused in world.refused().iter().take(5) {
+        context.printer.complain(&format!("trace {} cannot be played again: {}", refused.trace, refused.reason));
+    }
+    let n_refused = world.refused().len();
+    context.printer.say(&format!("{} records to play again, {n_refused} that cannot be", world.n_records()));
+    Ok(world)
+}
+
+/// Reads the options after `?` as the options of a world.
+fn read<T: DeserializeOwned>(name: &str, options: &str, given: &str) -> Result<T, Failure> {
+    let mut text = given.to_owned();
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (key, value) = option.split_once('=').ok_or_else(|| {
+            Failure::user(format_args!("`{option}` in `{name}` has no value")).hint("write options as `?key=value&key=value`")
+        })?;
+        // A number, a truth value or a list stands for itself; anything else is a text.
+        let plain = toml::from_str::<toml::Table>(&format!("value = {value}")).is_ok();
+        let value = if plain { value.to_owned() } else { toml::Value::from(value).to_string() };
+        text.push_str(&format!("{key} = {value}\n"));
+    }
+    toml::from_str(&text).map_err(|error| Failure::user(format_args!("`{name}`: {}", error.message())))
+}
+
+fn wrong(error: EnvError) -> Failure {
+    Failure::user(error)
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+    Failure::user(format_args!("there is no world `{name}`")).hint(format!("there are {}", names.join(", ")))
+}
