@@ -65,10 +65,10 @@ impl CurriculumOptions {
         if !self.solved_mean.is_finite() {
             return wrong("solved_mean", "is not a number");
         }
-        if !(self.stuck_mean < self.solved_mean) {
+        if !self.stuck_mean.is_finite() || self.stuck_mean >= self.solved_mean {
             return wrong("stuck_mean", "is not below solved_mean");
         }
-        if !(self.retire_deviation_max >= 0.0) {
+        if !self.retire_deviation_max.is_finite() || self.retire_deviation_max < 0.0 {
             return wrong("retire_deviation_max", "is below 0");
         }
         if self.retire_after == 0 {
@@ -77,7 +77,7 @@ impl CurriculumOptions {
         if self.stuck_after == 0 {
             return wrong("stuck_after", "is 0: a scenario is stuck after one group at the earliest");
         }
-        if !(self.stuck_weight >= 1.0 && self.stuck_weight.is_finite()) {
+        if !self.stuck_weight.is_finite() || self.stuck_weight < 1.0 {
             return wrong("stuck_weight", "is below 1");
         }
         if !is_share(self.latest_share) {

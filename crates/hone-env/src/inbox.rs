@@ -86,6 +86,8 @@ struct Truth {
     thread: Vec<String>,
     /// What finds them.
     keywords: Vec<String>,
+    /// When the last mail that tells it was sent, or else the last of the thread.
+    day: Option<String>,
 }
 
 impl Inbox {
@@ -128,6 +130,7 @@ impl Inbox {
             sources: ids(&asked.source_idxs),
             thread: ids(&asked.thread_idxs),
             keywords: asked.keywords.clone(),
+            day: asked.day.map(|day| day.iso()),
         };
         Ok(Scenario {
             v: V1,

@@ -283,3 +283,21 @@ impl Play for Question {
         Ok(Step { signals: judged.signals(&self.task), errors, done: Some(outcome), ..Step::default() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variation_stays_in_its_split() {
+        for source in [MathSource::default(), MathSource::Countdown(CountdownOptions::default())] {
+            let env = Math::new(&source).unwrap();
+            for split in Split::ALL {
+                for scenario in env.scenarios(split, 7, 20).unwrap() {
+                    let varied = (0..10).map(|seed| env.vary(&scenario, seed).unwrap());
+                    assert!(varied.map(|varied| split_of(varied.family.as_str())).all(|of| of == split), "{}", scenario.id);
+                }
+            }
+        }
+    }
+}

@@ -183,14 +183,17 @@ impl Env for Replay {
         })))
     }
 
-    /// Makes recorded calls in any order, calls tools without arguments, and says things.
+    /// Does what was done on the way to the recorded answer, in any order, calls tools without arguments, and says things.
     fn random(&self, scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
         let record = Arc::clone(self.found(scenario)?);
         let mut draws = Draws::new(seed, &["replay", "random", scenario.id.as_str()]);
-        Ok(Box::new(Scripted(move |_: &[Message]| match draws.below(4) {
-            0 | 1 => draws.pick(&record.answers).clone(),
-            2 if !record.tools.is_empty() => call(&draws.pick(&record.tools).name, &Value::Object(serde_json::Map::new())),
-            _ => said(draws.between(0, 99).to_string()),
+        Ok(Box::new(Scripted(move |_: &[Message]| {
+            let on_the_way = &record.answers[..record.answers.len() - 1];
+            match draws.below(4) {
+                0 | 1 if !on_the_way.is_empty() => draws.pick(on_the_way).clone(),
+                2 if !record.tools.is_empty() => call(&draws.pick(&record.tools).name, &Value::Object(serde_json::Map::new())),
+                _ => said(draws.between(0, 99).to_string()),
+            }
         })))
     }
 

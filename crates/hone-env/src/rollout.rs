@@ -256,7 +256,8 @@ fn play(
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
     let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {
-            let opening = Opening { tools: reset.tools.clone(), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
+            let opening =
+                Opening { tools: reset.tools.clone(), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
             trace.segments.push(Segment { tools: reset.tools.clone(), ..Segment::default() });
             match player.open(env, scenario, env_seed, &opening) {
                 Ok(conversation) => episode(reset, conversation, plan.limits, &mut watch, &mut trace),

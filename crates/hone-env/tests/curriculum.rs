@@ -1,4 +1,5 @@
 //! The curriculum with a simulated learner: what it chooses, and that a restart changes nothing.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_env::curriculum::{Curriculum, CurriculumError, CurriculumOptions, Entry, Pick};
 use hone_trace::{Draws, ScenarioId};

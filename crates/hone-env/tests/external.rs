@@ -1,5 +1,7 @@
 //! Worlds over HTTP: the example server in Python, and a server that misbehaves in every way that was thought of.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use hone_env::Player;
 use hone_env::external::{External, ExternalOptions};
 use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
@@ -43,6 +45,7 @@ struct Example {
 }
 
 impl Example {
+    #[expect(clippy::print_stderr, reason = "says why a test did nothing")]
     fn start() -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/external_env.py");
         let mut command = Command::new("python3");

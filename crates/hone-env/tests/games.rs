@@ -1,4 +1,5 @@
 //! The games through the rollout driver: gold earns the best, nobody earns nothing, and the same seed gives the same bytes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};

@@ -1,5 +1,7 @@
 //! Traces recorded in other worlds, played again by the policy that made them and by others.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use hone_env::desk::{Desk, DeskOptions, Dialect};
 use hone_env::inbox::{Inbox, InboxOptions};
 use hone_env::replay::{Fallback, Replay, ReplayOptions, drift};
@@ -120,7 +122,7 @@ fn another_policy_is_scored_and_its_drift_reported() {
             assert_eq!((gold.share_from_record, gold.mean_drift, gold.share_same_outcome), (1.0, 0.0, 1.0));
             let random = drift(&play(&world, Player::Random, &all(&world), 4), &world);
             assert_eq!(random.n_episodes, 200);
-            assert!(random.mean_drift > 0.3 && random.share_same_outcome < 0.7, "{dialect:?} {random:?}");
+            assert!(random.mean_drift > 0.3 && random.share_same_answer < 0.1, "{dialect:?} {random:?}");
             let empty = drift(&play(&world, Player::Empty, &all(&world), 4), &world);
             assert!(empty.mean_drift == 1.0 && empty.share_same_answer == 0.0, "{empty:?}");
         }

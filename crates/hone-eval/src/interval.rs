@@ -13,7 +13,10 @@ pub fn wilson(n_yes: usize, n: usize) -> (f64, f64) {
     let scale = 1.0 + Z95 * Z95 / n;
     let centre = (share + Z95 * Z95 / (2.0 * n)) / scale;
     let half = Z95 / scale * (share * (1.0 - share) / n + Z95 * Z95 / (4.0 * n * n)).sqrt();
-    ((centre - half).max(0.0), (centre + half).min(1.0))
+    // The ends are exact in theory, and must not be off by a rounding.
+    let low = if n_yes == 0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if yes == n { 1.0 } else { (centre + half).min(1.0) };
+    (low, high)
 }
 
 /// The mean and the half width of its 95 % interval, by the normal approximation.

@@ -15,9 +15,10 @@
 //! | `component_share` | share of traces in which a secondary component adds more than 0.3 of the most the primary ever added: level ≥ base + 0.15 |
 //! | `jump` | mean of 5 steps ≥ 0.2 of the reward's range and 6 robust deviations above a plateau of 30, and validation did not follow |
 //! | `perfect` | ≥ 95 % of rewards at the top, or all the same, for 9 steps and two validations, which are ≥ 0.3 of the range below |
-//! | `divergence` | over 100 steps reward rises while validation falls, both by their intervals (Theil–Sen slopes, Kendall's test) |
+//! | `divergence` | over 100 steps reward rises while validation falls, by ≥ 0.05 and ≥ 0.15 of the range (Theil–Sen slopes), both beyond chance (Kendall's z ≥ 3 and ≤ −2.6) |
 //!
-//! Margins grow where steps are small, by four standard errors. An alarm is raised once and again only after its cause went.
+//! Margins grow where steps are small, by four standard errors. An alarm is raised once, and again only when its cause went and
+//! came back 30 steps later or more.
 //!
 //! Sees only what a run records. It does not know what the right answers are, and a hack that leaves no trace in outputs, lengths,
 //! components or validation stays unseen.

@@ -1,4 +1,5 @@
 //! Alarms: each detector on a small series made by hand, fed with nothing and with nonsense, and the simulation.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_reward::alarm::{
     Alarm, AlarmKind, Fingerprint, Monitor, StepReport, TraceReport, Trend, n_forged,

@@ -1,4 +1,5 @@
 //! Minimal diffs: the checked-in pairs, each detector on small code, and what hostile code cannot do.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_reward::diff::{Asked, Diff, DiffError, FindingKind, Language, Source, TEXT_LEN_MAX, Tests, diff, sample};
 

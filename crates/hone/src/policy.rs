@@ -182,7 +182,8 @@ fn provider(
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()
     };
-    let client = Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))?;
+    let client =
+        Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))?;
     let sampling = Sampling { temperature: Some(f64::from(args.temperature)), ..Sampling::default() };
     Upstream::new(Arc::new(client), sampling, bank.runtime.handle().clone()).map_err(Failure::user)
 }

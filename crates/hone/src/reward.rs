@@ -41,6 +41,7 @@ fn recipe(file: Option<&Path>, world: Option<&str>, context: &Context<'_>) -> Re
     };
     let name = world.split([':', '?']).next().unwrap_or(world);
     context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name)).ok_or_else(|| {
-        Failure::user(format_args!("there is no recipe for `{name}`")).hint(format!("write one under `[reward.{name}]` in hone.toml"))
+        Failure::user(format_args!("there is no recipe for `{name}`"))
+            .hint(format!("write one under `[reward.{name}]` in hone.toml"))
     })
 }

@@ -85,8 +85,11 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
                 bar.inc(played.traces.len() as u64);
                 let scenario = scenarios.iter().find(|scenario| played.group.scenario.as_ref() == Some(&scenario.id));
                 let item = scenario.map(|scenario| json!({"input": scenario.input, "truth": scenario.truth}));
-                let attempts: Vec<Attempt<'_>> =
-                    played.traces.iter().map(|trace| Attempt { trace, item: item.as_ref().unwrap_or(&serde_json::Value::Null) }).collect();
+                let attempts: Vec<Attempt<'_>> = played
+                    .traces
+                    .iter()
+                    .map(|trace| Attempt { trace, item: item.as_ref().unwrap_or(&serde_json::Value::Null) })
+                    .collect();
                 let scored = scorer.score_group(&attempts, args.play.seed, played.group.at);
                 let totals = rewards.len();
                 for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
@@ -121,11 +124,17 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         context.printer.json(&summary)?;
     } else {
         let Summary { run, groups, traces, solved, mean_reward, groups_without_signal, spent_usd } = &summary;
-        context.printer.plain(&format!("run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"))?;
+        context
+            .printer
+            .plain(&format!("run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"))?;
         context.printer.say(&format!("{groups_without_signal} groups without signal, ${spent_usd:.4} spent"));
     }
     if summary.groups < scenarios.len() {
-        context.printer.complain(&format!("the budget is spent; {} of {} scenarios were played", summary.groups, scenarios.len()));
+        context.printer.complain(&format!(
+            "the budget is spent; {} of {} scenarios were played",
+            summary.groups,
+            scenarios.len()
+        ));
         return Ok(Exit::No);
     }
     Ok(Exit::Yes)

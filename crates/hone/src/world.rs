@@ -86,7 +86,11 @@ impl World {
             ("2048", "") => Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "")?).map_err(wrong)?),
             ("tictactoe", "") => Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "")?).map_err(wrong)?),
             ("inbox", "") => Arc::new(Inbox::new(read::<InboxOptions>(name, options, "")?).map_err(wrong)?),
-            ("math", "") => return Err(Failure::user("`math` has several sources").hint("write `math:sums`, `math:countdown` or `math:FILE.jsonl`")),
+            ("math", "") => {
+                return Err(
+                    Failure::user("`math` has several sources").hint("write `math:sums`, `math:countdown` or `math:FILE.jsonl`")
+                );
+            }
             ("math", source @ ("sums" | "countdown")) => math(name, options, &format!("source=\"{source}\"\n"))?,
             ("math", path) => math(name, options, &format!("source=\"jsonl\"\npath={}\n", toml::Value::from(path)))?,
             ("replay", "") => Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?),
@@ -116,11 +120,7 @@ async fn replay(choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, F
         "nearest" => Fallback::Nearest,
         other => return Err(Failure::user(format_args!("`{other}` is not a fallback of replay")).hint("say, end or nearest")),
     };
-    let query = TraceQuery {
-        tenant: Some(context.settings.tenant.clone()),
-        category: choice.category,
-        ..TraceQuery::default()
-    };
+    let query = TraceQuery { tenant: Some(context.settings.tenant.clone()), category: choice.category, ..TraceQuery::default() };
     let store = context.store_to_read().await?;
     let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
     let n_max = choice.n.min(REPLAY_LEN_MAX);

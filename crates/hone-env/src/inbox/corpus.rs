@@ -1,9 +1,10 @@
 //! A whole mailbox before it goes into the database: mails in the order of time, and the questions that they answer.
 
 use super::answer::Answer;
+use super::calendar::Day;
 use super::cast::Cast;
 use super::chatter::chatter;
-use super::fact::{Drawing, Fact};
+use super::fact::{Drawing, Fact, Question};
 use super::kinds;
 use super::mail::Mail;
 use hone_trace::Draws;
@@ -31,6 +32,8 @@ pub(super) struct Asked {
     pub(super) source_idxs: Vec<usize>,
     /// All mails about the fact.
     pub(super) thread_idxs: Vec<usize>,
+    /// When the last mail that tells the answer was sent, or else the last of the thread.
+    pub(super) day: Option<Day>,
 }
 
 /// The share of mails that tell a fact.
@@ -100,24 +103,26 @@ fn in_order(facts: &[Fact], noise: Vec<Mail>) -> (Vec<Mail>, Vec<Vec<usize>>) {
 
 fn asked(fact: Fact, thread_idxs: &[usize], mails: &[Mail]) -> Vec<Asked> {
     let Fact { key, keywords, questions, .. } = fact;
-    let with_sources = |telling: &str| {
+    let sources = |telling: &str| -> Vec<usize> {
         let tells = |idx: &&usize| !telling.is_empty() && mails[**idx].body.contains(telling);
         thread_idxs.iter().filter(tells).copied().collect()
     };
-    questions
-        .into_iter()
-        .map(|question| Asked {
+    let asked = |question: Question| {
+        let source_idxs = sources(&question.telling);
+        Asked {
             family: key.clone(),
             about: question.about,
             category: question.category,
-            source_idxs: with_sources(&question.telling),
             wordings: question.wordings,
             difficulty: question.difficulty,
             answer: question.answer,
             keywords: keywords.clone(),
+            day: source_idxs.last().or(thread_idxs.last()).map(|&idx| mails[idx].sent.day()),
+            source_idxs,
             thread_idxs: thread_idxs.to_vec(),
-        })
-        .collect()
+        }
+    };
+    questions.into_iter().map(asked).collect()
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ fn trip(of: &mut Drawing<'_>) -> Fact {
     let cast = of.cast;
     let (traveller, office) = cast.pair(&mut of.draws);
     let city = *of.draws.pick(&[
-        "Lisbon", "Oslo", "Vienna", "Dublin", "Athens", "Helsinki", "Madrid", "Prague", "Warsaw", "Zurich", "Milan", "Tallinn",
+        "Lisbon", "Oslo", "Vienna", "Dublin", "Athens", "Helsinki", "Madrid", "Prague", "Warsaw", "Zurich", "Naples", "Tallinn",
     ]);
     let hotel = *of.draws.pick(&[
         "Harbour View",

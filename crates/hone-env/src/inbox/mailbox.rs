@@ -1,9 +1,11 @@
 //! The mailbox: mails in an SQLite database in memory, searched by FTS5.
 //!
 //! Mails are stored from the newest to the oldest, because FTS5 lists what it finds in stored order three times faster than in
-//! reverse, and who searches wants the newest first. The database is built once and copied for each connection, so that searches of different threads never wait for a shared
-//! page cache. Every statement is a constant and every value is bound; what a policy searches for is cut into words and each is
-//! quoted, so there is no search syntax that a policy could write.
+//! reverse, and who searches wants the newest first. The database is built once and copied for each connection, so that searches
+//! of different threads never wait for a shared page cache.
+//!
+//! Every statement is a constant and every value is bound; what a policy searches for is cut into words and each is quoted, so
+//! there is no search syntax that a policy could write.
 
 use super::mail::Mail;
 use rusqlite::backup::Backup;
@@ -34,7 +36,9 @@ const SCHEMA: &str = "
         subject, body, sender, attachments, content='mails', content_rowid='place', tokenize='porter unicode61'
     );";
 const INSERT: &str = "INSERT INTO mails VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+// Small pages, because a page is copied for every word that is looked up.
 const INDEX: &str = "
+    INSERT INTO words (words, rank) VALUES ('pgsz', 512);
     INSERT INTO words (words) VALUES ('rebuild');
     INSERT INTO words (words) VALUES ('optimize');
     PRAGMA query_only = ON;";

@@ -17,15 +17,23 @@ pub(super) struct Wild {
     pub(super) n_mails: usize,
 }
 
-/// Searches for the fact, reads the mail that tells it last, and answers. What no mail tells is looked for, too.
+/// Searches for the fact (again with the day, when the list is too long to show it), reads the mail that tells it last, and
+/// answers. What no mail tells is looked for, too.
 pub(super) fn gold(truth: Truth) -> Box<dyn Conversation> {
-    let mut n_answers = 0;
-    Box::new(Scripted(move |_: &[Message]| {
+    let (mut n_answers, mut has_read) = (0, false);
+    Box::new(Scripted(move |input: &[Message]| {
         n_answers += 1;
         let to_read = truth.sources.last().or(truth.thread.last());
-        match (n_answers, to_read) {
-            (1, _) => call(SEARCH, &json!({ "keywords": truth.keywords })),
-            (2, Some(message_id)) => call(READ, &json!({ "message_id": message_id })),
+        let is_listed = |id: &str| input.iter().any(|message| message.content.text().contains(&format!("{id:?}")));
+        match to_read {
+            _ if n_answers == 1 => call(SEARCH, &json!({ "keywords": truth.keywords })),
+            Some(id) if n_answers == 2 && !is_listed(id) => {
+                call(SEARCH, &json!({ "keywords": truth.keywords, "sent_after": truth.day, "sent_before": truth.day }))
+            }
+            Some(id) if !has_read => {
+                has_read = true;
+                call(READ, &json!({ "message_id": id }))
+            }
             _ if truth.answer.kind == Kind::Unknown => call(ANSWER, &json!({ "answer": UNKNOWN, "sources": [] })),
             _ => call(ANSWER, &json!({ "answer": truth.answer.text, "sources": [to_read] })),
         }

@@ -21,6 +21,8 @@ const SIMILARITY_MIN: f64 = 0.6;
 const TRACES_MAX: usize = 5;
 /// Steps whose median is the present level.
 const LEVEL_LEN: usize = 15;
+/// Steps for which a raised alarm is not raised again.
+const QUIET_LEN: u32 = 30;
 /// Steps for which rewards have to be too good.
 const GOOD_LEN: f64 = 9.0;
 /// Steps over which slopes are taken, and the fewest that say anything.
@@ -68,7 +70,9 @@ pub struct Monitor {
     /// The step since which all rewards are at the top, or all the same.
     good_since: Option<f64>,
     pending: Option<Jump>,
+    /// Alarms whose cause is still there, and when each was last raised.
     raised: BTreeSet<AlarmKind>,
+    last_raised: BTreeMap<AlarmKind, u32>,
 }
 
 /// A jump of the reward that waits for validation to confirm it.
@@ -107,6 +111,7 @@ impl Default for Monitor {
             good_since: None,
             pending: None,
             raised: BTreeSet::new(),
+            last_raised: BTreeMap::new(),
         }
     }
 }
@@ -167,14 +172,16 @@ impl Monitor {
         (self.highest - self.lowest).max(f64::EPSILON)
     }
 
-    /// Raises an alarm, once until its cause goes away.
+    /// Raises an alarm, once until its cause goes away and comes back later.
     fn decide(&mut self, kind: AlarmKind, step: u32, seen: Seen, offenders: &[&TraceReport], alarms: &mut Vec<Alarm>) {
         match seen {
             None => {
                 self.raised.remove(&kind);
             }
             Some((strength, sentence)) => {
-                if self.raised.insert(kind) {
+                let is_over = self.last_raised.get(&kind).is_none_or(|last| step - last >= QUIET_LEN);
+                if self.raised.insert(kind) && is_over {
+                    self.last_raised.insert(kind, step);
                     alarms.push(alarm(kind, step, strength, sentence, offenders));
                 }
             }
@@ -310,7 +317,7 @@ impl Monitor {
     fn divergence(&self) -> Seen {
         let ((reward, reward_z), (validation, validation_z)) = self.slopes()?;
         let range = self.range();
-        (reward >= 0.05 * range && reward_z >= 3.0 && validation <= -0.15 * range && validation_z <= -2.3).then(|| {
+        (reward >= 0.05 * range && reward_z >= 3.0 && validation <= -0.15 * range && validation_z <= -2.6).then(|| {
             let sentence =
                 format!("over {TREND_LEN} steps reward rose by {reward:.2} while validation fell by {:.2}", -validation);
             (-validation / (0.15 * range), sentence)
@@ -320,7 +327,7 @@ impl Monitor {
     /// Notes a jump after a plateau. With validation in the run it has to wait for it.
     fn look_for_jump(&mut self, step: u32, traces: &[&TraceReport]) {
         let before = self.reward.ago(5, 35);
-        if self.pending.is_some() || self.raised.contains(&AlarmKind::Jump) || before.len() < 30 || self.reward.len() < 35 {
+        if self.pending.is_some() || before.len() < 30 || self.reward.len() < 35 {
             return;
         }
         let (now, level) = (mean(&self.reward.last(5)), median(&before));

@@ -50,8 +50,12 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             cached.push(rate(&pairs, |after| diff(&parsed, &parsed.edited(after)?, &Asked::default()))?);
         }
         let (cold, cached) = (Spread::of(&cold), Spread::of(&cached));
-        let figures =
-            Figures { cold_pairs_per_s: cold.median, cold_spread: cold, cached_pairs_per_s: cached.median, cached_spread: cached };
+        let figures = Figures {
+            cold_pairs_per_s: cold.median,
+            cold_spread: cold,
+            cached_pairs_per_s: cached.median,
+            cached_spread: cached,
+        };
         all.insert(language.name(), figures);
     }
     if context.printer.wants_json() {

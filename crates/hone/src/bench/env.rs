@@ -8,8 +8,8 @@ use super::scratch;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::world::World;
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
 use hone_env::Player;
+use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
 use hone_trace::env::{Env, Split};
 use hone_trace::{Message, RunId, Scenario, Tenant, Time};
 use serde::{Deserialize, Serialize};
@@ -76,14 +76,17 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             ratios.push(here / there);
         }
         let (ours, theirs, ratios) = (Spread::of(&ours), Spread::of(&theirs), Spread::of(&ratios));
-        all.insert(name, Figures {
-            steps_per_s: ours.median,
-            steps_per_s_spread: ours,
-            python_steps_per_s: theirs.median,
-            python_steps_per_s_spread: theirs,
-            ratio: ratios.median,
-            ratio_spread: ratios,
-        });
+        all.insert(
+            name,
+            Figures {
+                steps_per_s: ours.median,
+                steps_per_s_spread: ours,
+                python_steps_per_s: theirs.median,
+                python_steps_per_s_spread: theirs,
+                ratio: ratios.median,
+                ratio_spread: ratios,
+            },
+        );
     }
     if context.printer.wants_json() {
         context.printer.json(&all)?;

@@ -10,7 +10,7 @@ use crate::scale::Scale;
 use crate::world::{SHIPPED, World};
 use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
-use hone_policy::upstream::project;
+use hone_policy::upstream::{Projection, project};
 use hone_trace::store::{Document, Write};
 use hone_trace::{DataHash, RunId, Scenario};
 use serde::Serialize;
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
 }
+
+/// After so many groups the price of the rest is told.
+const N_GROUPS_TO_PROJECT: usize = 3;
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -114,11 +117,12 @@ fn line(
             let text = serde_json::to_vec(trace).expect("a trace has string keys and finite numbers");
             traces_hash.extend_from_slice(DataHash::of(&text).bytes());
         }
-        if n_groups == 3 && bank.budget.spent().known_usd > before {
-            if let Some(projected) = project(&costs, n_total * plan.n_samples) {
-                let text = format!("{name} will cost about ${:.2} here (${:.2} to ${:.2})", projected.mean_usd, projected.low_usd, projected.high_usd);
-                context.printer.say(&text);
-            }
+        if n_groups == N_GROUPS_TO_PROJECT
+            && bank.budget.spent().known_usd > before
+            && let Some(Projection { mean_usd, low_usd, high_usd }) = project(&costs, n_total * plan.n_samples)
+        {
+            let text = format!("{name} will cost about ${mean_usd:.2} here (${low_usd:.2} to ${high_usd:.2})");
+            context.printer.say(&text);
         }
         if args.record {
             kept.push(played);
@@ -127,7 +131,9 @@ fn line(
     });
     bar.finish_and_clear();
     if n_groups < n_total {
-        context.printer.complain(&format!("{name} on {}: the budget is spent; {n_groups} of {n_total} scenarios were played", world.name));
+        context
+            .printer
+            .complain(&format!("{name} on {}: the budget is spent; {n_groups} of {n_total} scenarios were played", world.name));
     }
     if args.record {
         context.wait(async |context| record(&config, kept, context).await)?;

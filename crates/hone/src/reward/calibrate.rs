@@ -63,8 +63,10 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let ready = Ready::named(&args.judge, &args.policy, 1, &bank, context)?;
     let judge = ready.policy().ok_or_else(|| Failure::user(format_args!("`{}` plays, and cannot judge", args.judge)))?;
     let rubric = args.rubric.as_ref().map(|path| std::fs::read_to_string(path).map_err(at_path(path))).transpose()?;
-    let options =
-        RulerOptions { rubric, repeats: args.repeats, answer_tokens_max: args.answer_tokens,
+    let options = RulerOptions {
+        rubric,
+        repeats: args.repeats,
+        answer_tokens_max: args.answer_tokens,
         // A local judge decodes by a grammar, which can leave it nothing to get wrong but the scores.
         exact_schema: args.judge.starts_with("local:"),
         ..RulerOptions::default()
@@ -82,8 +84,14 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             row("groups, of them failed", format!("{}, {}", found.n_groups, found.n_failed)),
             row("pairs, of them ties", format!("{}, {}", found.n_pairs, found.n_ties)),
             row("agreement with labels", format!("{:.3} ({:.3} to {:.3})", share.value, share.low, share.high)),
-            row("position bias", format!("{:.3} ({:.3} to {:.3})", found.position_bias.value, found.position_bias.low, found.position_bias.high)),
-            row("length bias", format!("{:.3} ({:.3} to {:.3})", found.length_bias.value, found.length_bias.low, found.length_bias.high)),
+            row(
+                "position bias",
+                format!("{:.3} ({:.3} to {:.3})", found.position_bias.value, found.position_bias.low, found.position_bias.high),
+            ),
+            row(
+                "length bias",
+                format!("{:.3} ({:.3} to {:.3})", found.length_bias.value, found.length_bias.low, found.length_bias.high),
+            ),
             row("calls", found.n_calls.to_string()),
         ];
         context.printer.table(&["measure", "value"], &rows)?;

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 /// Say what is unwise about a recipe
 ///
-/// Exit code 1 when it would be refused: a part that can outweigh what is wanted, or an efficiency bonus on top of RULER.
+/// Such as a part that can outweigh what is wanted, or more than four parts. Exit code 1 when it would be refused: without a
+/// primary part, or with an efficiency bonus on top of RULER, which weighs efficiency already.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file with a recipe

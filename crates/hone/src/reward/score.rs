@@ -106,7 +106,9 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         context.printer.json(&summary)?;
     } else {
         let Summary { scored, unscored, groups, mean_reward, .. } = &summary;
-        context.printer.plain(&format!("{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored"))?;
+        context
+            .printer
+            .plain(&format!("{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored"))?;
     }
     Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
 }

@@ -9,6 +9,7 @@ mod output;
 mod postgres;
 mod store;
 mod trace;
+mod worlds;
 
 use std::io::Write;
 use std::path::PathBuf;

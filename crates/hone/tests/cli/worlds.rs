@@ -1,0 +1,133 @@
+//! `hone env`, `rollout`, `reward` and `eval baseline`: from a scenario to a scored group.
+
+use super::Desk;
+use serde_json::Value;
+
+/// The players that every world has, in the order in which they are asked for.
+const PLAYERS: [&str; 3] = ["gold", "random", "empty"];
+
+#[test]
+fn gold_is_best_empty_is_nothing_and_the_same_seed_gives_the_same_bytes() {
+    let desk = Desk::new();
+    for seed in [1, 7] {
+        let line = format!("eval baseline -n 8 --json --seed {seed} --concurrency");
+        let alone = desk.hone(&format!("{line} 1")).expect(0, "desk:short", "").json();
+        let crowd = desk.hone(&format!("{line} 64")).expect(0, "desk:short", "").json();
+        assert_eq!(alone, crowd);
+        for (figures, player) in alone.iter().zip(PLAYERS.iter().cycle()) {
+            let score = figures["score"].as_f64().unwrap();
+            match *player {
+                "gold" => assert!(score >= 0.98 && figures["reliability"] == 1.0, "{figures}"),
+                "empty" => assert_eq!(score, 0.0, "{figures}"),
+                _ => assert!(score < 0.9, "{figures}"),
+            }
+            assert_eq!(figures["policy"], *player);
+        }
+        let worlds: std::collections::BTreeSet<&str> = alone.iter().filter_map(|line| line["env"].as_str()).collect();
+        assert_eq!(worlds.len(), 7, "{worlds:?}");
+    }
+    assert!(!desk.path(".hone").exists(), "an evaluation that is not recorded leaves nothing behind");
+}
+
+#[test]
+fn a_rollout_is_recorded_once_and_weighed_again_by_another_recipe() {
+    let desk = Desk::new();
+    let line = "rollout --env desk --policy random -n 5 --samples 4 --json";
+    let first = desk.hone(line).expect(0, "\"traces\":20", "").json();
+    assert_eq!(first, desk.hone(line).expect(0, "\"run\"", "").json());
+    let listed = desk.hone("trace list --json").expect(0, "\"id\"", "").json();
+    assert_eq!(listed.len(), 20);
+    assert!(listed.iter().all(|head| head["reward"].is_number()), "{listed:?}");
+    let shown = desk.hone(&format!("trace show {}", listed[0]["id"].as_str().unwrap()));
+    shown.expect(0, "signals ", "").expect(0, "reward ", "");
+
+    std::fs::write(
+        desk.path("steps.toml"),
+        "components = [\n\
+         { name = 'solved', kind = 'outcome', weight = 1.0, role = 'primary' },\n\
+         { name = 'steps', kind = 'steps', free_turns = 1, per_turn = 0.1, cost_max = 0.3, weight = 1.0, role = 'penalty' }]",
+    )
+    .unwrap();
+    let score = "reward score --recipe steps.toml --json";
+    let once = desk.hone(score).expect(0, "\"scored\":20", "").json();
+    assert!(once[0]["mean_reward"].as_f64().unwrap() < 0.0, "{once:?}");
+    assert_eq!(once, desk.hone(score).expect(0, "scored", "").json());
+    let rewards =
+        |head: &Value| desk.hone(&format!("trace show --json {}", head["id"].as_str().unwrap())).json()[0]["rewards"].clone();
+    let of_trace = rewards(&listed[0]).as_array().unwrap().iter().filter(|reward| reward["turn_idx"].is_null()).count();
+    assert_eq!(of_trace, 2, "one by each recipe, however often it is weighed");
+}
+
+#[test]
+fn recorded_traces_are_a_world_of_their_own() {
+    let desk = Desk::new();
+    desk.hone("rollout --env desk --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
+    let played = desk.hone("eval baseline --env replay --split train --policy gold -n 20 --repeats 1 --json").json();
+    assert!(played[0]["accuracy"].as_f64().unwrap() >= 0.95, "{played:?}");
+}
+
+#[test]
+fn recipes_stand_in_the_settings_and_unwise_ones_are_named() {
+    let desk = Desk::with(&[(
+        "hone.toml",
+        "[reward.desk]\ncomponents = [\n\
+         { name = 'correct', kind = 'signal', signal = 'correct', range = [0, 1], weight = 0.1, role = 'primary' },\n\
+         { name = 'talk', kind = 'format', weight = 5.0, role = 'secondary' }]",
+    )]);
+    desk.hone("reward lint --env desk").expect(0, "`talk`: it can move the total by 5.000", "");
+    desk.hone("reward lint --env inbox").expect(0, "", "nothing is unwise");
+    desk.hone("reward lint --env nowhere").expect(2, "", "there is no recipe for `nowhere`");
+    desk.hone("reward lint").expect(2, "", "--recipe");
+    let broken = Desk::with(&[("hone.toml", "[store]\n[reward.desk]\ncomponents = 3")]);
+    broken.hone("reward lint --env desk").expect(2, "", "hone.toml:2: `[reward.desk]`");
+}
+
+#[test]
+fn a_judge_at_chance_is_refused_and_one_that_cannot_speak_is_said() {
+    let desk = Desk::with(&[("judge.jsonl", "\"I like them all\"\n")]);
+    let ended = desk.hone("reward calibrate --env desk -n 5 --judge script:judge.jsonl --json");
+    let report = ended.expect(1, "n_failed", "judging 5 groups").json();
+    assert_eq!((&report[0]["n_groups"], &report[0]["n_failed"]), (&5.into(), &5.into()));
+    desk.hone("reward calibrate --env desk --judge gold").expect(2, "", "`gold` plays, and cannot judge");
+    desk.hone("reward calibrate --judge script:judge.jsonl").expect(2, "", "required");
+}
+
+#[test]
+fn a_real_model_plays_and_judges() {
+    let Some(model) = super::real_model() else {
+        println!("skipped: no real model; `cargo xtask test` fetches one");
+        return;
+    };
+    let desk = Desk::new();
+    let line = format!("eval baseline --env math:sums --policy local:{model} -n 2 --repeats 1 --max-tokens 24 --json");
+    let played = desk.hone(&line).expect(0, "accuracy", "").json();
+    assert!(played[0]["tokens_per_solved"].is_number() || played[0]["accuracy"] == 0.0, "{played:?}");
+    assert!(played[0]["latency_p50_ms"].as_f64().unwrap() > 0.0);
+    let line = format!("reward calibrate --env math:sums -n 1 --judge local:{model} --json");
+    let judged = desk.hone(&line).expect(1, "n_failed", "judging").json();
+    assert_eq!((&judged[0]["n_groups"], &judged[0]["n_failed"]), (&1.into(), &0.into()), "{judged:?}");
+}
+
+#[test]
+fn worlds_and_policies_that_are_not_there_are_named() {
+    let desk = Desk::new();
+    desk.hone("env list").expect(0, "tictactoe", "");
+    desk.hone("env show desk:short").expect(0, "outcome  success", "");
+    for (line, said) in [
+        ("env show dusk", "there is no world `dusk`"),
+        ("env show math", "write `math:sums`"),
+        ("env show desk?fault_rate=2", "2 is not between 0 and 1"),
+        ("env show desk?fault=0", "unknown field `fault`"),
+        ("env show desk?fault_rate", "has no value"),
+        ("env show math:nothing.jsonl", "nothing.jsonl"),
+        ("env show http://127.0.0.1:1", "127.0.0.1:1"),
+        ("rollout --env desk --policy nobody:x", "there is no provider `nobody`"),
+        ("rollout --env desk --policy openai:gpt-5-mini", "set OPENAI_API_KEY"),
+        ("rollout --env desk --policy local:nothing", "there is no model `nothing`"),
+        ("rollout --env desk --policy http://127.0.0.1:1/v1#m --budget 1", "--price IN,OUT"),
+        ("rollout --env replay --policy gold", "there are no records"),
+        ("eval baseline --policy script:none.jsonl", "none.jsonl"),
+    ] {
+        desk.hone(line).expect(2, "", said);
+    }
+}
