@@ -41,6 +41,7 @@ use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
 use hone_trace::policy::Conversation;
 use hone_trace::{Draws, Message, Role, Scenario, ScenarioId, ToolSpec};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How many variations are tried to find one with other numbers.
 const N_VARIATIONS_MAX: usize = 20;
@@ -65,7 +66,7 @@ impl Default for DeskOptions {
 #[derive(Debug, Clone)]
 pub struct Desk {
     options: DeskOptions,
-    tools: Vec<ToolSpec>,
+    tools: Arc<[ToolSpec]>,
 }
 
 impl Desk {
@@ -76,8 +77,8 @@ impl Desk {
             return Err(EnvError::Data { place: "desk.fault_rate".into(), reason });
         }
         let tools = match options.dialect {
-            Dialect::Natural => natural::tools(),
-            Dialect::Short => Vec::new(),
+            Dialect::Natural => natural::tools().into(),
+            Dialect::Short => Arc::default(),
         };
         Ok(Self { options, tools })
     }
@@ -177,7 +178,7 @@ impl Env for Desk {
         let messages = dialect.opening(&ticket);
         let luck = fault::Luck::new(seed, scenario.id.as_str(), self.options.fault_rate);
         let episode = Box::new(episode::Episode { dialect, ticket, truth, luck, n_answers: 0, is_over: false });
-        Ok(Reset { episode, tools: self.tools.clone(), messages })
+        Ok(Reset { episode, tools: Arc::clone(&self.tools), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {

@@ -64,7 +64,7 @@ pub struct External {
 
 #[derive(Clone)]
 struct Known {
-    tools: Vec<ToolSpec>,
+    tools: Arc<[ToolSpec]>,
     best: Signals,
 }
 
@@ -92,7 +92,7 @@ impl External {
         if known.len() >= KNOWN_MAX {
             known.pop_first();
         }
-        known.insert(scenario.id.to_string(), Known { tools: reset.tools.clone(), best });
+        known.insert(scenario.id.to_string(), Known { tools: reset.tools.clone().into(), best });
         Ok((Episode { server: Arc::clone(&self.server), id: reset.episode.clone(), step_idx: 0 }, reset))
     }
 
@@ -107,7 +107,7 @@ impl External {
         }
         let (_, reset) = self.begin(scenario, seed)?;
         let best = reset.best().unwrap_or_default();
-        Ok(Known { tools: reset.tools, best })
+        Ok(Known { tools: reset.tools.into(), best })
     }
 }
 
@@ -134,7 +134,7 @@ impl Env for External {
 
     fn reset(&self, scenario: &Scenario, seed: u64) -> Result<Reset, EnvError> {
         let (episode, reset) = self.begin(scenario, seed)?;
-        Ok(Reset { episode: Box::new(episode), tools: reset.tools, messages: reset.messages })
+        Ok(Reset { episode: Box::new(episode), tools: reset.tools.into(), messages: reset.messages })
     }
 
     fn gold(&self, scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {

@@ -63,7 +63,7 @@ pub struct Inbox {
     mailbox: Arc<Mailbox>,
     questions: Vec<Asked>,
     instructions: String,
-    tools: Vec<ToolSpec>,
+    tools: Arc<[ToolSpec]>,
     wild: Arc<Wild>,
 }
 
@@ -104,7 +104,7 @@ impl Inbox {
             label: format!("{n_mails}-{corpus_seed}"),
             mailbox: Arc::new(mailbox),
             instructions: tools::instructions(&corpus.cast.owner.to_string()),
-            tools: tools::specs(),
+            tools: tools::specs().into(),
             wild: Arc::new(Wild { cast: corpus.cast, n_mails }),
             questions: corpus.questions,
         })
@@ -170,7 +170,7 @@ impl Env for Inbox {
         let (input, truth) = self.read(scenario)?;
         Ok(Reset {
             episode: Box::new(Episode::new(Arc::clone(&self.mailbox), truth)),
-            tools: self.tools.clone(),
+            tools: Arc::clone(&self.tools),
             messages: vec![Message::text(Role::System, self.instructions.as_str()), Message::text(Role::User, input.question)],
         })
     }

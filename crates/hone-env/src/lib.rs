@@ -7,10 +7,10 @@
 //! Knows nothing of models, rewards or the store.
 
 mod action;
+pub mod curriculum;
 pub mod desk;
 pub mod external;
 pub mod inbox;
-pub mod curriculum;
 pub mod math;
 mod player;
 pub mod replay;

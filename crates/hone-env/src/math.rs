@@ -23,6 +23,7 @@ use hone_trace::{Category, Draws, ErrorEvent, Family, Message, Role, Scenario, S
 use number::Number;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Where the questions come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ impl Env for Math {
         let question = scenario.input.get("question").and_then(Value::as_str);
         let question = question.ok_or_else(|| wrong(scenario, "it has no question"))?;
         let messages = vec![Message::text(Role::System, task.instructions()), Message::text(Role::User, question)];
-        Ok(Reset { episode: Box::new(Question { task, is_over: false }), tools: Vec::new(), messages })
+        Ok(Reset { episode: Box::new(Question { task, is_over: false }), tools: Arc::default(), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {

@@ -169,7 +169,7 @@ impl Env for Replay {
         let record = self.found(scenario)?;
         Ok(Reset {
             episode: Box::new(Episode::new(Arc::clone(record), Arc::clone(&self.fallback))),
-            tools: record.tools.clone(),
+            tools: Arc::clone(&record.tools),
             messages: record.opening.clone(),
         })
     }

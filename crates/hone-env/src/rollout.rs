@@ -15,7 +15,7 @@ use hone_trace::{
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// What is played.
 pub struct Plan<'a> {
@@ -257,8 +257,8 @@ fn play(
     let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {
             let opening =
-                Opening { tools: reset.tools.clone(), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
-            trace.segments.push(Segment { tools: reset.tools.clone(), ..Segment::default() });
+                Opening { tools: Arc::clone(&reset.tools), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
+            trace.segments.push(Segment { tools: reset.tools.to_vec(), ..Segment::default() });
             match player.open(env, scenario, env_seed, &opening) {
                 Ok(conversation) => episode(reset, conversation, plan.limits, &mut watch, &mut trace),
                 Err(OpenError::Policy(error)) => unanswered(&mut trace, reset.messages, &watch, error),

@@ -16,6 +16,7 @@ use hone_trace::policy::Conversation;
 use hone_trace::{Category, Draws, ErrorEvent, Family, Message, Role, Scenario, ScenarioId, TraceOutcome, V1};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::sync::Arc;
 
 /// How the game is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +64,7 @@ impl Env for Twenty48 {
         let (board, winning) = start(scenario)?;
         let draws = Draws::new(seed, &["2048", scenario.id.as_str()]);
         let messages = vec![Message::text(Role::System, rules(winning)), Message::text(Role::User, board.text())];
-        Ok(Reset { episode: Box::new(Game { board, winning, draws, is_over: false }), tools: Vec::new(), messages })
+        Ok(Reset { episode: Box::new(Game { board, winning, draws, is_over: false }), tools: Arc::default(), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {

@@ -40,7 +40,7 @@ impl Env for Doors {
         let prize = prize.ok_or_else(|| EnvError::Scenario { scenario: scenario.id.to_string(), reason: "no truth".into() })?;
         Ok(Reset {
             episode: Box::new(Room { prize }),
-            tools: Vec::new(),
+            tools: std::sync::Arc::default(),
             messages: vec![Message::text(Role::User, "which door?")],
         })
     }

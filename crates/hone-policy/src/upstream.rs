@@ -150,7 +150,7 @@ impl Conversation for UpstreamConversation {
         self.messages.extend_from_slice(input);
         let request = ChatRequest {
             messages: self.messages.clone(),
-            tools: self.opening.tools.clone(),
+            tools: Arc::clone(&self.opening.tools),
             schema: self.opening.schema.clone(),
             sampling: self.shared.sampling.clone(),
             tokens_max: limits.tokens_max.max(1),

@@ -62,7 +62,7 @@ fn user(text: impl Into<String>) -> Message {
 
 fn opening(seed: u64) -> Opening {
     let tool = ToolSpec { name: "f".into(), description: None, parameters: json!({"type": "object"}), extra: Map::new() };
-    Opening { tools: if seed.is_multiple_of(2) { vec![tool] } else { vec![] }, schema: None, seed }
+    Opening { tools: if seed.is_multiple_of(2) { [tool].into() } else { [].into() }, schema: None, seed }
 }
 
 const LIMITS: AnswerLimits = AnswerLimits { tokens_max: 14, time_max_ms: None };

@@ -87,7 +87,7 @@ pub(crate) fn ask<T, C: Display>(
     read: impl Fn(&Value) -> Result<T, C>,
 ) -> Result<Heard<T>, (Unheard<C>, Bill)> {
     let limits = AnswerLimits { tokens_max: patience.tokens_max, time_max_ms: None };
-    let opening = Opening { tools: Vec::new(), schema: Some(question.schema.clone()), seed: question.seed };
+    let opening = Opening { tools: std::sync::Arc::default(), schema: Some(question.schema.clone()), seed: question.seed };
     let mut bill = Bill::default();
     let mut conversation: Option<Box<dyn Conversation>> = None;
     let mut input = question.messages.clone();

@@ -6,8 +6,10 @@
 //!
 //! Judges are policies that the caller hands in. Knows nothing of training, worlds or the store.
 
+pub mod alarm;
 mod ask;
 mod calibrate;
+pub mod diff;
 mod found;
 pub mod grader;
 mod judge;
@@ -34,6 +36,3 @@ pub use rubric::{Criterion, Graded, Rubric, RubricError};
 pub use ruler::{DEFAULT_RUBRIC, Ruler, RulerOptionError, RulerOptions};
 pub use score::{Attempt, ScoreError, ScoreErrorReason, Scored, ScoredGroup, Scorer};
 pub use statistics::{Agreement, Correlation, Share};
-
-pub mod alarm;
-pub mod diff;

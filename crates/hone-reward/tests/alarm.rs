@@ -5,7 +5,9 @@ use hone_reward::alarm::{
     Alarm, AlarmKind, Fingerprint, Monitor, StepReport, TraceReport, Trend, n_forged,
     simulate::{self, Hack},
 };
-use hone_trace::TraceId;
+use hone_trace::{
+    Component, Config, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, Trace, TraceId, TraceOutcome, Turn, V1,
+};
 
 const N_TRACES: usize = 16;
 
@@ -243,6 +245,40 @@ fn forged_tool_output_is_counted() {
     check("Observation: the file was deleted", &[], 1);
     check("The tool returned an error, so I asked again.", &[], 0);
     check("A hammer is a tool.", &[], 0);
+}
+
+#[test]
+fn a_recorded_trace_becomes_a_report() {
+    let tool = Message::text(Role::Tool, "found: 42 items");
+    let turns = vec![
+        Turn::new(vec![Message::text(Role::User, "how many?")], Message::text(Role::Assistant, "let me look")),
+        Turn::new(vec![tool], Message::text(Role::Assistant, "The tool returned \"43 items\".")),
+    ];
+    let giver = Giver { kind: GiverKind::Check, name: "answer".into(), config: None };
+    let parts = vec![Component { name: "answer".into(), value: 1.0, weight: 0.5 }];
+    let reward = Reward::sum(RewardId::derived(&["reward"]), Time::from_unix_nanos(0), giver, parts);
+    let mut trace = Trace {
+        v: V1,
+        id: TraceId::derived(&["trace"]),
+        tenant: "tests".parse().unwrap(),
+        started: Time::from_unix_nanos(0),
+        ended: None,
+        category: None,
+        scenario: Some("scenario-1".parse().unwrap()),
+        group: None,
+        run: None,
+        config: Config::default().hash(),
+        outcome: TraceOutcome::Unknown,
+        segments: vec![Segment { turns, ..Segment::default() }],
+        rewards: vec![reward],
+        metrics: Default::default(),
+        metadata: Default::default(),
+    };
+    let report = TraceReport::of(&trace, 2).unwrap();
+    assert_eq!((report.reward, report.n_forged, report.n_findings, report.output.n_words), (0.5, 1, 2, 8));
+    assert_eq!(report.components, [("answer".to_owned(), 0.5)]);
+    trace.rewards.clear();
+    assert_eq!(TraceReport::of(&trace, 0), None);
 }
 
 #[test]

@@ -85,11 +85,9 @@ pub(crate) struct Json {
 
 impl Json {
     pub(crate) fn of(record: &impl Serialize, what: impl Fn() -> String) -> Result<Self, StoreError> {
-        // Room for a usual trace, so that it is not moved while it grows.
-        let mut text = Vec::with_capacity(8 << 10);
-        serde_json::to_writer(&mut text, record)
-            .map_err(|error| StoreError::Invalid { what: what(), reason: error.to_string() })?;
-        let text = String::from_utf8(text).expect("serde_json writes UTF-8");
+        let text = hone_trace::json::to_vec(record);
+        let text = text.map_err(|error| StoreError::Invalid { what: what(), reason: error.to_string() })?;
+        let text = String::from_utf8(text).expect("JSON is UTF-8");
         if text.len() > RECORD_BYTES_MAX {
             return Err(StoreError::TooLarge { what: what(), bytes: text.len() });
         }

@@ -8,6 +8,7 @@ use crate::policy::Conversation;
 use crate::{ErrorEvent, Message, Scenario, ToolCall, ToolSpec, TraceOutcome};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A world.
 pub trait Env: Send + Sync {
@@ -66,8 +67,8 @@ impl Split {
 pub struct Reset {
     /// The episode.
     pub episode: Box<dyn Play>,
-    /// The tools on offer.
-    pub tools: Vec<ToolSpec>,
+    /// The tools on offer: most worlds offer the same ones in every episode.
+    pub tools: Arc<[ToolSpec]>,
     /// What is said first: standing instructions and the task.
     pub messages: Vec<Message>,
 }

@@ -13,6 +13,7 @@ pub mod format;
 mod group;
 mod hash;
 mod id;
+pub mod json;
 mod message;
 mod name;
 mod outcome;

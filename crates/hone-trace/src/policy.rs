@@ -6,6 +6,7 @@
 
 use crate::{Config, ErrorEvent, LlmCall, Message, Sampled, ToolSpec};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Anything that answers conversations.
 pub trait Policy: Send + Sync {
@@ -20,7 +21,7 @@ pub trait Policy: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Opening {
     /// The tools on offer.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// The JSON schema that every answer follows, where one is asked for.
     pub schema: Option<Value>,
     /// The seed of everything drawn at random.

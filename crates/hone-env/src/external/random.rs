@@ -4,12 +4,13 @@ use crate::{Scripted, call, said};
 use hone_trace::policy::Conversation;
 use hone_trace::{Draws, Message, ToolSpec};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// How deep a schema is followed.
 const DEPTH_MAX: usize = 8;
 
 /// Calls any tool with any arguments, and now and then says a number.
-pub(super) fn random(tools: Vec<ToolSpec>, mut draws: Draws) -> Box<dyn Conversation> {
+pub(super) fn random(tools: Arc<[ToolSpec]>, mut draws: Draws) -> Box<dyn Conversation> {
     Box::new(Scripted(move |_: &[Message]| {
         if tools.is_empty() || draws.chance(0.25) {
             return said(draws.between(0, 100).to_string());

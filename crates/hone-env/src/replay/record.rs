@@ -3,6 +3,7 @@
 use super::canonical::{Act, arguments, words};
 use hone_trace::{BlobHash, ErrorEvent, Message, Role, ToolCall, ToolRequest, ToolSpec, Trace, TraceId, TraceOutcome, Turn};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Turns of a record.
 pub(super) const TURNS_MAX: usize = 2000;
@@ -14,7 +15,7 @@ pub(super) struct Record {
     pub(super) category: Option<hone_trace::Category>,
     /// The same for records of the same first question.
     pub(super) family: String,
-    pub(super) tools: Vec<ToolSpec>,
+    pub(super) tools: Arc<[ToolSpec]>,
     /// What was said first.
     pub(super) opening: Vec<Message>,
     /// The answers of whoever played, one for each turn.
@@ -76,7 +77,7 @@ impl Record {
             trace: trace.id,
             category: trace.category.clone(),
             family: BlobHash::of(words(&question.content.text()).as_bytes()).to_string()[..16].to_owned(),
-            tools: tools.map(|segment| segment.tools.clone()).unwrap_or_default(),
+            tools: tools.map(|segment| segment.tools.as_slice().into()).unwrap_or_default(),
             opening: first.input.clone(),
             answers: turns.iter().map(|turn| turn.answer.clone()).collect(),
             acts: turns.iter().map(|turn| Act::of(&turn.answer)).collect(),

@@ -42,7 +42,7 @@ impl<B: Backend> LocalConversation<B> {
         adapter: Option<(Version, Arc<Adapter<B>>)>,
     ) -> Self {
         let options = &shared.options;
-        let setting = Setting { tools: opening.tools.clone(), extra: options.template.clone(), now: options.now };
+        let setting = Setting { tools: opening.tools.to_vec(), extra: options.template.clone(), now: options.now };
         Self { setting, seed: opening.seed, grammar, adapter, episode: None, n_answers: 0, n_computed: 0, shared }
     }
 

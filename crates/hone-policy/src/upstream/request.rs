@@ -2,6 +2,7 @@
 
 use hone_trace::{Content, Message, ToolSpec};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// One question.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -9,7 +10,7 @@ pub struct ChatRequest {
     /// The whole conversation.
     pub messages: Vec<Message>,
     /// The tools on offer.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// The JSON schema that the answer follows, where one is asked for.
     pub schema: Option<Value>,
     /// How the answer is drawn.

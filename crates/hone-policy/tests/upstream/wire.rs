@@ -40,7 +40,7 @@ fn request() -> ChatRequest {
     let bare = ToolSpec { name: "bare".into(), description: None, parameters: Value::Null, extra: Map::new() };
     ChatRequest {
         messages: conversation(),
-        tools: vec![find, bare],
+        tools: [find, bare].into(),
         sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9), stops: vec!["END".into()], ..Sampling::default() },
         tokens_max: 64,
         seed: 5 << 33,

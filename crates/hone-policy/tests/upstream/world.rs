@@ -40,7 +40,7 @@ impl Env for Sums {
             Message::text(Role::System, "Use the tool, then say the sum."),
             Message::text(Role::User, format!("case {n}: what is {n} and 1000?")),
         ];
-        Ok(Reset { episode: Box::new(Sum(n)), tools: vec![tool], messages })
+        Ok(Reset { episode: Box::new(Sum(n)), tools: [tool].into(), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {

@@ -93,8 +93,8 @@ impl Fingerprint {
         self.similarity_of_first(other, N_BINS)
     }
 
-    /// Whether two outputs are at least this alike. Most are not at all, which a quarter of the bins shows: at a similarity of
-    /// 0.6 fewer than one in four of 32 bins agree in one of 30,000 pairs.
+    /// Whether two outputs are at least this alike. Most are not at all, which a quarter of the bins shows. Of pairs that are just
+    /// as alike as asked, this first look gives up one in a hundred of ten words and almost none of a hundred.
     pub(super) fn is_like(&self, other: &Self, similarity_min: f64) -> bool {
         let at_first = self.similarity_of_first(other, N_BINS / 4);
         at_first >= 0.4 * similarity_min && self.similarity(other) >= similarity_min

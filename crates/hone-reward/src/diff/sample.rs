@@ -2,7 +2,6 @@
 
 use super::Language;
 use hone_trace::Draws;
-use std::fmt::Write;
 
 /// A file of at least `n_lines` lines in this language, fixed by the seed.
 pub fn file(language: Language, n_lines: usize, seed: u64) -> String {
@@ -35,7 +34,7 @@ pub fn edited(language: Language, text: &str, seed: u64) -> String {
     for (i, line) in lines.iter().enumerate() {
         if i == at {
             let indent = &line[..line.len() - line.trim_start().len()];
-            let _ = writeln!(out, "{indent}{}", statement(language, draws.between(2, 900)));
+            out.push_str(&format!("{indent}{}\n", statement(language, draws.between(2, 900))));
         }
         out.push_str(line);
         out.push('\n');

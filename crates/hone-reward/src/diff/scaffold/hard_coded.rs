@@ -110,7 +110,8 @@ fn literal_in(source: &Source, pattern: u32) -> Option<u32> {
     }
 }
 
-/// A dictionary inside a function, every entry a literal for a literal, that a parameter is looked up in.
+/// A dictionary inside a function of which at least half the entries give a literal for a literal. Tables at the top of a
+/// file are data, not answers.
 fn is_planted_table(source: &Source, asked: &Asked, table: u32) -> bool {
     let function = source.tree.at(table).function;
     let pairs: Vec<u32> = source.tree.children(table).filter(|&kid| source.role(kid) == Role::Pair).collect();

@@ -1,0 +1,120 @@
+//! The trained tokens of an episode.
+//!
+//! A segment of a trace is a stretch of tokens `input · sampled · input · sampled …`; only what the policy chose is trained.
+//! A turn whose tokens are unknown ends its segment for training: what follows it would be trained without its history.
+//! Knows nothing of rewards, packing or models.
+
+use hone_trace::{Segment, Trace};
+use serde::{Deserialize, Serialize};
+
+/// An episode for training; at least one token of it is trained.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Episode {
+    /// Its sequences, one per segment that has trained tokens.
+    pub sequences: Vec<Sequence>,
+}
+
+/// A stretch of tokens of which some are trained.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sequence {
+    /// All tokens.
+    pub ids: Vec<u32>,
+    /// The trained ones, positions ascending and none at 0: nothing predicts the first token.
+    pub trained: Vec<Trained>,
+}
+
+/// A trained token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trained {
+    /// Where it stands in the sequence.
+    pub position: usize,
+    /// The turn that sampled it, counted over all segments.
+    pub turn_idx: usize,
+    /// The sampler's log-prob of it, where known.
+    pub logprob: Option<f32>,
+}
+
+/// Why nothing of a trace can be trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Untrainable {
+    /// No turn tells its tokens.
+    NoTokens,
+    /// The tokens of the prompt are unknown.
+    NoPrompt,
+    /// Every sampled token was forced or unwanted.
+    NothingChosen,
+    /// One of its sequences is longer than a micro-batch may be.
+    TooLong,
+    /// It lacks a reward.
+    NoReward,
+    /// Its reward is too low to be imitated.
+    LowQuality,
+}
+
+impl Episode {
+    /// The trained tokens of a trace.
+    pub fn of_trace(trace: &Trace) -> Result<Self, Untrainable> {
+        Self::of_turns(trace, |_| true)
+    }
+
+    /// The trained tokens of some turns of a trace.
+    pub fn of_turns(trace: &Trace, is_wanted: impl Fn(usize) -> bool) -> Result<Self, Untrainable> {
+        let mut sequences = Vec::new();
+        let (mut why, mut first_turn_idx) = (Untrainable::NoTokens, 0);
+        for segment in &trace.segments {
+            match sequence(segment, first_turn_idx, &is_wanted) {
+                Ok(sequence) => sequences.push(sequence),
+                Err(reason) => why = why.max(reason),
+            }
+            first_turn_idx += segment.turns.len();
+        }
+        if sequences.is_empty() { Err(why) } else { Ok(Self { sequences }) }
+    }
+
+    /// How many tokens are trained.
+    pub fn n_trained(&self) -> usize {
+        self.sequences.iter().map(|sequence| sequence.trained.len()).sum()
+    }
+}
+
+impl Sequence {
+    /// Tokens before the first trained one: what members of a group may share.
+    pub fn prompt(&self) -> &[u32] {
+        &self.ids[..self.trained.first().map_or(0, |first| first.position)]
+    }
+
+    /// Tokens from the first trained one to the last: what follows them changes nothing.
+    pub fn completion(&self) -> &[u32] {
+        let end = self.trained.last().map_or(0, |last| last.position + 1);
+        &self.ids[self.prompt().len()..end]
+    }
+}
+
+fn sequence(segment: &Segment, first_turn_idx: usize, is_wanted: &impl Fn(usize) -> bool) -> Result<Sequence, Untrainable> {
+    let mut sequence = Sequence::default();
+    let known = segment.turns.iter().map_while(|turn| turn.sampled.as_ref());
+    for (turn_idx, sampled) in (first_turn_idx..).zip(known) {
+        if sampled.input_ids.is_empty() {
+            // Every turn is asked something, so its input has tokens; here they were not told.
+            if sequence.ids.is_empty() {
+                return Err(Untrainable::NoPrompt);
+            }
+            break;
+        }
+        sequence.ids.extend(&sampled.input_ids);
+        let first = sequence.ids.len();
+        for i in 0..sampled.ids.len() {
+            let is_forced = u32::try_from(i).is_ok_and(|i| sampled.forced.binary_search(&i).is_ok());
+            if is_wanted(turn_idx) && !is_forced {
+                sequence.trained.push(Trained { position: first + i, turn_idx, logprob: sampled.logprobs.get(i).copied() });
+            }
+        }
+        sequence.ids.extend(&sampled.ids);
+    }
+    match (sequence.ids.is_empty(), sequence.trained.is_empty()) {
+        (true, _) => Err(Untrainable::NoTokens),
+        (false, true) => Err(Untrainable::NothingChosen),
+        (false, false) => Ok(sequence),
+    }
+}
