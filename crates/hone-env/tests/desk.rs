@@ -427,7 +427,7 @@ fn tools_are_described_and_only_the_natural_dialect_shows_them() {
     let tools = desk(Dialect::Natural, 0.0).reset(&scenario, 1).unwrap().tools;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["calculator", "convert", "date", "lookup", "policy", "text"]);
-    for tool in &tools {
+    for tool in tools.iter() {
         let properties = tool.parameters["properties"].as_object().unwrap();
         let required = tool.parameters["required"].as_array().unwrap();
         assert!(required.iter().all(|name| properties.contains_key(name.as_str().unwrap())), "{}", tool.name);
