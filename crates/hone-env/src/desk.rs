@@ -126,6 +126,13 @@ impl Desk {
         Ok(texts)
     }
 
+    /// Who plays like an agent that shuns its tools: hard tickets are answered with their help in this share of the episodes,
+    /// and otherwise with a guess. What a team's traces look like before anything is trained.
+    pub fn shy(&self, scenario: &Scenario, tool_share: f64, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+        let draws = Draws::new(seed, &["desk", "shy", scenario.id.as_str()]);
+        Ok(Box::new(Scripted(script::shy(self.gold_player(scenario)?, tool_share, draws))))
+    }
+
     fn gold_text(&self, scenario: &Scenario, seed: u64) -> Result<String, EnvError> {
         let mut gold = self.gold_player(scenario)?;
         let Reset { mut episode, messages: mut input, .. } = self.reset(scenario, seed)?;

@@ -20,4 +20,4 @@ pub mod twenty48;
 mod word;
 
 pub use action::{Call, call, calls, said, tool_result, unparsable};
-pub use player::{Player, Scripted};
+pub use player::{Player, Script, Scripted};

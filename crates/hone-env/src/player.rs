@@ -16,7 +16,12 @@ pub enum Player<'a> {
     Random,
     /// Nobody: every answer is empty.
     Empty,
+    /// A script that knows the scenario and is given a seed, under a name of its own.
+    Script(&'a str, &'a Script<'a>),
 }
+
+/// What opens a conversation of a script.
+pub type Script<'a> = dyn Fn(&Scenario, u64) -> Result<Box<dyn Conversation>, EnvError> + Sync + 'a;
 
 impl Player<'_> {
     /// What shapes it.
@@ -27,6 +32,7 @@ impl Player<'_> {
             Self::Gold => script("gold"),
             Self::Random => script("random"),
             Self::Empty => script("empty"),
+            Self::Script(name, _) => script(name),
         }
     }
 
@@ -41,6 +47,7 @@ impl Player<'_> {
             Self::Policy(policy) => policy.open(opening).map_err(OpenError::Policy),
             Self::Gold => env.gold(scenario, env_seed).map_err(OpenError::Env),
             Self::Random => env.random(scenario, opening.seed).map_err(OpenError::Env),
+            Self::Script(_, open) => open(scenario, opening.seed).map_err(OpenError::Env),
             Self::Empty => Ok(Box::new(Scripted(|_: &[Message]| crate::said("")))),
         }
     }

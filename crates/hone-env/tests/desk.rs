@@ -447,3 +447,16 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn who_shuns_the_tools_solves_what_is_easy_and_a_share_of_the_rest() {
+    let desk = desk(Dialect::Short, 0.0);
+    let scenarios = desk.scenarios(Split::Train, 3, 1200).expect("scenarios");
+    let correct = |share: f64| {
+        let shy = |scenario: &Scenario, seed| desk.shy(scenario, share, seed);
+        n_correct(&play(&desk, Player::Script("shy", &shy), &scenarios, 3, 4))
+    };
+    assert_eq!(correct(1.0), 1200);
+    assert!((600..660).contains(&correct(0.0)), "half of the tickets are easy, and a guess is seldom right");
+    assert!((780..900).contains(&correct(0.4)));
+}

@@ -1,4 +1,4 @@
-//! Who plays the desk without a model: as well as it can be played, and at random.
+//! Who plays the desk without a model: as well as it can be played, like an agent that shuns its tools, and at random.
 
 use super::dialect::Dialect;
 use super::fault::Fault;
@@ -44,6 +44,28 @@ impl Gold {
             None => self.dialect.answer(value),
         }
     }
+}
+
+/// Plays like gold, but takes to its tools only now and then: otherwise it answers a hard ticket with something that looks like
+/// an answer.
+pub(crate) fn shy(mut gold: Gold, tool_share: f64, mut draws: Draws) -> impl FnMut(&[Message]) -> Message {
+    let is_bold = draws.chance(tool_share);
+    move |input| {
+        let waits_for_customer = gold.ticket.missing.is_some() && !gold.has_asked;
+        if is_bold || gold.ticket.level == Level::Easy || waits_for_customer {
+            return gold.answer(input);
+        }
+        gold.dialect.answer(&guess(&gold.truth, &mut draws))
+    }
+}
+
+/// Something of the same form as the truth: other digits, or another word.
+fn guess(truth: &str, draws: &mut Draws) -> String {
+    if truth.bytes().any(|byte| byte.is_ascii_digit()) {
+        let digit = |c: char| if c.is_ascii_digit() { char::from(b'1' + draws.below(9) as u8) } else { c };
+        return truth.chars().map(digit).collect();
+    }
+    (*draws.pick(&WORDS)).to_owned()
 }
 
 /// Answers, asks or calls a tool with sensible arguments, by the dice.
