@@ -8,19 +8,16 @@ use hone_trace::{Segment, Trace};
 use serde::{Deserialize, Serialize};
 
 /// An episode for training; at least one token of it is trained.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Its sequences, one per segment that has trained tokens.
-    pub sequences: Vec<Sequence>,
+    sequences: Vec<Sequence>,
 }
 
-/// A stretch of tokens of which some are trained.
+/// A stretch of tokens of which some are trained: at least one, and never the first, which nothing predicts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequence {
-    /// All tokens.
-    pub ids: Vec<u32>,
-    /// The trained ones, positions ascending and none at 0: nothing predicts the first token.
-    pub trained: Vec<Trained>,
+    ids: Vec<u32>,
+    trained: Vec<Trained>,
 }
 
 /// A trained token.
@@ -72,6 +69,24 @@ impl Episode {
         if sequences.is_empty() { Err(why) } else { Ok(Self { sequences }) }
     }
 
+    /// An episode of tokens that were rendered, not sampled; `is_trained` says which of them are trained.
+    pub fn rendered(ids: Vec<u32>, is_trained: &[bool]) -> Result<Self, Untrainable> {
+        let known = 1..ids.len().min(is_trained.len());
+        let trained: Vec<Trained> = known
+            .filter(|&position| is_trained[position])
+            .map(|position| Trained { position, turn_idx: 0, logprob: None })
+            .collect();
+        if trained.is_empty() {
+            return Err(Untrainable::NothingChosen);
+        }
+        Ok(Self { sequences: vec![Sequence { ids, trained }] })
+    }
+
+    /// Its sequences, one per segment that has trained tokens.
+    pub fn sequences(&self) -> &[Sequence] {
+        &self.sequences
+    }
+
     /// How many tokens are trained.
     pub fn n_trained(&self) -> usize {
         self.sequences.iter().map(|sequence| sequence.trained.len()).sum()
@@ -79,6 +94,16 @@ impl Episode {
 }
 
 impl Sequence {
+    /// All tokens.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// The trained ones, positions ascending.
+    pub fn trained(&self) -> &[Trained] {
+        &self.trained
+    }
+
     /// Tokens before the first trained one: what members of a group may share.
     pub fn prompt(&self) -> &[u32] {
         &self.ids[..self.trained.first().map_or(0, |first| first.position)]
@@ -116,5 +141,55 @@ fn sequence(segment: &Segment, first_turn_idx: usize, is_wanted: &impl Fn(usize)
         (true, _) => Err(Untrainable::NoTokens),
         (false, true) => Err(Untrainable::NothingChosen),
         (false, false) => Ok(sequence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{sampled, trace, turn};
+
+    /// A turn as `input > sampled`, a forced token with a `!`; `?` for a turn whose tokens are unknown.
+    fn check(segments: &[&[&str]], expected: Result<&[(&[u32], &[usize])], Untrainable>) {
+        let segments = segments.iter().map(|turns| turns.iter().map(|text| turn(sampled(text))).collect()).collect();
+        let found = Episode::of_trace(&trace(segments, None));
+        let found = found.map(|episode| {
+            let pick = |sequence: &Sequence| {
+                (sequence.ids.clone(), sequence.trained.iter().map(|token| token.position).collect::<Vec<_>>())
+            };
+            episode.sequences.iter().map(pick).collect::<Vec<_>>()
+        });
+        let expected = expected.map(|rows| rows.iter().map(|(ids, at)| (ids.to_vec(), at.to_vec())).collect::<Vec<_>>());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn only_what_was_chosen_is_trained() {
+        check(&[&["1 2 > 3 4"]], Ok(&[(&[1, 2, 3, 4], &[2, 3])]));
+        check(&[&["1 2 > 3 4!", "5 > 6! 7"]], Ok(&[(&[1, 2, 3, 4, 5, 6, 7], &[2, 6])]));
+        check(&[&["1 > 2"], &["8 9 > 3"]], Ok(&[(&[1, 2], &[1]), (&[8, 9, 3], &[2])]));
+    }
+
+    #[test]
+    fn an_unknown_turn_ends_its_segment() {
+        check(&[&["1 > 2", "?", "3 > 4"]], Ok(&[(&[1, 2], &[1])]));
+        check(&[&["1 > 2", "> 4"]], Ok(&[(&[1, 2], &[1])]));
+        check(&[&["?", "3 > 4"], &["5 > 6"]], Ok(&[(&[5, 6], &[1])]));
+    }
+
+    #[test]
+    fn what_cannot_be_trained_says_why() {
+        check(&[&["?"]], Err(Untrainable::NoTokens));
+        check(&[], Err(Untrainable::NoTokens));
+        check(&[&["> 3 4"]], Err(Untrainable::NoPrompt));
+        check(&[&["1 > 3!"]], Err(Untrainable::NothingChosen));
+        assert_eq!(Episode::rendered(vec![1, 2], &[true, false]), Err(Untrainable::NothingChosen));
+    }
+
+    #[test]
+    fn the_prompt_ends_at_the_first_trained_token() {
+        let episode = Episode::rendered(vec![1, 2, 3, 4, 5], &[false, false, true, false]).expect("one is trained");
+        let sequence = &episode.sequences[0];
+        assert_eq!((sequence.prompt(), sequence.completion()), (&[1, 2][..], &[3][..]));
     }
 }

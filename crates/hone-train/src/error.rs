@@ -37,6 +37,14 @@ pub enum TrainError {
         /// Size of the vocabulary.
         vocab: usize,
     },
+    /// A sequence longer than the model was loaded for.
+    #[error("{n_tokens} tokens do not fit into {n_tokens_max}")]
+    TooLong {
+        /// Tokens of the sequence.
+        n_tokens: usize,
+        /// Tokens that fit.
+        n_tokens_max: usize,
+    },
     /// The reference adapter is not loaded.
     #[error("the reference adapter is not loaded")]
     NoReference,

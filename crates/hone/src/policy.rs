@@ -39,6 +39,9 @@ pub(crate) struct PolicyArgs {
     /// What a provider's million tokens cost in US dollars, read and written, such as 0.25,2
     #[arg(long, value_name = "IN,OUT", value_parser = price)]
     price: Option<Price>,
+    /// The most seconds of a provider's answer, with all that is tried again
+    #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_answer_seconds: u64,
     /// How many threads compute for a local model; without this, all cores
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -177,6 +180,7 @@ fn provider(
     };
     let options = ClientOptions {
         n_concurrent_max: n_concurrent.max(1),
+        total_ms: args.max_answer_seconds * 1000,
         price: args.price,
         budget: Some(Arc::clone(&bank.budget)),
         clock: Some(Arc::new(RealClock)),

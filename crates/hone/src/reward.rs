@@ -1,6 +1,7 @@
 //! `hone reward`: how traces are weighed, and how far a judge can be trusted.
 
 mod calibrate;
+mod diff;
 mod lint;
 mod score;
 
@@ -20,6 +21,7 @@ enum Command {
     Score(Box<score::Args>),
     Lint(lint::Args),
     Calibrate(Box<calibrate::Args>),
+    Diff(diff::Args),
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -27,6 +29,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Score(args) => score::run(args, context),
         Command::Lint(args) => lint::run(args, context),
         Command::Calibrate(args) => calibrate::run(args, context),
+        Command::Diff(args) => diff::run(args, context),
     }
 }
 

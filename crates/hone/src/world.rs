@@ -49,6 +49,8 @@ pub(crate) struct World {
     pub(crate) name: String,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) recipe: Recipe,
+    /// The same world, where it is made of records.
+    pub(crate) replay: Option<Arc<Replay>>,
 }
 
 /// The most traces that one replay world is made of.
@@ -93,7 +95,11 @@ impl World {
             }
             ("math", source @ ("sums" | "countdown")) => math(name, options, &format!("source=\"{source}\"\n"))?,
             ("math", path) => math(name, options, &format!("source=\"jsonl\"\npath={}\n", toml::Value::from(path)))?,
-            ("replay", "") => Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?),
+            ("replay", "") => {
+                let replay = Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?);
+                let env = Arc::clone(&replay) as Arc<dyn Env>;
+                return Ok(Self { replay: Some(replay), ..Self::of(name, env, context)? });
+            }
             _ => return Err(unknown(name)),
         };
         Self::of(name, env, context)
@@ -102,7 +108,7 @@ impl World {
     fn of(name: &str, env: Arc<dyn Env>, context: &Context<'_>) -> Result<Self, Failure> {
         let recipe = context.settings.rewards.get(env.name()).cloned().or_else(|| Recipe::for_world(env.name()));
         let recipe = recipe.map_or_else(|| Recipe::parse(OUTCOME), Ok).map_err(Failure::bug)?;
-        Ok(Self { name: name.to_owned(), env, recipe })
+        Ok(Self { name: name.to_owned(), env, recipe, replay: None })
     }
 }
 

@@ -45,6 +45,16 @@ pub enum Side {
     After,
 }
 
+impl Side {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
 /// What kind of scaffolding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,6 +69,19 @@ pub enum FindingKind {
     ErrorSwallowed,
     /// Code that never runs.
     DeadCode,
+}
+
+impl FindingKind {
+    /// What happened, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TestEdited => "a test was edited",
+            Self::CheckRemoved => "a check was removed",
+            Self::HardCoded => "a value is hard-coded to an input",
+            Self::ErrorSwallowed => "an error is swallowed",
+            Self::DeadCode => "code that never runs",
+        }
+    }
 }
 
 pub(super) fn findings(before: &Source, after: &Source, matching: &Matching, asked: &Asked) -> Vec<Finding> {

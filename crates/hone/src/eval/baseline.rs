@@ -8,11 +8,12 @@ use crate::play::{Play, PlayArgs};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::scale::Scale;
 use crate::world::{SHIPPED, World};
+use hone_env::replay::{Report, drift};
 use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
 use hone_policy::upstream::{Projection, project};
 use hone_trace::store::{Document, Write};
-use hone_trace::{DataHash, RunId, Scenario};
+use hone_trace::{DataHash, RunId, Scenario, Trace};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -54,6 +55,9 @@ struct Line {
     policy: String,
     #[serde(flatten)]
     measures: Measures,
+    /// How far the episodes left the recorded ones, where records were played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<Report>,
     /// Dollars spent on this line.
     spent_usd: f64,
     /// The hash of all traces, timings included when they are the world's own: equal traces have equal hashes.
@@ -124,7 +128,7 @@ fn line(
             let text = format!("{name} will cost about ${mean_usd:.2} here (${low_usd:.2} to ${high_usd:.2})");
             context.printer.say(&text);
         }
-        if args.record {
+        if args.record || world.replay.is_some() {
             kept.push(played);
         }
         ControlFlow::Continue(())
@@ -135,6 +139,10 @@ fn line(
             .printer
             .complain(&format!("{name} on {}: the budget is spent; {n_groups} of {n_total} scenarios were played", world.name));
     }
+    let replay = world.replay.as_ref().map(|replay| {
+        let traces: Vec<Trace> = kept.iter().flat_map(|played| played.traces.clone()).collect();
+        drift(&traces, replay)
+    });
     if args.record {
         context.wait(async |context| record(&config, kept, context).await)?;
     }
@@ -142,6 +150,7 @@ fn line(
         env: world.name.clone(),
         policy: name.to_owned(),
         measures: Measures::of(&episodes),
+        replay,
         spent_usd: bank.budget.spent().known_usd - before,
         traces: DataHash::of(&traces_hash).to_string(),
     })
@@ -183,5 +192,17 @@ fn print(lines: &[Line], context: &Context<'_>) -> Result<(), Failure> {
     };
     let headings =
         ["world", "policy", "accuracy", "reliable", "score", "turns/solved", "tokens/solved", "$/1k", "p50 ms", "failure"];
-    context.printer.table(&headings, &lines.iter().map(row).collect::<Vec<_>>())
+    context.printer.table(&headings, &lines.iter().map(row).collect::<Vec<_>>())?;
+    for line in lines {
+        if let Some(Report { share_from_record, mean_drift, share_same_outcome, .. }) = &line.replay {
+            let text = format!(
+                "{}: {:.1} % of what was asked came from the record, drift {mean_drift:.2}, {:.1} % same outcome",
+                line.policy,
+                100.0 * share_from_record,
+                100.0 * share_same_outcome
+            );
+            context.printer.plain(&text)?;
+        }
+    }
+    Ok(())
 }

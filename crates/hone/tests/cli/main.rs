@@ -4,6 +4,7 @@ mod bench;
 mod config;
 mod doctor;
 mod hub;
+mod judge;
 mod model;
 mod output;
 mod postgres;

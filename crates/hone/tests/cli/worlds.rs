@@ -64,6 +64,10 @@ fn recorded_traces_are_a_world_of_their_own() {
     desk.hone("rollout --env desk --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
     let played = desk.hone("eval baseline --env replay --split train --policy gold -n 20 --repeats 1 --json").json();
     assert!(played[0]["accuracy"].as_f64().unwrap() >= 0.95, "{played:?}");
+    let report = &played[0]["replay"];
+    assert!(report["share_from_record"].as_f64().unwrap() >= 0.95 && report["share_same_outcome"] == 1.0, "{report}");
+    let other = desk.hone("eval baseline --env replay --split train --policy random -n 20 --repeats 1");
+    assert!(other.out.contains("drift 0.") || other.out.contains("drift 1."), "{}", other.out);
 }
 
 #[test]
