@@ -5,10 +5,14 @@
 //! the episodes, prompts in the order in which they first come, so the same episodes make the same batch.
 //! Knows nothing of losses, weights or where advantages come from.
 
+mod packing;
+
+use self::packing::{Member, Open, members, n_rows};
 use crate::TrainError;
-use crate::episode::{Episode, Sequence, Untrainable};
+use crate::episode::{Episode, Untrainable};
 use crate::loss::{Normaliser, Pair};
-use hone_engine::layout::{Group, Packed};
+use crate::step::Reference;
+use hone_engine::layout::Packed;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -20,6 +24,8 @@ pub struct Batch {
     n_tokens_e: Vec<usize>,
     skipped: Vec<(usize, Untrainable)>,
     n_pairs: usize,
+    /// Whose log-probs the micro-batches hold as reference, and at which temperature.
+    pub(crate) scored_by: Option<(Reference, f32)>,
 }
 
 /// What is computed at once.
@@ -40,9 +46,9 @@ pub(crate) struct MicroBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) episode_idx: usize,
-    turn_idx: usize,
+    pub(crate) turn_idx: usize,
     /// Counted over the trained tokens of the episode.
-    token_idx: usize,
+    pub(crate) token_idx: usize,
 }
 
 /// What an episode's tokens are trained with; for imitation, how much they count.
@@ -54,14 +60,6 @@ pub enum Advantage {
     Turns(Vec<f64>),
     /// One per trained token.
     Tokens(Vec<f64>),
-}
-
-/// A sequence on its way into the batch.
-#[derive(Clone, Copy)]
-struct Member<'a> {
-    episode_idx: usize,
-    first_token_idx: usize,
-    sequence: &'a Sequence,
 }
 
 impl Batch {
@@ -111,7 +109,7 @@ impl Batch {
     fn pack(episodes: &[Episode], units: &[Vec<Member>], skipped: Vec<(usize, Untrainable)>, n_rows_max: usize) -> Self {
         let mut n_tokens_e: Vec<usize> = episodes.iter().map(Episode::n_trained).collect();
         skipped.iter().for_each(|&(episode_idx, _)| n_tokens_e[episode_idx] = 0);
-        let mut batch = Self { micro_batches: Vec::new(), n_tokens_e, skipped, n_pairs: 0 };
+        let mut batch = Self { micro_batches: Vec::new(), n_tokens_e, skipped, n_pairs: 0, scored_by: None };
         let (mut open, mut n_open_rows) = (Open::default(), 0);
         for unit in units {
             let cost = n_rows(unit.iter().copied(), |prompt| open.by_prompt.contains_key(prompt));
@@ -202,82 +200,13 @@ impl Batch {
     }
 }
 
-/// Its sequences, each with the number of trained tokens before it.
-fn members(episode_idx: usize, episode: &Episode) -> Vec<Member<'_>> {
-    let mut first_token_idx = 0;
-    let member = |sequence| {
-        let member = Member { episode_idx, first_token_idx, sequence };
-        first_token_idx += sequence.trained().len();
-        member
-    };
-    episode.sequences().iter().map(member).collect()
-}
-
-/// Rows that these add to a micro-batch which has some prompts already.
-fn n_rows<'a>(members: impl IntoIterator<Item = Member<'a>>, has_prompt: impl Fn(&[u32]) -> bool) -> usize {
-    let (mut new_prompts, mut n) = (Vec::new(), 0);
-    for Member { sequence, .. } in members {
-        n += sequence.completion().len() - 1;
-        if !has_prompt(sequence.prompt()) && !new_prompts.contains(&sequence.prompt()) {
-            new_prompts.push(sequence.prompt());
-            n += sequence.prompt().len();
-        }
-    }
-    n
-}
-
-/// A micro-batch that is being filled.
-#[derive(Default)]
-struct Open<'a> {
-    by_prompt: BTreeMap<&'a [u32], usize>,
-    groups: Vec<Vec<Member<'a>>>,
-}
-
-impl<'a> Open<'a> {
-    fn push(&mut self, member: Member<'a>) {
-        let next = self.groups.len();
-        let place = *self.by_prompt.entry(member.sequence.prompt()).or_insert(next);
-        if place == next {
-            self.groups.push(Vec::new());
-        }
-        self.groups[place].push(member);
-    }
-
-    fn close(self) -> MicroBatch {
-        let group = |members: &Vec<Member>| Group {
-            prompt: members[0].sequence.prompt().to_vec(),
-            completions: members.iter().map(|member| member.sequence.completion().to_vec()).collect(),
-        };
-        let groups: Vec<Group> = self.groups.iter().map(group).collect();
-        let mut micro_batch = MicroBatch { packed: Packed::new(&groups), ..MicroBatch::default() };
-        let mut targets = Vec::new();
-        for (members, spans) in self.groups.iter().zip(&mut micro_batch.packed.spans) {
-            for (Member { episode_idx, first_token_idx, sequence }, span) in members.iter().zip(spans) {
-                let (first_target, n_prompt) = (span.0, sequence.prompt().len());
-                let start = targets.len();
-                for (i, token) in sequence.trained().iter().enumerate() {
-                    targets.push(micro_batch.packed.targets[first_target + token.position - n_prompt]);
-                    micro_batch.sampler.push(token.logprob);
-                    let (turn_idx, token_idx) = (token.turn_idx, first_token_idx + i);
-                    micro_batch.places.push(Place { episode_idx: *episode_idx, turn_idx, token_idx });
-                }
-                *span = (start, targets.len());
-                micro_batch.spans.push(start..targets.len());
-            }
-        }
-        micro_batch.packed.targets = targets;
-        micro_batch.advantages = vec![1.0; micro_batch.places.len()];
-        micro_batch
-    }
-}
-
 impl MicroBatch {
     fn find_pairs(&mut self) {
         let mut pairs: BTreeMap<usize, Pair> = BTreeMap::new();
         for (span_idx, span) in self.spans.iter().enumerate() {
             let episode_idx = self.places[span.start].episode_idx;
             let pair = pairs.entry(episode_idx / 2).or_default();
-            if episode_idx % 2 == 0 { pair.chosen.push(span_idx) } else { pair.rejected.push(span_idx) }
+            if episode_idx.is_multiple_of(2) { pair.chosen.push(span_idx) } else { pair.rejected.push(span_idx) }
         }
         self.pairs = pairs.into_values().collect();
     }
@@ -349,6 +278,18 @@ mod tests {
             assert!((total - if matches!(normaliser, Normaliser::Constant { .. }) { 7.0 / 12.0 } else { 1.0 }).abs() < 1e-12);
             assert_eq!(whole, shares(6));
         }
+    }
+
+    #[test]
+    fn an_episode_of_two_segments_counts_its_tokens_through() {
+        let segments = [&["1 > 2 3"][..], &["8 9 > 4", "5 > 6"][..]];
+        let turns = |texts: &[&str]| texts.iter().map(|text| turn(sampled(text))).collect();
+        let episode = Episode::of_trace(&trace(segments.into_iter().map(turns).collect(), None)).expect("trainable");
+        let mut batch = Batch::new(&[episode], 1000);
+        batch.set_advantages(&[Advantage::Tokens(vec![1.0, 2.0, 3.0, 4.0])]).expect("four tokens");
+        assert_eq!(batch.micro_batches[0].advantages, [1.0, 2.0, 3.0, 4.0]);
+        batch.set_advantages(&[Advantage::Turns(vec![1.0, 2.0, 3.0])]).expect("three turns");
+        assert_eq!(batch.micro_batches[0].advantages, [1.0, 1.0, 2.0, 3.0]);
     }
 
     #[test]

@@ -149,8 +149,11 @@ mod tests {
     use super::*;
     use crate::testing::{sampled, trace, turn};
 
+    /// The tokens of a sequence and the positions of the trained ones.
+    type Expected = (&'static [u32], &'static [usize]);
+
     /// A turn as `input > sampled`, a forced token with a `!`; `?` for a turn whose tokens are unknown.
-    fn check(segments: &[&[&str]], expected: Result<&[(&[u32], &[usize])], Untrainable>) {
+    fn check(segments: &[&[&str]], expected: Result<&[Expected], Untrainable>) {
         let segments = segments.iter().map(|turns| turns.iter().map(|text| turn(sampled(text))).collect()).collect();
         let found = Episode::of_trace(&trace(segments, None));
         let found = found.map(|episode| {

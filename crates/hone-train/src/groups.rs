@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn turns_are_credited_with_their_own_rewards() {
-        let mut first = scored(&["1 > 2", "3 > 4"], 0.0);
+        let mut first = scored(&["1 > 2", "3 > 4"], 1.0);
         first.rewards.push(earned(Some(0), 1.0));
         let second = scored(&["1 > 2", "3 > 4"], 0.0);
         let credit = Credit::Turns { gamma: 0.0, baseline: TurnBaseline::PerTurn };

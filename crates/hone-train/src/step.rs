@@ -6,16 +6,19 @@
 //! adapter: there is no second copy of the model. A loss or gradient that is not finite moves nothing and ends the step.
 //! Knows nothing of rewards, data, stopping or files.
 
+mod reference;
 mod stats;
 
+pub use reference::{Reference, kl_by_episode};
 pub use stats::{Skipped, StepStats};
 
+use self::reference::score_reference;
 use crate::TrainError;
 use crate::batch::{Batch, MicroBatch};
 use crate::error::within;
-use crate::loss::{KlEstimator, Loss, Normaliser, PolicyLoss, PreferenceLoss, Tally, Tokens, imitation, policy, preference};
+use crate::loss::{Loss, Normaliser, PolicyLoss, PreferenceLoss, Tally, Tokens, imitation, policy, preference};
 use hone_engine::backend::{Backend, Scored, ScoredGrad, Target};
-use hone_engine::host::{AdapterVersion, Host};
+use hone_engine::host::Host;
 use hone_engine::optim::Schedule;
 use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape::{self, plain_targets};
@@ -35,16 +38,6 @@ pub enum Objective {
     Imitation,
     /// A comparison of pairs.
     Preference(PreferenceLoss),
-}
-
-/// The model that divergence is measured from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reference {
-    /// The model with its adapter switched off.
-    #[default]
-    Base,
-    /// An adapter that the host has loaded.
-    Adapter(AdapterVersion),
 }
 
 /// How a step is taken.
@@ -135,30 +128,6 @@ pub fn evaluate<B: Backend>(
     }
     stats.see_epoch(0, &epoch);
     Ok(stats)
-}
-
-/// Divergence of every episode from the reference, summed over its trained tokens: what a penalty in the reward takes off.
-/// Zero for episodes that were left out.
-pub fn kl_by_episode<B: Backend>(
-    host: &Host<B>,
-    trainer: &Trainer<B>,
-    batch: &mut Batch,
-    options: &StepOptions,
-    estimator: KlEstimator,
-) -> Result<Vec<f64>, TrainError> {
-    check_batch(host, batch)?;
-    score_reference(host, trainer, batch, options)?;
-    let mut kl_e = vec![0.0; batch.n_tokens_by_episode().len()];
-    for micro_batch in &batch.micro_batches {
-        let logprobs: Vec<f32> = match micro_batch.sampler.iter().copied().collect() {
-            Some(told) => told,
-            None => score(host, trainer, micro_batch, options).iter().map(|scored| scored.logprob).collect(),
-        };
-        for ((place, &logprob), &reference) in micro_batch.places.iter().zip(&logprobs).zip(&micro_batch.reference) {
-            kl_e[place.episode_idx] += estimator.value(f64::from(logprob), f64::from(reference));
-        }
-    }
-    Ok(kl_e)
 }
 
 /// What was seen in one pass over a batch.
@@ -255,28 +224,6 @@ fn score<B: Backend>(host: &Host<B>, trainer: &Trainer<B>, micro_batch: &MicroBa
 fn targets(micro_batch: &MicroBatch, options: &StepOptions) -> Vec<Target> {
     let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
     plain_targets(&micro_batch.packed, sampler.inv_temperature())
-}
-
-/// Asks the reference once per batch.
-fn score_reference<B: Backend>(
-    host: &Host<B>,
-    trainer: &Trainer<B>,
-    batch: &mut Batch,
-    options: &StepOptions,
-) -> Result<(), TrainError> {
-    let version = match options.reference {
-        Reference::Base if trainer.adapter().is_none() => {
-            return Err(TrainError::Conflict("training every parameter leaves no reference: train an adapter, or name one"));
-        }
-        Reference::Base => None,
-        Reference::Adapter(version) if host.pin(version).is_none() => return Err(TrainError::NoReference),
-        Reference::Adapter(version) => Some(version),
-    };
-    for micro_batch in batch.micro_batches.iter_mut().filter(|micro_batch| micro_batch.reference.is_empty()) {
-        let scored = host.score(version, &micro_batch.packed, &targets(micro_batch, options));
-        micro_batch.reference = scored.iter().map(|scored| scored.logprob).collect();
-    }
-    Ok(())
 }
 
 /// Refuses what the model cannot compute.

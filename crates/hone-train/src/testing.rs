@@ -1,15 +1,16 @@
 //! Traces for tests, written as short texts.
 
 use hone_trace::{
-    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, TraceOutcome, Turn,
-    V1,
+    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, TraceOutcome,
+    Turn, V1,
 };
 use std::collections::BTreeMap;
 
 /// The tokens of a turn as `input > sampled`, a forced token with a `!`; `?` for unknown.
 pub(crate) fn sampled(text: &str) -> Option<Sampled> {
     let (input, output) = text.split_once('>')?;
-    let numbers = |text: &str| text.split_whitespace().map(|word| word.trim_end_matches('!').parse().expect("a number")).collect();
+    let numbers =
+        |text: &str| text.split_whitespace().map(|word| word.trim_end_matches('!').parse().expect("a number")).collect();
     let forced = (0u32..).zip(output.split_whitespace()).filter(|(_, word)| word.ends_with('!')).map(|(i, _)| i).collect();
     let ids: Vec<u32> = numbers(output);
     let logprobs = ids.iter().map(|&id| -(id as f32) / 10.0).collect();

@@ -4,7 +4,8 @@
 
 use hone_train::advantage::gae;
 use hone_train::loss::{
-    Loss, Method, Normaliser, Pair, PolicyLoss, PreferenceLoss, Surrogate, Tokens, awr_weights, imitation, policy, preference, value,
+    Loss, Method, Normaliser, Pair, PolicyLoss, PreferenceLoss, Surrogate, Tokens, awr_weights, imitation, policy, preference,
+    value,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -184,9 +185,17 @@ fn imitation_agrees() {
     for case in &cases {
         let weights: Rows = match &case.name[..] {
             "sft" => vec![vec![1.0]; spans.len()],
-            _ => awr_weights(&inputs.advantages.concat(), temperature, weight_max).expect("good").chunks(1).map(Vec::from).collect(),
+            _ => awr_weights(&inputs.advantages.concat(), temperature, weight_max)
+                .expect("good")
+                .chunks(1)
+                .map(Vec::from)
+                .collect(),
         };
-        weights.concat().iter().zip(case.weights.concat()).for_each(|(&found, expected)| assert_close(&case.name, found, expected));
+        weights
+            .concat()
+            .iter()
+            .zip(case.weights.concat())
+            .for_each(|(&found, expected)| assert_close(&case.name, found, expected));
         let tokens = Tokens {
             logprobs: &logprobs,
             entropies: &vec![0.0; logprobs.len()],

@@ -4,7 +4,7 @@
 //! members of their mean return), or the mean return of the same turn over the members that came so far.
 
 use super::has_signal;
-use hone_trace::Trace;
+use hone_trace::{Reward, Trace};
 use serde::{Deserialize, Serialize};
 
 /// What the return of a turn is compared with.
@@ -18,15 +18,20 @@ pub enum TurnBaseline {
     PerTurn,
 }
 
-/// What each turn of a trace earned: its own last reward, and that of the whole trace at the last turn.
+/// What each turn of a trace earned. Where the whole trace was rewarded, the rewards that its giver gave to single turns at
+/// the same time are parts of that total, and the rest of it falls to the last turn: the sum is what the trace earned.
 pub fn turn_rewards(trace: &Trace) -> Vec<f64> {
+    let whole = trace.reward();
+    let is_part = |reward: &&Reward| whole.is_none_or(|whole| reward.by == whole.by && reward.at == whole.at);
     let mut rewards = vec![0.0; trace.turns().count()];
-    for (turn_idx, earned) in rewards.iter_mut().enumerate() {
-        let own = trace.rewards.iter().rev().find(|reward| reward.turn_idx.is_some_and(|idx| idx as usize == turn_idx));
-        *earned = own.map_or(0.0, |reward| reward.total);
+    for reward in trace.rewards.iter().filter(is_part) {
+        if let Some(turn) = reward.turn_idx.and_then(|turn_idx| rewards.get_mut(turn_idx as usize)) {
+            *turn += reward.total;
+        }
     }
-    if let (Some(last), Some(reward)) = (rewards.last_mut(), trace.reward()) {
-        *last += reward.total;
+    let given: f64 = rewards.iter().sum();
+    if let (Some(last), Some(whole)) = (rewards.last_mut(), whole) {
+        *last += whole.total - given;
     }
     rewards
 }
@@ -71,6 +76,21 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{earned, sampled, trace, turn};
+
+    #[test]
+    fn the_rewards_of_turns_add_up_to_that_of_the_trace() {
+        let turns = || (0..3).map(|_| turn(sampled("1 > 2"))).collect();
+        let mut scored = trace(vec![turns()], Some(2.0));
+        scored.rewards.extend([earned(Some(0), 0.5), earned(Some(0), 0.25), earned(Some(1), -1.0)]);
+        assert_eq!(turn_rewards(&scored), [0.75, -1.0, 2.25]);
+        // What somebody else said about a turn is no part of this total.
+        scored.rewards[1].by.name = "other".into();
+        assert_eq!(turn_rewards(&scored), [0.25, -1.0, 2.75]);
+        let mut by_turn = trace(vec![turns()], None);
+        by_turn.rewards.push(earned(Some(1), 1.0));
+        assert_eq!(turn_rewards(&by_turn), [0.0, 1.0, 0.0]);
+    }
 
     fn check(rewards_g: &[&[f64]], gamma: f64, baseline: TurnBaseline, expected: Option<&[&[f64]]>) {
         let rewards_g: Vec<Vec<f64>> = rewards_g.iter().map(|rewards| rewards.to_vec()).collect();

@@ -73,7 +73,9 @@ impl PolicyLoss {
         if let Some(kl) = self.kl {
             within("kl.beta", kl.beta, 0.0..f64::INFINITY, "0 and above")?;
             if kl.estimator == KlEstimator::K1 {
-                return Err(TrainError::Conflict("k1 as a loss has a gradient of mean zero: use k2 or k3, or put k1 into the reward"));
+                return Err(TrainError::Conflict(
+                    "k1 as a loss has a gradient of mean zero: use k2 or k3, or put k1 into the reward",
+                ));
             }
         }
         within("entropy_bonus", self.entropy_bonus, 0.0..f64::INFINITY, "0 and above")?;
@@ -84,7 +86,7 @@ impl PolicyLoss {
 /// The loss of a micro-batch.
 pub fn policy(options: &PolicyLoss, tokens: &Tokens) -> Loss {
     let n = tokens.logprobs.len();
-    let mut loss = Loss { grads: vec![ScoredGrad::default(); n], ..Loss::default() };
+    let mut loss = Loss { grads: Vec::with_capacity(n), ..Loss::default() };
     let weights = match options.correction {
         Some(correction) => correction.weights(tokens),
         None => vec![1.0; n],
@@ -113,17 +115,18 @@ pub fn policy(options: &PolicyLoss, tokens: &Tokens) -> Loss {
         }
         span.clone().for_each(|t| grads[t] += shared_grad);
     }
-    for t in 0..n {
+    let entropy_factor = options.entropy_bonus * tokens.entropy_share;
+    for (t, mut grad) in grads.into_iter().enumerate() {
         if let (Some(kl), Some(&reference)) = (options.kl, tokens.reference.get(t)) {
             let (logprob, reference) = (f64::from(tokens.logprobs[t]), f64::from(reference));
-            loss.value += tokens.shares[t] * kl.beta * kl.estimator.value(logprob, reference);
-            grads[t] += tokens.shares[t] * kl.beta * kl.estimator.grad(logprob, reference);
-            loss.tally.kl_sum += kl.estimator.value(logprob, reference);
+            let (estimate, factor) = (kl.estimator.value(logprob, reference), tokens.shares[t] * kl.beta);
+            loss.value += factor * estimate;
+            grad += factor * kl.estimator.grad(logprob, reference);
+            loss.tally.kl_sum += estimate;
         }
-        let entropy_factor = options.entropy_bonus * tokens.entropy_share;
         loss.value -= entropy_factor * f64::from(tokens.entropies[t]);
         loss.tally.entropy_sum += f64::from(tokens.entropies[t]);
-        loss.grads[t] = ScoredGrad { logprob: grads[t] as f32, entropy: -entropy_factor as f32 };
+        loss.grads.push(ScoredGrad { logprob: grad as f32, entropy: -entropy_factor as f32 });
     }
     loss.tally.n_tokens = n;
     loss

@@ -7,8 +7,9 @@ mod toy;
 use hone_engine::optim::Schedule;
 use hone_engine::peft;
 use hone_train::TrainError;
-use hone_train::advantage::{Centring, TurnBaseline};
+use hone_train::advantage::{Centring, TurnBaseline, turn_rewards};
 use hone_train::batch::{Advantage, Batch};
+use hone_train::critic::{Critic, CriticOptions};
 use hone_train::episode::Episode;
 use hone_train::groups::{Credit, GroupOptions, Groups};
 use hone_train::loss::{Correction, Kl, KlEstimator, Method, PreferenceLoss, awr_weights};
@@ -158,10 +159,13 @@ fn what_is_not_finite_moves_nothing() {
     let mut toy = Toy::new(2);
     let before = toy.adapter();
     let mut batch = Batch::new(&[toy.episode(), toy.episode()], 1000);
-    batch.set_advantages(&[Advantage::Episode(f64::NAN), Advantage::Episode(1.0)]).expect("one per episode");
-    let stats = step(&mut toy.host, &mut toy.trainer, &mut batch, &grpo(Method::DrGrpo)).expect("a good batch");
-    assert_eq!((stats.skipped, stats.n_moves), (Some(Skipped::Loss), 0));
-    assert_eq!(toy.adapter(), before);
+    for (advantage, why) in [(f64::NAN, Skipped::Loss), (3e38, Skipped::Gradient)] {
+        batch.set_advantages(&[Advantage::Episode(advantage), Advantage::Episode(1.0)]).expect("one per episode");
+        let options = StepOptions { n_epochs: 3, ..grpo(Method::Cispo) };
+        let stats = step(&mut toy.host, &mut toy.trainer, &mut batch, &options).expect("a good batch");
+        assert_eq!((stats.skipped, stats.n_moves), (Some(why), 0));
+        assert_eq!(toy.adapter(), before);
+    }
     // The next step starts clean.
     batch.set_advantages(&[Advantage::Episode(1.0), Advantage::Episode(1.0)]).expect("one per episode");
     let stats = step(&mut toy.host, &mut toy.trainer, &mut batch, &grpo(Method::DrGrpo)).expect("a good batch");
@@ -230,12 +234,56 @@ fn weighted_imitation_learns_from_logged_episodes() {
     let weights = awr_weights(&centred, 0.5, 20.0).expect("good settings");
     let mut batch = Batch::new(&episodes, 2000);
     batch.set_advantages(&weights.into_iter().map(Advantage::Episode).collect::<Vec<_>>()).expect("one per episode");
-    let options =
-        StepOptions { n_epochs: 20, ..StepOptions::new(Objective::Imitation, Schedule::Constant { lr: LR }) };
+    let options = StepOptions { n_epochs: 20, ..StepOptions::new(Objective::Imitation, Schedule::Constant { lr: LR }) };
     step(&mut toy.host, &mut toy.trainer, &mut batch, &options).expect("a good batch");
     let end = toy.mean_reward(1000);
     println!("weighted imitation: {start:.3} to {end:.3}");
     assert!(end > start + 0.05);
+}
+
+#[test]
+fn a_critic_tells_good_prospects_from_bad_ones() {
+    let mut toy = Toy::new(2);
+    let mut critic = Critic::new(toy.host.model().config.dim);
+    let mut explained = Vec::new();
+    for seed in 0..6 {
+        let groups = toy.play(seed);
+        let episodes: Vec<Episode> = groups.iter().flatten().map(|trace| Episode::of_trace(trace).expect("trainable")).collect();
+        // What an episode earns depends on its prompt alone.
+        let rewards_e: Vec<Vec<f64>> =
+            (0..).zip(&groups).flat_map(|(i, group)| vec![vec![0.0, f64::from(i)]; group.len()]).collect();
+        let mut batch = Batch::new(&episodes, 4096);
+        let options = CriticOptions { clip: None, n_epochs: 100, ..CriticOptions::default() };
+        let judged = critic.judge(&toy.host, &toy.trainer, &mut batch, &rewards_e, &options).expect("good settings");
+        explained.push(judged.explained);
+    }
+    println!("explained by the critic, batch by batch: {explained:.2?}");
+    assert!(explained[0] == 0.0 && explained[5] > 0.5);
+}
+
+#[test]
+fn ppo_learns_without_groups() {
+    let mut toy = Toy::new(2);
+    let mut critic = Critic::new(toy.host.model().config.dim);
+    let options = StepOptions { n_epochs: 2, ..grpo(Method::Bnpo) };
+    let start = toy.mean_reward(1000);
+    for step_idx in 0..N_STEPS {
+        // One episode per prompt: there is nothing to compare it with but the critic's estimate.
+        let traces: Vec<_> = (0..8).flat_map(|i| toy.play(100 * step_idx + i)).map(|mut traces| traces.remove(0)).collect();
+        let episodes: Vec<Episode> = traces.iter().map(|trace| Episode::of_trace(trace).expect("trainable")).collect();
+        let mut batch = Batch::new(&episodes, 4096);
+        let rewards_e: Vec<Vec<f64>> = traces.iter().map(turn_rewards).collect();
+        let judged = critic.judge(&toy.host, &toy.trainer, &mut batch, &rewards_e, &CriticOptions::default());
+        judged.expect("good settings");
+        step(&mut toy.host, &mut toy.trainer, &mut batch, &options).expect("a good batch");
+    }
+    let end = toy.mean_reward(1000);
+    println!("ppo: {start:.3} to {end:.3}");
+    assert!(end > start + 0.3);
+    // A critic of another model is refused.
+    let mut batch = Batch::new(&[toy.episode()], 1000);
+    let refused = Critic::new(3).judge(&toy.host, &toy.trainer, &mut batch, &[vec![1.0]], &CriticOptions::default());
+    assert!(matches!(refused, Err(TrainError::Count { what: "features", .. })));
 }
 
 #[test]

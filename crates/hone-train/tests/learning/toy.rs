@@ -14,8 +14,8 @@ use hone_engine::param::ParamId;
 use hone_engine::tape::Recompute;
 use hone_engine::trainer::Trainer;
 use hone_trace::{
-    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, TraceOutcome, Turn,
-    V1,
+    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, TraceOutcome,
+    Turn, V1,
 };
 use hone_train::advantage::Centring;
 use hone_train::batch::Batch;
