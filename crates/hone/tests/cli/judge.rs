@@ -1,4 +1,5 @@
 //! RULER over HTTP: a judge that misbehaves in every known way, and what becomes of the group.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::Desk;
 use serde_json::{Value, json};
