@@ -21,6 +21,8 @@ use hone_trace::{Draws, Trace};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The least correlation that is called a bias.
 const BIAS_MIN: f64 = 0.2;
@@ -89,14 +91,26 @@ impl Calibration {
     }
 }
 
-/// Measures a judge.
-pub fn calibrate(judge: &dyn Judge, groups: &[LabelledGroup], floor: Floor, seed: u64) -> Calibration {
+/// Measures a judge, `n_concurrent` groups at once. What is found does not depend on how many.
+pub fn calibrate(judge: &dyn Judge, groups: &[LabelledGroup], floor: Floor, seed: u64, n_concurrent: usize) -> Calibration {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..n_concurrent.clamp(1, groups.len().max(1)) {
+            scope.spawn(|| {
+                while let Some((group_idx, group)) = nth(groups, next.fetch_add(1, Ordering::Relaxed)) {
+                    let traces: Vec<&Trace> = group.members.iter().map(|(trace, _)| trace).collect();
+                    let seed = Draws::new(seed, &["calibrate", &group_idx.to_string()]).bits();
+                    let verdict = judge.judge(&traces, seed);
+                    verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(group_idx, verdict);
+                }
+            });
+        }
+    });
     let mut evidence = Evidence::default();
-    for (group_idx, group) in groups.iter().enumerate() {
-        let traces: Vec<&Trace> = group.members.iter().map(|(trace, _)| trace).collect();
-        let seed = Draws::new(seed, &["calibrate", &group_idx.to_string()]).bits();
-        match judge.judge(&traces, seed) {
-            Ok(judged) => evidence.take(group, judged),
+    for (group_idx, verdict) in verdicts.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match verdict {
+            Ok(judged) => evidence.take(&groups[group_idx], judged),
             Err(error) => {
                 evidence.n_failed += 1;
                 evidence.first_failure.get_or_insert_with(|| error.to_string());
@@ -105,6 +119,10 @@ pub fn calibrate(judge: &dyn Judge, groups: &[LabelledGroup], floor: Floor, seed
         }
     }
     evidence.report(judge.giver().name, groups.len(), floor)
+}
+
+fn nth(groups: &[LabelledGroup], group_idx: usize) -> Option<(usize, &LabelledGroup)> {
+    groups.get(group_idx).map(|group| (group_idx, group))
 }
 
 #[derive(Default)]
@@ -207,7 +225,7 @@ impl Evidence {
             warnings: biases.into_iter().filter_map(bias).collect(),
             refusals,
             n_calls: self.bill.n_calls,
-            cost_usd: self.bill.llm_calls.iter().filter_map(|call| call.cost_usd).sum(),
+            cost_usd: self.bill.llm_calls.iter().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fmt;
 
 /// Who scores the traces of a group against each other.
-pub trait Judge {
+pub trait Judge: Sync {
     /// Who it is, as it stands on rewards.
     fn giver(&self) -> Giver;
 

@@ -13,7 +13,7 @@ fn groups(n: usize, label_of: fn(usize) -> f64) -> Vec<LabelledGroup> {
 }
 
 fn calibrated(judge: &Script, groups: &[LabelledGroup]) -> Calibration {
-    calibrate(&Ruler::new(judge, RulerOptions::default()).unwrap(), groups, Floor::default(), 11)
+    calibrate(&Ruler::new(judge, RulerOptions::default()).unwrap(), groups, Floor::default(), 11, 1)
 }
 
 fn judge(score: impl Fn(&str, &str, usize, &mut Draws) -> f64 + Send + Sync + 'static) -> Script {
@@ -36,6 +36,14 @@ fn a_good_judge_is_accepted() {
     assert_eq!((report.agreement.value, report.n_pairs, report.n_failed), (1.0, 240, 0));
     assert_eq!(report.agreement.n, 120.0);
     serde_json::to_string(&report).unwrap();
+}
+
+#[test]
+fn groups_are_judged_at_once_with_the_same_result() {
+    let judge = judge(|_, text, position, _| (label(text) / 8.0 + position as f64 / 100.0).clamp(0.0, 1.0));
+    let (ruler, groups) = (Ruler::new(&judge, RulerOptions::default()).unwrap(), groups(40, |idx| idx as f64));
+    let measured = |n_concurrent| calibrate(&ruler, &groups, Floor::default(), 11, n_concurrent);
+    assert_eq!(measured(1), measured(7));
 }
 
 #[test]

@@ -59,8 +59,9 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         (None, Some(env)) => played(env, args, context)?,
         (None, None) => return Err(Failure::bug("neither a file nor a world")),
     };
+    let n_concurrent = usize::from(args.play.concurrency);
     let bank = Bank::open(&args.policy)?;
-    let ready = Ready::named(&args.judge, &args.policy, 1, &bank, context)?;
+    let ready = Ready::named(&args.judge, &args.policy, n_concurrent, &bank, context)?;
     let judge = ready.policy().ok_or_else(|| Failure::user(format_args!("`{}` plays, and cannot judge", args.judge)))?;
     let rubric = args.rubric.as_ref().map(|path| std::fs::read_to_string(path).map_err(at_path(path))).transpose()?;
     let options = RulerOptions {
@@ -73,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     };
     let ruler = Ruler::new(judge, options).map_err(Failure::user)?;
     context.printer.say(&format!("judging {} groups", groups.len()));
-    let found = calibrate(&ruler, &groups, Floor { agreement_min: args.floor, ..Floor::default() }, args.play.seed);
+    let found = calibrate(&ruler, &groups, Floor { agreement_min: args.floor, ..Floor::default() }, args.play.seed, n_concurrent);
     if context.printer.wants_json() {
         context.printer.json(&found)?;
     } else {
