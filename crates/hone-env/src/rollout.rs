@@ -39,7 +39,22 @@ pub struct Plan<'a> {
     pub timing: Timing<'a>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// Each scenario once, one after the other, in the world's own time; the rest is for the caller to change.
+    pub fn new(name: &str, scenarios: &'a [Scenario], seed: u64) -> Self {
+        Self {
+            run: RunId::derived(&[name, &seed.to_string()]),
+            tenant: Tenant::default(),
+            scenarios,
+            n_samples: 1,
+            seed,
+            luck: Luck::Shared,
+            limits: Limits::default(),
+            n_concurrent: 1,
+            timing: Timing::Told(Time::from_unix_nanos(0)),
+        }
+    }
+
     /// The seed of the world that a sample of this scenario meets.
     pub fn world_seed(&self, scenario: &Scenario, sample: usize) -> u64 {
         match self.luck {
@@ -135,6 +150,16 @@ pub fn rollout(env: &dyn Env, player: Player<'_>, plan: &Plan<'_>, mut take: imp
         }
         n_groups
     })
+}
+
+/// Plays all episodes and returns their traces, in order.
+pub fn traces(env: &dyn Env, player: Player<'_>, plan: &Plan<'_>) -> Vec<Trace> {
+    let mut traces = Vec::new();
+    rollout(env, player, plan, |played| {
+        traces.extend(played.traces);
+        ControlFlow::Continue(())
+    });
+    traces
 }
 
 /// What workers and the taker share.

@@ -1,13 +1,12 @@
 //! The desk as others see it: who plays well is right in every scenario, who does nothing never is, and a seed fixes every byte.
 
 use hone_env::desk::{Desk, DeskOptions, Dialect, N_ANSWERS_MAX};
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::{Player, call, said};
 use hone_trace::env::{Env, EnvError, Play, Split};
-use hone_trace::{Category, Family, Message, RunId, Scenario, ScenarioId, Tenant, Time, Trace, TraceOutcome, V1};
+use hone_trace::{Category, Family, Message, Scenario, ScenarioId, Trace, TraceOutcome, V1};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 const DIALECTS: [Dialect; 2] = [Dialect::Natural, Dialect::Short];
 
@@ -16,23 +15,7 @@ fn desk(dialect: Dialect, fault_rate: f64) -> Desk {
 }
 
 fn play(desk: &Desk, player: Player<'_>, scenarios: &[Scenario], seed: u64, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["desk"]),
-        tenant: Tenant::new("test").expect("a name"),
-        scenarios,
-        n_samples: 1,
-        seed,
-        luck: Luck::Own,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(desk, player, &plan, |played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(desk, player, &Plan { luck: Luck::Own, n_concurrent, ..Plan::new("desk", scenarios, seed) })
 }
 
 fn n_correct(traces: &[Trace]) -> usize {

@@ -4,14 +4,13 @@
 
 use hone_env::Player;
 use hone_env::external::{External, ExternalOptions};
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Plan, traces};
 use hone_trace::env::{Env, Split};
-use hone_trace::{RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
+use hone_trace::{Scenario, Trace, TraceOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -19,23 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], n_samples: usize, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["test"]),
-        tenant: Tenant::default(),
-        scenarios,
-        n_samples,
-        seed: 3,
-        luck: Luck::Shared,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(env, player, &plan, |played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(env, player, &Plan { n_samples, n_concurrent, ..Plan::new("external", scenarios, 3) })
 }
 
 /// The example, which ends with the test.

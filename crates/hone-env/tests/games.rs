@@ -1,33 +1,16 @@
 //! The games through the rollout driver: gold earns the best, nobody earns nothing, and the same seed gives the same bytes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};
 use hone_env::twenty48::{Twenty48, Twenty48Options};
 use hone_env::{Player, said};
 use hone_trace::env::{Env, EnvError, Split, Step};
-use hone_trace::{Family, RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
+use hone_trace::{Family, Scenario, Trace, TraceOutcome};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], seed: u64, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["games", &seed.to_string()]),
-        tenant: Tenant::default(),
-        scenarios,
-        n_samples: 2,
-        seed,
-        luck: Luck::Own,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(env, player, &plan, |played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(env, player, &Plan { n_samples: 2, luck: Luck::Own, n_concurrent, ..Plan::new("games", scenarios, seed) })
 }
 
 fn worlds() -> [Box<dyn Env>; 2] {

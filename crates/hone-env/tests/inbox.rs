@@ -3,35 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_env::inbox::{Inbox, InboxOptions};
-use hone_env::rollout::{Limits, Luck, Plan, Played, Timing, rollout};
+use hone_env::rollout::{Plan, traces};
 use hone_env::{Player, call, said};
 use hone_trace::env::{Env, EnvError, Split};
-use hone_trace::{RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
+use hone_trace::{Scenario, Trace, TraceOutcome};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 static WORLD: LazyLock<Inbox> = LazyLock::new(|| Inbox::new(InboxOptions::default()).unwrap());
 
 fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], seed: u64, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["test"]),
-        tenant: Tenant::default(),
-        scenarios,
-        n_samples: 1,
-        seed,
-        luck: Luck::Shared,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(env, player, &plan, |played: Played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(env, player, &Plan { n_concurrent, ..Plan::new("inbox", scenarios, seed) })
 }
 
 fn last(trace: &Trace, signal: &str) -> f64 {

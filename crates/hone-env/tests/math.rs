@@ -1,32 +1,15 @@
 //! Mathematics through the rollout driver: gold earns the best, nobody earns nothing, and no family is in two splits.
 
 use hone_env::math::{CountdownOptions, JsonlForm, JsonlOptions, Math, MathSource, SumsOptions};
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Plan, traces};
 use hone_env::{Player, said};
 use hone_trace::env::{Env, Signals, Split};
-use hone_trace::{Family, RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
+use hone_trace::{Family, Scenario, Trace, TraceOutcome};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], seed: u64, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["math", &seed.to_string()]),
-        tenant: Tenant::default(),
-        scenarios,
-        n_samples: 1,
-        seed,
-        luck: Luck::Shared,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(env, player, &plan, |played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(env, player, &Plan { n_concurrent, ..Plan::new("math", scenarios, seed) })
 }
 
 /// The sources that are at hand: the generators always, files where the data is.

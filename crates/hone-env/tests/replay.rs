@@ -5,35 +5,18 @@
 use hone_env::desk::{Desk, DeskOptions, Dialect};
 use hone_env::inbox::{Inbox, InboxOptions};
 use hone_env::replay::{Fallback, Replay, ReplayOptions, drift};
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Plan, traces};
 use hone_env::{Player, Scripted, call, said, tool_result};
 use hone_trace::env::{Env, Split};
 use hone_trace::policy::{Conversation, Opening, Policy, PolicyError};
 use hone_trace::{
-    Config, ErrorEvent, Message, Role, RunId, Scenario, Segment, Tenant, Time, ToolCall, Trace, TraceId, TraceOutcome, Turn, V1,
+    Config, ErrorEvent, Message, Role, Scenario, Segment, Tenant, Time, ToolCall, Trace, TraceId, TraceOutcome, Turn, V1,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 fn play(env: &dyn Env, player: Player<'_>, scenarios: &[Scenario], n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["test"]),
-        tenant: Tenant::default(),
-        scenarios,
-        n_samples: 1,
-        seed: 4,
-        luck: Luck::Shared,
-        limits: Limits::default(),
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
-    let mut traces = Vec::new();
-    rollout(env, player, &plan, |played| {
-        traces.extend(played.traces);
-        ControlFlow::Continue(())
-    });
-    traces
+    traces(env, player, &Plan { n_concurrent, ..Plan::new("replay", scenarios, 4) })
 }
 
 fn all(world: &Replay) -> Vec<Scenario> {

@@ -2,11 +2,12 @@
 
 use crate::clock::RealClock;
 use crate::failure::Failure;
+use crate::policy::Ready;
 use crate::world::World;
 use clap::ValueEnum;
 use hone_env::rollout::{Limits, Luck, Plan, Timing};
 use hone_trace::env::Split;
-use hone_trace::{RunId, Scenario, Tenant, Time};
+use hone_trace::{Config, RunId, Scenario, Tenant, Time};
 
 /// Which scenarios are played, and how.
 #[derive(Debug, clap::Args)]
@@ -79,6 +80,13 @@ impl PlayArgs {
             timing: if play.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
         }
     }
+}
+
+/// The run of a policy in a world. A script does the same every time, so its run is the same; a model's is a new one each time.
+pub(crate) fn run(command: &str, world: &World, config: &Config, seed: u64, ready: &Ready) -> RunId {
+    let (config, seed) = (config.hash().to_string(), seed.to_string());
+    let now = if ready.is_script() { String::new() } else { crate::clock::now().to_string() };
+    RunId::derived(&[command, &world.name, &config, &seed, &now])
 }
 
 /// What differs between commands.

@@ -114,7 +114,10 @@ impl Ready {
 
     /// Whether its answers and times are fixed by the seed.
     pub(crate) fn is_script(&self) -> bool {
-        !matches!(self, Self::Policy(policy) if !policy.config().model.as_ref().is_some_and(|model| model.starts_with("script:")))
+        match self {
+            Self::Gold | Self::Random | Self::Empty => true,
+            Self::Policy(policy) => policy.config().model.as_ref().is_some_and(|model| model.starts_with("script:")),
+        }
     }
 
     pub(crate) fn policy(&self) -> Option<&dyn Policy> {

@@ -7,7 +7,7 @@ use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
 use hone_env::rollout::{Luck, Played, rollout};
 use hone_reward::{Attempt, Scorer};
-use hone_trace::store::{Document, Write};
+use hone_trace::store::{Document, Put, StoreError, Write};
 use hone_trace::{RunId, TraceOutcome};
 use serde::Serialize;
 use serde_json::json;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// How often each is played
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     samples: u16,
-    /// A name for this run; without one it follows from world, policy and seed
+    /// A name for this run; without one it follows from world, policy and seed, and for a model from the time
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     #[command(flatten)]
@@ -50,6 +50,8 @@ struct Summary {
     mean_reward: f64,
     /// Groups in which all samples earned the same, from which nothing can be learned.
     groups_without_signal: usize,
+    /// Records that were there already under the same run with other content, and stayed as they were.
+    conflicts: usize,
     spent_usd: f64,
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let config = player.config().into_owned();
     let run = match &args.run {
         Some(name) => RunId::derived(&["rollout", name]),
-        None => RunId::derived(&["rollout", &world.name, &config.hash().to_string(), &args.play.seed.to_string()]),
+        None => crate::play::run("rollout", &world, &config, args.play.seed, &ready),
     };
     let play = Play { n_samples: usize::from(args.samples), luck: Luck::Shared, is_script: ready.is_script() };
     let plan = args.play.plan(run, &context.settings.tenant, &scenarios, play);
@@ -75,10 +77,11 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         store.put(vec![Write::Document(Document::of(&config, 0, context.settings.tenant.clone(), now))]).await?;
         let (send, mut receive) = tokio::sync::mpsc::channel::<Vec<Write>>(4);
         let writing = tokio::spawn(async move {
+            let mut n_conflicts = 0;
             while let Some(writes) = receive.recv().await {
-                store.put(writes).await?;
+                n_conflicts += store.put(writes).await?.into_iter().filter(|put| *put == Put::Conflict).count();
             }
-            Ok::<(), hone_trace::store::StoreError>(())
+            Ok::<usize, StoreError>(n_conflicts)
         });
         let n_groups = tokio::task::block_in_place(|| {
             rollout(world.env.as_ref(), player, &plan, |mut played| {
@@ -108,7 +111,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             })
         });
         drop(send);
-        writing.await.map_err(|error| Failure::bug(error.to_string()))??;
+        let n_conflicts = writing.await.map_err(|error| Failure::bug(error.to_string()))??;
         Ok(Summary {
             run,
             groups: n_groups,
@@ -116,6 +119,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             solved: n_solved,
             mean_reward: hone_eval::interval::mean(&rewards).0,
             groups_without_signal: n_flat,
+            conflicts: n_conflicts,
             spent_usd: bank.budget.spent().known_usd,
         })
     })?;
@@ -123,11 +127,16 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if context.printer.wants_json() {
         context.printer.json(&summary)?;
     } else {
-        let Summary { run, groups, traces, solved, mean_reward, groups_without_signal, spent_usd } = &summary;
+        let Summary { run, groups, traces, solved, mean_reward, groups_without_signal, spent_usd, .. } = &summary;
         context
             .printer
             .plain(&format!("run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"))?;
         context.printer.say(&format!("{groups_without_signal} groups without signal, ${spent_usd:.4} spent"));
+    }
+    if summary.conflicts > 0 {
+        let text = format!("{} records were there already with other content, and stayed as they were", summary.conflicts);
+        context.printer.complain(&format!("{text}: give this run another name with --run"));
+        return Ok(Exit::No);
     }
     if summary.groups < scenarios.len() {
         context.printer.complain(&format!(

@@ -9,9 +9,9 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::world::World;
 use hone_env::Player;
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Plan, rollout};
 use hone_trace::env::{Env, Split};
-use hone_trace::{Message, RunId, Scenario, Tenant, Time};
+use hone_trace::{Message, Scenario};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -114,17 +114,7 @@ struct Episode {
 
 fn record(env: &dyn Env, player: Player<'_>, seed: u64) -> Result<Vec<Episode>, Failure> {
     let scenarios = env.scenarios(Split::Train, seed, N_EPISODES).map_err(Failure::world)?;
-    let plan = Plan {
-        run: RunId::derived(&["bench"]),
-        tenant: Tenant::new("bench").map_err(Failure::bug)?,
-        scenarios: &scenarios,
-        n_samples: 1,
-        seed,
-        luck: Luck::Shared,
-        limits: Limits::default(),
-        n_concurrent: 1,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
+    let plan = Plan::new("bench", &scenarios, seed);
     let mut episodes = Vec::new();
     let mut left = scenarios.iter();
     rollout(env, player, &plan, |played| {

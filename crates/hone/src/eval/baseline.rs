@@ -13,7 +13,7 @@ use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
 use hone_policy::upstream::{Projection, project};
 use hone_trace::store::{Document, Write};
-use hone_trace::{DataHash, RunId, Scenario, Trace};
+use hone_trace::{DataHash, Scenario, Trace};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -104,7 +104,7 @@ fn line(
 ) -> Result<Line, Failure> {
     let player = ready.player();
     let config = player.config().into_owned();
-    let run = RunId::derived(&["baseline", &world.name, &config.hash().to_string(), &args.play.seed.to_string()]);
+    let run = crate::play::run("baseline", world, &config, args.play.seed, ready);
     let play = Play { n_samples: usize::from(args.repeats), luck: Luck::Own, is_script: ready.is_script() };
     let plan = args.play.plan(run, &context.settings.tenant, scenarios, play);
     let (before, n_total) = (bank.budget.spent().known_usd, scenarios.len());
