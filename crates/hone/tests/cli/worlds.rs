@@ -35,13 +35,7 @@ fn a_rollout_is_recorded_once_and_weighed_again_by_another_recipe() {
     let line = "rollout --env desk --policy random -n 5 --samples 4 --json";
     let first = desk.hone(line).expect(0, "\"traces\":20", "").json();
     assert_eq!(first, desk.hone(line).expect(0, "\"run\"", "").json());
-    desk.hone("rollout --env desk --policy random -n 5 --samples 4 --run mine").expect(0, "20 traces", "signal");
-    desk.hone("rollout --env desk --policy gold -n 5 --samples 4 --run mine").expect(
-        1,
-        "20 traces",
-        "give this run another name",
-    );
-    let listed = desk.hone("trace list --limit 20 --json").expect(0, "\"id\"", "").json();
+    let listed = desk.hone("trace list --json").expect(0, "\"id\"", "").json();
     assert_eq!(listed.len(), 20);
     assert!(listed.iter().all(|head| head["reward"].is_number()), "{listed:?}");
     let shown = desk.hone(&format!("trace show {}", listed[0]["id"].as_str().unwrap()));
@@ -62,6 +56,15 @@ fn a_rollout_is_recorded_once_and_weighed_again_by_another_recipe() {
         |head: &Value| desk.hone(&format!("trace show --json {}", head["id"].as_str().unwrap())).json()[0]["rewards"].clone();
     let of_trace = rewards(&listed[0]).as_array().unwrap().iter().filter(|reward| reward["turn_idx"].is_null()).count();
     assert_eq!(of_trace, 2, "one by each recipe, however often it is weighed");
+}
+
+#[test]
+fn the_name_of_a_run_is_not_given_twice() {
+    let desk = Desk::new();
+    let again = "give this run another name";
+    desk.hone("rollout --env desk --policy random -n 5 --samples 4 --run mine").expect(0, "20 traces", "signal");
+    desk.hone("rollout --env desk --policy gold -n 5 --samples 4 --run mine").expect(1, "20 traces", again);
+    assert_eq!(desk.hone("trace list --json").json().len(), 20);
 }
 
 #[test]
