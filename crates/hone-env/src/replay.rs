@@ -9,7 +9,8 @@
 //! The recorded final answer has the recorded outcome. Any other is of unknown outcome: a judge decides.
 //!
 //! Signals: `from_record`, the share of this step's questions that the record answered; `drift`, how far the actions so far are
-//! from the recorded ones; `same_answer`, whether the episode ended with the recorded answer.
+//! from the recorded ones; `same_answer`, whether the episode ended with the recorded answer;
+//! `solved`, whether that answer was a success.
 //!
 //! Knows nothing of the world that the record came from: a tool with a memory answers as it did then.
 
@@ -22,7 +23,7 @@ use crate::{Scripted, call, said};
 use episode::Episode;
 use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
 use hone_trace::policy::Conversation;
-use hone_trace::{Category, Draws, Family, Message, Role, Scenario, ScenarioId, Trace, TraceId, V1};
+use hone_trace::{Category, Draws, Family, Message, Role, Scenario, ScenarioId, Trace, TraceId, TraceOutcome, V1};
 use record::Record;
 pub use report::{Report, drift};
 use serde_json::{Value, json};
@@ -197,7 +198,10 @@ impl Env for Replay {
         })))
     }
 
-    fn best(&self, _scenario: &Scenario) -> Signals {
-        Signals::from([("from_record", 1.0), ("drift", 0.0), ("same_answer", 1.0)])
+    /// What is known to be possible: a record that failed shows no way to succeed.
+    fn best(&self, scenario: &Scenario) -> Signals {
+        let is_solved = self.record(&scenario.id).is_some_and(|record| record.outcome == TraceOutcome::Success);
+        let solved = if is_solved { 1.0 } else { 0.0 };
+        Signals::from([("from_record", 1.0), ("drift", 0.0), ("same_answer", 1.0), ("solved", solved)])
     }
 }

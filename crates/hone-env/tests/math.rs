@@ -18,9 +18,9 @@ fn sources() -> Vec<MathSource> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let mut sources = vec![MathSource::Sums(SumsOptions::default()), MathSource::Countdown(CountdownOptions::default())];
     let files = [
-        ("gsm8k/train.jsonl", Some("gsm8k/test.jsonl"), JsonlForm::Gsm8k),
-        ("gsm8k/train.jsonl", None, JsonlForm::Gsm8k),
-        ("svamp/svamp.jsonl", None, JsonlForm::Svamp),
+        ("gsm8k/train.jsonl", Some("gsm8k/test.jsonl"), Some(JsonlForm::Gsm8k)),
+        ("gsm8k/train.jsonl", None, None),
+        ("svamp/svamp.jsonl", None, None),
     ];
     for (path, test_path, form) in files {
         if data.join(path).exists() {
@@ -152,8 +152,12 @@ fn what_cannot_be_read_is_said() {
     check(r#"{"source":"algebra"}"#, "algebra");
     let path: PathBuf = std::env::temp_dir().join(format!("hone-math-{}.jsonl", std::process::id()));
     std::fs::write(&path, "{\"question\":\"a\",\"answer\":\"1\"}\n\n{\"question\":\"b\"}\n").unwrap();
-    let options = JsonlOptions { path: path.clone(), test_path: None, form: JsonlForm::Gsm8k };
+    let options = JsonlOptions { path: path.clone(), test_path: None, form: None };
     let error = Math::new(&MathSource::Jsonl(options)).unwrap_err().to_string();
+    std::fs::write(&path, "{\"q\":\"a\",\"a\":\"1\"}\n").unwrap();
+    let options = JsonlOptions { path: path.clone(), test_path: None, form: None };
+    let unknown = Math::new(&MathSource::Jsonl(options)).unwrap_err().to_string();
+    assert!(unknown.contains("looks like neither gsm8k"), "{unknown}");
     std::fs::remove_file(&path).unwrap();
     assert!(error.contains(".jsonl:3: `answer` is missing"), "{error}");
 }

@@ -12,8 +12,8 @@ pub struct Episode {
     pub scenario: Option<ScenarioId>,
     /// Whether it was solved.
     pub is_solved: bool,
-    /// What it earned on a scale where 0 is doing nothing and 1 is the best that can be done.
-    pub score: f64,
+    /// What it earned on a scale where 0 is doing nothing and 1 is the best that can be done, where that is known.
+    pub score: Option<f64>,
     /// Answers of the policy.
     pub n_turns: u64,
     /// Tokens read and written.
@@ -30,7 +30,7 @@ pub struct Episode {
 
 impl Episode {
     /// What is kept of this trace, which earned this score.
-    pub fn of(trace: &Trace, score: f64) -> Self {
+    pub fn of(trace: &Trace, score: Option<f64>) -> Self {
         let head = trace.head();
         let mut calls = trace.turns().flat_map(|turn| &turn.llm_calls).peekable();
         let is_priced = calls.peek().is_none() || calls.all(|call| call.cost_usd.is_some());
@@ -63,10 +63,10 @@ pub struct Measures {
     pub accuracy_interval: (f64, f64),
     /// The share of tasks that were solved in all of their repeats.
     pub reliability: f64,
-    /// The mean score: 0 is doing nothing, 1 is the best that can be done.
-    pub score: f64,
+    /// The mean score over tasks whose best is known: 0 is doing nothing, 1 is the best that can be done.
+    pub score: Option<f64>,
     /// Half the width of its 95 % interval.
-    pub score_half_width: f64,
+    pub score_half_width: Option<f64>,
     /// All answers, those of failed episodes too, per solved task; `None` when nothing was solved.
     pub turns_per_solved: Option<f64>,
     /// All tokens per solved task.
@@ -94,9 +94,10 @@ impl Measures {
                 *failures.entry(failure).or_default() += 1;
             }
         }
-        let scores: Vec<f64> = episodes.iter().map(|episode| episode.score).collect();
+        let scores: Vec<f64> = episodes.iter().filter_map(|episode| episode.score).collect();
         let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
-        let (score, score_half_width) = mean(&scores);
+        let (score, half_width) = mean(&scores);
+        let known = |value: f64| (!scores.is_empty()).then_some(value);
         let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);
         let cost = episodes.iter().try_fold(0.0, |sum, episode| Some(sum + episode.cost_usd?));
         Self {
@@ -105,8 +106,8 @@ impl Measures {
             accuracy: share(solved, n),
             accuracy_interval: wilson(solved, n),
             reliability: share(scenarios.values().filter(|&&all| all).count(), scenarios.len()),
-            score,
-            score_half_width,
+            score: known(score),
+            score_half_width: known(half_width),
             turns_per_solved: per_solved(episodes.iter().map(|episode| episode.n_turns).sum()),
             tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
             cost_per_1k: cost.filter(|_| n > 0).map(|cost: f64| 1000.0 * cost / n as f64),
@@ -129,7 +130,7 @@ mod tests {
         Episode {
             scenario: ScenarioId::new(scenario).ok(),
             is_solved,
-            score: f64::from(u8::from(is_solved)),
+            score: Some(f64::from(u8::from(is_solved))),
             n_turns: 2,
             n_tokens: 100,
             cost_usd: Some(0.001),

@@ -20,7 +20,7 @@ use crate::process::Process;
 use crate::rubric::Rubric;
 use crate::ruler::RulerOptions;
 use hone_trace::env::Signals;
-use hone_trace::{ConfigHash, Trace};
+use hone_trace::{ConfigHash, Trace, TraceOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -200,15 +200,15 @@ impl Recipe {
         self.components.iter().find_map(|part| if let Kind::Ruler(options) = &part.kind { Some((part, options)) } else { None })
     }
 
-    /// What the signals of a trace are worth: the weighted sum of the `signal` components alone. This is the scale on which
-    /// the best of a world is told.
+    /// What the world says of a trace is worth: the weighted sum of the `signal` and `outcome` components alone. This is the
+    /// scale on which the best of a world is told.
     pub fn of_trace_signals(&self, trace: &Trace) -> f64 {
-        self.signals().map(|(weight, signal)| weight * signal.of_trace(trace)).sum()
+        self.measured(|signal| signal.of_trace(trace), trace.outcome == TraceOutcome::Success)
     }
 
-    /// The same of bare signals, such as those of a world's best episode.
+    /// The same of bare signals, such as those of a world's best episode, which is a success.
     pub fn of_signals(&self, signals: &Signals) -> f64 {
-        self.signals().map(|(weight, signal)| weight * signal.of_value(signals.get(&signal.signal))).sum()
+        self.measured(|signal| signal.of_value(signals.get(&signal.signal)), true)
     }
 
     /// A score on the scale from doing nothing (0) to the best possible (1). Where nothing is already the best, 1 when it
@@ -224,11 +224,14 @@ impl Recipe {
         self.components.iter().filter(|part| part.role == Role::Primary).map(size).sum()
     }
 
-    fn signals(&self) -> impl Iterator<Item = (f64, &Signal)> {
-        self.components.iter().filter_map(|part| match &part.kind {
-            Kind::Signal(signal) => Some((part.weight, signal)),
-            _ => None,
-        })
+    fn measured(&self, value: impl Fn(&Signal) -> f64, is_success: bool) -> f64 {
+        let worth = |part: &Part| match &part.kind {
+            Kind::Signal(signal) => part.weight * value(signal),
+            Kind::Outcome(_) => part.weight * f64::from(u8::from(is_success)),
+            _ => 0.0,
+        };
+        // Not `sum`, whose zero is negative.
+        self.components.iter().map(worth).fold(0.0, |sum, worth| sum + worth)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::recipe::Recipe;
 
-const WORLDS: [(&str, &str); 5] = [
+const WORLDS: [(&str, &str); 6] = [
     (
         "desk",
         r#"components = [
@@ -29,6 +29,12 @@ const WORLDS: [(&str, &str); 5] = [
         r#"components = [
             { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
             { name = "wrong", kind = "signal", signal = "wrong", range = [0, 1], weight = -0.5, role = "penalty" },
+        ]"#,
+    ),
+    (
+        "replay",
+        r#"components = [
+            { name = "solved", kind = "signal", signal = "solved", range = [0, 1], weight = 1.0, role = "primary" },
         ]"#,
     ),
     (

@@ -34,12 +34,10 @@ impl<'a> Scale<'a> {
         Self { recipe, ends }
     }
 
-    /// What a trace earned on it.
-    pub(crate) fn score(&self, trace: &Trace) -> f64 {
+    /// What a trace earned on it; `None` where nothing better than doing nothing is known to be possible.
+    pub(crate) fn score(&self, trace: &Trace) -> Option<f64> {
+        let (nothing, best) = *self.ends.get(trace.scenario.as_ref()?)?;
         let score = self.recipe.of_trace_signals(trace);
-        match trace.scenario.as_ref().and_then(|id| self.ends.get(id)) {
-            Some(&(nothing, best)) if best > nothing => Recipe::normalised(score, nothing, best).min(1.0),
-            _ => score,
-        }
+        (best > nothing).then(|| Recipe::normalised(score, nothing, best).min(1.0))
     }
 }

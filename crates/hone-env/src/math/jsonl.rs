@@ -24,8 +24,9 @@ pub struct JsonlOptions {
     /// The file of the test split, where there is one. Default: the test split is taken out of `path`.
     #[serde(default)]
     pub test_path: Option<PathBuf>,
-    /// What its lines look like.
-    pub form: JsonlForm,
+    /// What its lines look like. Default: as the keys of the first line say.
+    #[serde(default)]
+    pub form: Option<JsonlForm>,
 }
 
 /// What a line looks like.
@@ -39,6 +40,17 @@ pub enum JsonlForm {
 }
 
 impl JsonlForm {
+    /// The form of a line, if its keys give it away.
+    fn of(line: &str) -> Option<Self> {
+        let row: Value = serde_json::from_str(line).ok()?;
+        let has = |key: &str| row.get(key).is_some();
+        match (has("question") && has("answer"), has("Body") && has("Question")) {
+            (true, _) => Some(Self::Gsm8k),
+            (_, true) => Some(Self::Svamp),
+            _ => None,
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Gsm8k => "gsm8k",
@@ -82,7 +94,7 @@ impl Problems {
     }
 }
 
-fn read(path: &Path, form: JsonlForm) -> Result<Vec<Scenario>, EnvError> {
+fn read(path: &Path, form: Option<JsonlForm>) -> Result<Vec<Scenario>, EnvError> {
     let place = path.display().to_string();
     let wrong = |place: String, reason: String| EnvError::Data { place, reason };
     let size = std::fs::metadata(path).map_err(|error| wrong(place.clone(), error.to_string()))?.len();
@@ -90,10 +102,17 @@ fn read(path: &Path, form: JsonlForm) -> Result<Vec<Scenario>, EnvError> {
         return Err(wrong(place, format!("{size} bytes are more than the {FILE_BYTES_MAX} that are read")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(place.clone(), error.to_string()))?;
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if first.is_empty() {
+        return Err(wrong(place, "it holds no problem".into()));
+    }
+    let unknown =
+        || wrong(place.clone(), "it looks like neither gsm8k (question, answer) nor svamp (Body, Question, Answer)".into());
+    let form = form.or_else(|| JsonlForm::of(first)).ok_or_else(unknown)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let problems = lines.map(|(idx, line)| problem(line, form).map_err(|reason| wrong(format!("{place}:{}", idx + 1), reason)));
     let problems = problems.collect::<Result<Vec<_>, _>>()?;
-    if problems.is_empty() { Err(wrong(place, "it holds no problem".into())) } else { Ok(problems) }
+    Ok(problems)
 }
 
 fn problem(line: &str, form: JsonlForm) -> Result<Scenario, String> {

@@ -171,8 +171,13 @@ impl Play for Episode {
         };
         let from_record = if looked.n_asked == 0 { 1.0 } else { looked.n_recorded as f64 / looked.n_asked as f64 };
         let drift = self.played.drift(step.done.is_some());
-        step.signals =
-            Signals::from([("from_record", from_record), ("drift", drift), ("same_answer", if is_same { 1.0 } else { 0.0 })]);
+        let flag = |is_so: bool| if is_so { 1.0 } else { 0.0 };
+        step.signals = Signals::from([
+            ("from_record", from_record),
+            ("drift", drift),
+            ("same_answer", flag(is_same)),
+            ("solved", flag(step.done == Some(TraceOutcome::Success))),
+        ]);
         Ok(step)
     }
 }

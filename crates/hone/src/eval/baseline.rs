@@ -182,7 +182,7 @@ fn print(lines: &[Line], context: &Context<'_>) -> Result<(), Failure> {
             line.policy.clone(),
             format!("{:.2} ({low:.2}-{high:.2})", m.accuracy),
             format!("{:.2}", m.reliability),
-            format!("{:.3}", m.score),
+            number(m.score, 3),
             number(m.turns_per_solved, 1),
             number(m.tokens_per_solved, 0),
             number(m.cost_per_1k, 2),

@@ -133,7 +133,7 @@ fn played(env: &str, args: &Args, context: &Context<'_>) -> Result<Vec<LabelledG
         rollout(world.env.as_ref(), player, &plan, |played| {
             if let Some(group) = left.next() {
                 group.members.extend(played.traces.into_iter().map(|trace| {
-                    let label = scale.score(&trace);
+                    let label = scale.score(&trace).unwrap_or(0.0);
                     (trace, label)
                 }));
             }

@@ -72,11 +72,38 @@ fn recorded_traces_are_a_world_of_their_own() {
     let desk = Desk::new();
     desk.hone("rollout --env desk --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
     let played = desk.hone("eval baseline --env replay --split train --policy gold -n 20 --repeats 1 --json").json();
-    assert!(played[0]["accuracy"].as_f64().unwrap() >= 0.95, "{played:?}");
+    assert!(played[0]["accuracy"].as_f64().unwrap() >= 0.95 && played[0]["score"] == 1.0, "{played:?}");
     let report = &played[0]["replay"];
     assert!(report["share_from_record"].as_f64().unwrap() >= 0.95 && report["share_same_outcome"] == 1.0, "{report}");
     let other = desk.hone("eval baseline --env replay --split train --policy random -n 20 --repeats 1");
     assert!(other.out.contains("drift 0.") || other.out.contains("drift 1."), "{}", other.out);
+}
+
+/// The example of a world of the user's own, which ends with the test.
+struct Example(std::process::Child);
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_world_of_the_users_own_is_measured_like_any_other() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/external_env.py");
+    let started = std::process::Command::new("python3").args([script, "--port", &port.to_string()]).spawn();
+    let Ok(_example) = started.map(Example) else {
+        println!("skipped: there is no python3");
+        return;
+    };
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let lines = Desk::new().hone(&format!("eval baseline --env http://127.0.0.1:{port} -n 5 --json")).json();
+    let scores: Vec<&Value> = lines.iter().map(|line| &line["score"]).collect();
+    assert_eq!((scores[0], scores[2]), (&1.0.into(), &0.0.into()), "{lines:?}");
 }
 
 #[test]
