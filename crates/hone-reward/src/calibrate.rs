@@ -8,8 +8,10 @@
 //! - **Length bias**: the correlation of score and shown length, both less their mean among members of a group with equal
 //!   labels. Where no labels are equal, less what a straight line through the labels explains.
 //!
-//! Groups that the judge could not score count against it. Training refuses a judge whose interval begins below the floor.
+//! Groups that the judge could not score count against it. A judge whose interval begins below the floor is refused, which its
+//! [`Standing`] tells whoever asks for it next.
 
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+pub use standing::{Measurement, Standing};
 
 /// The least correlation that is called a bias.
 const BIAS_MIN: f64 = 0.2;

@@ -1,6 +1,6 @@
 //! The few statistics that say how far a judge can be trusted.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The 97.5 % point of the standard normal: intervals here hold 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -64,7 +64,8 @@ fn kendall(one: &[f64], other: &[f64]) -> (f64, f64) {
 }
 
 /// A share with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Share {
     /// The share.
     pub value: f64,

@@ -4,6 +4,7 @@ mod calibrate;
 mod diff;
 mod lint;
 mod score;
+mod standing;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};

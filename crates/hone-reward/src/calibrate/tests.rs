@@ -103,6 +103,21 @@ fn groups_that_fail_count_against_the_judge() {
 }
 
 #[test]
+fn the_last_record_gives_a_judge_its_standing() {
+    let standing = |judge: &Script, n: usize| {
+        let found = calibrated(judge, &groups(n, |idx| idx as f64));
+        let record = serde_json::to_string(&Measurement::of(&found, Floor::default(), "the best")).unwrap();
+        let record: Measurement = serde_json::from_str(&record).unwrap();
+        assert_eq!((record.agreement, record.floor, record.n_pairs), (found.agreement, 0.6, found.n_pairs));
+        Standing::of(Some(&record))
+    };
+    assert_eq!(Standing::of(None), Standing::Unmeasured);
+    assert_eq!(standing(&judge(|_, text, _, _| label(text) / 4.0), 40), Standing::Accepted);
+    let Standing::Refused(why) = standing(&judge(|_, text, _, _| 1.0 - label(text) / 4.0), 40) else { panic!("it is wrong") };
+    assert!(why.starts_with("it agrees with the labels in 0.0 % of the pairs") && why.ends_with("floor of 60.0 %"), "{why}");
+}
+
+#[test]
 fn labelled_groups_are_read_from_lines() {
     let trace = serde_json::to_string(&trace("t", &["q=1"])).unwrap();
     let line = format!(

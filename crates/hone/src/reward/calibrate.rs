@@ -1,5 +1,6 @@
 //! `hone reward calibrate`: a judge against labelled groups, before anything is trained on its word.
 
+use super::standing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::play::{Play, PlayArgs};
@@ -8,7 +9,7 @@ use crate::scale::Scale;
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Luck, rollout};
-use hone_reward::{Floor, LabelledGroup, Ruler, RulerOptions, calibrate, read_group};
+use hone_reward::{DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, calibrate, read_group};
 use hone_trace::RunId;
 use std::io::BufRead;
 use std::ops::ControlFlow;
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// Measure a judge against labelled groups
 ///
 /// Each line of the file is a group: {"group": [{"messages": […], "label": 0.9}, …]}. Prints how often judge and labels agree
-/// about a pair, with its interval, and whether the judge favours a position or length. Exit code 1 when it is refused.
+/// about a pair, with its interval, and whether the judge favours a position or length. Exit code 1 when it is refused. The
+/// figures are kept in the store, and `hone reward score` refuses a judge that was last refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file with labelled groups, one per line
@@ -63,9 +65,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let bank = Bank::open(&args.policy)?;
     let ready = Ready::named(&args.judge, &args.policy, n_concurrent, &bank, context)?;
     let judge = ready.policy().ok_or_else(|| Failure::user(format_args!("`{}` plays, and cannot judge", args.judge)))?;
+    // A store that cannot be opened is found out before the judge is paid.
+    context.wait(async |context| context.store().await.map(drop))?;
     let rubric = args.rubric.as_ref().map(|path| std::fs::read_to_string(path).map_err(at_path(path))).transpose()?;
     let options = RulerOptions {
-        rubric,
+        rubric: rubric.clone(),
         repeats: args.repeats,
         answer_tokens_max: args.answer_tokens,
         // A local judge decodes by a grammar, which can leave it nothing to get wrong but the scores.
@@ -74,7 +78,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     };
     let ruler = Ruler::new(judge, options).map_err(Failure::user)?;
     context.printer.say(&format!("judging {} groups", groups.len()));
-    let found = calibrate(&ruler, &groups, Floor { agreement_min: args.floor, ..Floor::default() }, args.play.seed, n_concurrent);
+    let floor = Floor { agreement_min: args.floor, ..Floor::default() };
+    let found = calibrate(&ruler, &groups, floor, args.play.seed, n_concurrent);
+    let measured = Measurement::of(&found, floor, rubric.as_deref().unwrap_or(DEFAULT_RUBRIC));
+    // What was paid for is shown, also when it cannot be kept.
+    let kept = context.wait(async |context| standing::record(judge.config().hash(), &measured, context).await);
     if context.printer.wants_json() {
         context.printer.json(&found)?;
     } else {
@@ -100,6 +108,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         found.refusals.iter().for_each(|refusal| context.printer.complain(refusal));
         context.printer.say(if found.is_accepted() { "the judge is accepted" } else { "the judge is refused" });
     }
+    kept?;
     Ok(if found.is_accepted() { Exit::Yes } else { Exit::No })
 }
 

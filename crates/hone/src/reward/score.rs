@@ -1,13 +1,14 @@
 //! `hone reward score`: traces in the store get rewards by a recipe, group by group.
 
+use super::standing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::trace::Filter;
 use hone_reward::lint::obstacle;
-use hone_reward::{Attempt, Scorer, lint};
+use hone_reward::{Attempt, Scorer, Standing, lint};
 use hone_trace::store::Write;
-use hone_trace::{GroupId, Reward, Trace};
+use hone_trace::{ConfigHash, GroupId, Reward, Trace};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 /// Weigh traces in the store by a recipe
 ///
 /// Traces of one group are judged together. A trace that cannot be scored is said with the reason and keeps what it has; the
-/// exit code is then 1. Scoring twice by the same recipe writes the same rewards once.
+/// exit code is then 1. Scoring twice by the same recipe writes the same rewards once. A judge that `hone reward calibrate`
+/// refused is refused here too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file with a recipe
@@ -31,7 +33,7 @@ pub(crate) struct Args {
     /// The most traces that are weighed, newest first
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
-    /// Accept a recipe that is unwise where that can be forced
+    /// Accept a judge that was refused, and a recipe that is unwise where that can be forced
     #[arg(long)]
     force: bool,
     /// The seed of orders and ids
@@ -69,6 +71,9 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         return Err(Failure::user("--judge has no effect: no component of the recipe asks for one"));
     }
     let scorer = Scorer::new(&recipe, judge).map_err(|error| Failure::user(error).hint("name one with --judge"))?;
+    if let (Some(name), Some(judge)) = (&args.judge, judge) {
+        trust(name, judge.config().hash(), args, context)?;
+    }
     let groups = context.wait(async |context| groups(args, context).await)?;
     let bar = context.printer.count_bar("scored");
     let (mut summary, mut total, mut n_said) = (Summary::default(), 0.0, 0);
@@ -111,6 +116,25 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             .plain(&format!("{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored"))?;
     }
     Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
+}
+
+/// Whether this judge may be heard, by how it was last measured.
+fn trust(name: &str, judge: ConfigHash, args: &Args, context: &Context<'_>) -> Result<(), Failure> {
+    let standing = context.wait(async |context| standing::last(judge, context).await)?;
+    let groups = args.env.as_ref().map_or_else(|| "labelled.jsonl".to_owned(), |env| format!("--env {env}"));
+    match standing {
+        Standing::Accepted => {}
+        Standing::Unmeasured => context.printer.say(&format!(
+            "`{name}` was never measured as a judge: `hone reward calibrate {groups} --judge {name}` does so, with the same \
+             policy options as here"
+        )),
+        Standing::Refused(why) if args.force => context.printer.say(&format!("`{name}` is heard though it was refused: {why}")),
+        Standing::Refused(why) => {
+            return Err(Failure::user(format_args!("`{name}` was refused as a judge: {why}"))
+                .hint("take another judge, measure this one again with `hone reward calibrate`, or hear it with `--force`"));
+        }
+    }
+    Ok(())
 }
 
 /// The traces that are meant, those of a group together; a trace without a group is one of its own.

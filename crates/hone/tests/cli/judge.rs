@@ -1,4 +1,4 @@
-//! RULER over HTTP: a judge that misbehaves in every known way, and what becomes of the group.
+//! RULER over HTTP: a judge that misbehaves in every known way, what becomes of the group, and whether the judge is heard at all.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::Desk;
@@ -79,16 +79,16 @@ fn answer(mut stream: &TcpStream, manner: Manner, n_before: usize) {
     let _ = stream.write_all(format!("{head}{events}").as_bytes());
 }
 
+/// A recipe that asks for a judge.
+const RANK: &str = "components = [{ name = 'rank', kind = 'ruler', n_retries = 1, weight = 1.0, role = 'primary' }]";
+
 /// Scores one group of four traces by this judge: the exit code, the summary, the rewards, and how often it was asked.
 #[track_caller]
 fn check(manner: Manner, code: i32, n_scored: usize, n_calls: usize, said: &str) -> Vec<f64> {
-    let desk = Desk::with(&[(
-        "rank.toml",
-        "components = [{ name = 'rank', kind = 'ruler', n_retries = 1, weight = 1.0, role = 'primary' }]",
-    )]);
+    let desk = Desk::with(&[("rank.toml", RANK)]);
     desk.hone("rollout --env 2048 --policy random -n 1 --samples 4 --json").expect(0, "\"traces\":4", "");
     let (url, counted) = judge(manner);
-    let line = format!("reward score --recipe rank.toml --judge {url} --max-answer-seconds 2 --json");
+    let line = format!("reward score --recipe rank.toml --judge {url} --max-answer-seconds 2 --json --quiet");
     let ended = desk.hone(&line);
     let ended = ended.expect(code, "\"groups\":1", said);
     assert_eq!(ended.json()[0]["scored"], n_scored, "{}", ended.err);
@@ -156,4 +156,43 @@ fn a_score_outside_the_scale_is_refused() {
 #[test]
 fn a_judge_that_hangs_is_given_up() {
     check(|_, _| Reply::Silence, 1, 0, 2, "policy_timeout");
+}
+
+/// Labelled groups of four conversations, each a turn longer than the one before, and labelled by this.
+fn labelled(label: fn(usize) -> usize) -> String {
+    let member = |group: usize, idx: usize| {
+        let turn = |turn_idx: usize| {
+            let (asked, answered) = (format!("Thing {turn_idx}?"), format!("Of {group} it is {turn_idx}."));
+            [json!({"role": "user", "content": asked}), json!({"role": "assistant", "content": answered})]
+        };
+        json!({"messages": (0..=idx).flat_map(turn).collect::<Vec<_>>(), "label": label(idx)})
+    };
+    let group = |group: usize| json!({"group": (0..4).map(|idx| member(group, idx)).collect::<Vec<_>>()}).to_string() + "\n";
+    (0..20).map(group).collect()
+}
+
+#[test]
+fn a_judge_is_heard_by_how_it_was_last_measured() {
+    let (right, wrong) = (labelled(|idx| idx), labelled(|idx| 3 - idx));
+    let desk = Desk::with(&[("rank.toml", RANK), ("right.jsonl", &right), ("wrong.jsonl", &wrong)]);
+    desk.hone("rollout --env 2048 --policy random -n 1 --samples 4 --json").expect(0, "\"traces\":4", "");
+    let (url, counted) = judge(|_, _| Reply::Scores);
+    let score = format!("reward score --recipe rank.toml --judge {url}");
+    let calibrate = format!("reward calibrate --judge {url}");
+
+    let never = format!("never measured as a judge: `hone reward calibrate labelled.jsonl --judge {url}`");
+    desk.hone(&score).expect(0, "4 scored", &never);
+    desk.hone(&format!("{calibrate} wrong.jsonl")).expect(1, "0.000 (0.000 to 0.", "the judge is refused");
+
+    let n_calls = counted.load(Ordering::SeqCst);
+    let refused = desk.hone(&score).expect(2, "", "in 0.0 % of the pairs").expect(2, "", "the floor of 60.0 %");
+    assert!(refused.err.contains("hint: ") && refused.err.contains("--force"), "{}", refused.err);
+    assert_eq!(counted.load(Ordering::SeqCst), n_calls, "a refused judge is not paid");
+    desk.hone(&format!("{score} --force")).expect(0, "4 scored", "is heard though it was refused: it agrees");
+    desk.hone(&format!("{score} --temperature 0")).expect(0, "4 scored", "never measured");
+    desk.hone(&format!("{calibrate} right.jsonl --tenant other")).expect(0, "1.000", "the judge is accepted");
+    desk.hone(&score).expect(2, "", "was refused as a judge");
+
+    desk.hone(&format!("{calibrate} right.jsonl --json")).expect(0, "\"refusals\":[]", "judging 20 groups");
+    desk.hone(&score).expect(0, "4 scored", "");
 }

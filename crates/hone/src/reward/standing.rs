@@ -1,0 +1,48 @@
+//! Where measurements of judges are kept: one stream of events per judge, of which the last counts.
+//!
+//! A judge is known by the hash of its config, so that another model, adapter or temperature is another judge. Each tenant
+//! measures for itself: its labels say nothing about the tasks of others.
+
+use crate::context::Context;
+use crate::failure::Failure;
+use hone_reward::{Measurement, Standing};
+use hone_trace::store::{Event, Write};
+use hone_trace::{ConfigHash, EventId};
+use serde::Deserialize;
+
+/// What happened to the judge.
+const CALIBRATED: &str = "calibrated";
+
+/// The most events that are held at once.
+const PAGE_LEN: u32 = 1000;
+
+/// Keeps what was found about a judge.
+pub(super) async fn record(judge: ConfigHash, found: &Measurement, context: &Context<'_>) -> Result<(), Failure> {
+    let (at, tenant, stream) = (crate::clock::now(), context.settings.tenant.clone(), stream(judge));
+    let body = serde_json::to_value(found).map_err(Failure::bug)?;
+    let facts = [stream.as_str(), tenant.as_str(), &at.unix_nanos().to_string(), &body.to_string()];
+    let id = EventId::derived(&facts);
+    let event = Event { id, at, tenant, stream, kind: CALIBRATED.to_owned(), body };
+    context.store().await?.put(vec![Write::Event(event)]).await?;
+    Ok(())
+}
+
+/// The standing of a judge by its last measurement.
+pub(super) async fn last(judge: ConfigHash, context: &Context<'_>) -> Result<Standing, Failure> {
+    let (store, stream) = (context.store_to_read().await?, stream(judge));
+    let (mut last, mut after) = (None, 0);
+    loop {
+        let page = store.events(Some(&stream), after, PAGE_LEN).await?;
+        let Some((seq, _)) = page.last() else { break };
+        after = *seq;
+        let is_ours = |event: &Event| event.kind == CALIBRATED && event.tenant == context.settings.tenant;
+        last = page.into_iter().map(|(_, event)| event).rfind(is_ours).or(last);
+    }
+    let measured = last.map(|event| Measurement::deserialize(event.body)).transpose();
+    let measured = measured.map_err(|error| Failure::world(error).context(format_args!("the last event of {stream}")))?;
+    Ok(Standing::of(measured.as_ref()))
+}
+
+fn stream(judge: ConfigHash) -> String {
+    format!("judge:{judge}")
+}
