@@ -37,6 +37,10 @@ pub use report::{StepReport, TraceReport};
 
 use hone_trace::TraceId;
 use serde::{Deserialize, Serialize};
+use series::BASE_LEN;
+
+/// Fewer steps than this have nothing to be compared with: only `perfect` can be raised.
+pub const STEPS_MIN: usize = BASE_LEN;
 
 /// What an alarm is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
-//! `hone reward`: how traces are weighed, and how far a judge can be trusted.
+//! `hone reward`: how traces are weighed, how far a judge can be trusted, and whether the reward was learned instead of the task.
 
+mod alarms;
 mod calibrate;
 mod diff;
 mod lint;
@@ -23,6 +24,7 @@ enum Command {
     Lint(lint::Args),
     Calibrate(Box<calibrate::Args>),
     Diff(diff::Args),
+    Alarms(alarms::Args),
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Lint(args) => lint::run(args, context),
         Command::Calibrate(args) => calibrate::run(args, context),
         Command::Diff(args) => diff::run(args, context),
+        Command::Alarms(args) => context.wait(async |context| alarms::run(args, context).await),
     }
 }
 

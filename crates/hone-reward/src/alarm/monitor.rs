@@ -33,7 +33,7 @@ const TREND_LEN_MIN: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trend {
-    /// It learns, or it is too early to say otherwise.
+    /// It learns.
     Healthy,
     /// Neither reward nor validation moves.
     Converged,
@@ -42,6 +42,15 @@ pub enum Trend {
 }
 
 impl Trend {
+    /// Its name, as in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Converged => "converged",
+            Self::Hacking => "hacking",
+        }
+    }
+
     /// What it asks for.
     pub fn action(self) -> &'static str {
         match self {
@@ -158,14 +167,15 @@ impl Monitor {
         alarms
     }
 
-    /// Where the run is going, by slopes over the last 100 steps.
-    pub fn trend(&self) -> Trend {
-        if self.divergence().is_some() {
-            return Trend::Hacking;
-        }
-        let Some((reward, validation)) = self.slopes() else { return Trend::Healthy };
+    /// Where the run is going, by slopes over the last 100 steps; `None` before 60 of them with five validations.
+    pub fn trend(&self) -> Option<Trend> {
+        let (reward, validation) = self.slopes()?;
         let is_flat = |rise: f64, z: f64| z.abs() < 2.0 || rise.abs() < 0.02 * self.range();
-        if is_flat(reward.0, reward.1) && is_flat(validation.0, validation.1) { Trend::Converged } else { Trend::Healthy }
+        Some(match self.divergence() {
+            Some(_) => Trend::Hacking,
+            None if is_flat(reward.0, reward.1) && is_flat(validation.0, validation.1) => Trend::Converged,
+            None => Trend::Healthy,
+        })
     }
 
     fn range(&self) -> f64 {

@@ -1,5 +1,6 @@
 //! The real binary in a folder of its own: what it writes to which stream, and how it exits.
 
+mod alarms;
 mod bench;
 mod config;
 mod doctor;
