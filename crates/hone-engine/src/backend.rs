@@ -111,6 +111,22 @@ pub struct AdamStep {
     pub grad_scale: f32,
 }
 
+/// One product among several: `y[to..] = x[rows] · wᵀ`.
+pub struct Linear<'a, B: Backend + ?Sized> {
+    /// The activations.
+    pub x: &'a B::Act,
+    /// Their rows that take part.
+    pub rows: Range<usize>,
+    /// The weights.
+    pub w: &'a B::Weight,
+    /// Replace or add.
+    pub put: Put,
+    /// The results.
+    pub y: &'a mut B::Buf,
+    /// The row of the first result.
+    pub to: usize,
+}
+
 /// A machine that computes.
 pub trait Backend: Send + Sync + 'static {
     /// A vector of f32.
@@ -178,6 +194,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// `y[to..] = x[rows] · wᵀ`.
     fn linear(&self, x: &Self::Act, rows: Range<usize>, w: &Self::Weight, put: Put, y: &mut Self::Buf, to: usize);
+    /// Products that do not wait for each other: the same results as one by one, in fewer rounds of the threads.
+    fn linears(&self, products: Vec<Linear<'_, Self>>) {
+        for Linear { x, rows, w, put, y, to } in products {
+            self.linear(x, rows, w, put, y, to);
+        }
+    }
     /// `dx[to..] = dy[rows] · w`.
     fn linear_backward(&self, dy: &Self::Act, rows: Range<usize>, w: &Self::Weight, put: Put, dx: &mut Self::Buf, to: usize);
     /// `dw += dyᵀ · x`, summed over rows in order.

@@ -35,7 +35,7 @@ pub use plan::Plan;
 pub use pool::Pool;
 use pool::Shares;
 
-use crate::backend::{AdamStep, Backend, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Backend, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
 use crate::layout::Layout;
 
 /// Floats per item of a vector operation.
@@ -275,10 +275,16 @@ impl Backend for Cpu {
     }
 
     fn linear(&self, x: &Act, rows: Range<usize>, w: &Weight, put: Put, y: &mut Aligned<f32>, to: usize) {
-        let cols = w.forward.cols;
-        assert_eq!(x.cols, w.forward.k);
-        let job = Job { rows, cols: 0..cols, k0: 0, stride: cols, at: to * cols, put };
-        product(&self.pool, self.isa, x, &w.forward, &job, y);
+        self.linears(vec![Linear { x, rows, w, put, y, to }]);
+    }
+
+    fn linears(&self, products: Vec<Linear<'_, Self>>) {
+        let products = products.into_iter().map(|Linear { x, rows, w, put, y, to }| {
+            let cols = w.forward.cols;
+            assert_eq!(x.cols, w.forward.k);
+            (x, &w.forward, Job { rows, cols: 0..cols, k0: 0, stride: cols, at: to * cols, put }, &mut y[..])
+        });
+        matmul::products(&self.pool, self.isa, products.collect());
     }
 
     fn linear_backward(&self, dy: &Act, rows: Range<usize>, w: &Weight, put: Put, dx: &mut Aligned<f32>, to: usize) {

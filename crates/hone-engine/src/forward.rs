@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{Backend, Put, Turn};
+use crate::backend::{Backend, Linear, Put, Turn};
 use crate::layout::Layout;
 use crate::lora::Adapter;
 use crate::model::Model;
@@ -81,9 +81,7 @@ impl<B: Backend> Pass<'_, B> {
 
         let x_in = kept(x);
         let attn_in = backend.rmsnorm_act(x, &block.attn_norm, config.norm_eps, config.dim);
-        let mut project = |proj: Proj, input: &B::Act| self.project(layer, proj, input, &mut low[proj as usize]);
-        let (mut q, mut k) = (project(Proj::Q, &attn_in), project(Proj::K, &attn_in));
-        let mut v = project(Proj::V, &attn_in);
+        let [mut q, mut k, mut v] = self.project(layer, [Proj::Q, Proj::K, Proj::V], &attn_in, &mut low);
         if let Some([q_bias, k_bias, v_bias]) = &block.biases {
             backend.bias(&mut q, q_bias);
             backend.bias(&mut k, k_bias);
@@ -104,37 +102,64 @@ impl<B: Backend> Pass<'_, B> {
         backend.kv_write(kv, &k, &v, plan);
         let (attn_out, log_norm) = backend.attention(&q, kv, plan);
         let attn_act = backend.act(&attn_out, self.n_rows, config.q_dim(), 1.0);
-        self.project_into(layer, Proj::O, &attn_act, Put::Add, x, &mut low[Proj::O as usize]);
+        self.project_into(layer, [(Proj::O, x)], &attn_act, Put::Add, &mut low);
 
         let x_mid = kept(x);
         let mlp_in = backend.rmsnorm_act(x, &block.mlp_norm, config.norm_eps, config.dim);
-        let gate = self.project(layer, Proj::Gate, &mlp_in, &mut low[Proj::Gate as usize]);
-        let up = self.project(layer, Proj::Up, &mlp_in, &mut low[Proj::Up as usize]);
+        let [gate, up] = self.project(layer, [Proj::Gate, Proj::Up], &mlp_in, &mut low);
         let hidden = backend.swiglu(&gate, &up, config.ffn_dim);
-        self.project_into(layer, Proj::Down, &hidden, Put::Add, x, &mut low[Proj::Down as usize]);
+        self.project_into(layer, [(Proj::Down, x)], &hidden, Put::Add, &mut low);
         BlockActs { x_in, attn_in, q_raw, k_raw, q, attn_out, log_norm, attn_act, x_mid, mlp_in, gate, up, hidden, low }
     }
 
-    fn project(&self, layer: usize, proj: Proj, x: &B::Act, low: &mut Vec<B::Act>) -> B::Buf {
-        let (n_out, _) = proj.shape(&self.model.config);
-        let mut y = self.backend.buf(self.n_rows * n_out);
-        self.project_into(layer, proj, x, Put::Set, &mut y, low);
-        y
+    /// Projections of the same input.
+    fn project<const N: usize>(&self, layer: usize, projs: [Proj; N], x: &B::Act, low: &mut [Vec<B::Act>; 7]) -> [B::Buf; N] {
+        let mut outputs = projs.map(|proj| self.backend.buf(self.n_rows * proj.shape(&self.model.config).0));
+        let mut each = outputs.iter_mut();
+        let into = projs.map(|proj| (proj, each.next().expect("one output per projection")));
+        self.project_into(layer, into, x, Put::Set, low);
+        outputs
     }
 
-    /// `y = x·wᵀ` (or `+=`), then the low-rank part of each adapter's rows is added.
-    fn project_into(&self, layer: usize, proj: Proj, x: &B::Act, put: Put, y: &mut B::Buf, low: &mut Vec<B::Act>) {
-        self.backend.linear(x, 0..self.n_rows, self.model.weight(layer, proj), put, y, 0);
-        for (rows, adapter) in self.adapters {
-            let Some(pair) = adapter.pair(layer, proj) else {
-                continue;
-            };
-            let rank = adapter.spec.rank;
-            let mut narrow = self.backend.buf(rows.len() * rank);
-            self.backend.linear(x, rows.clone(), &pair.a, Put::Set, &mut narrow, 0);
-            let narrow = self.backend.act(&narrow, rows.len(), rank, adapter.spec.scale());
-            self.backend.linear(&narrow, 0..rows.len(), &pair.b, Put::Add, y, rows.start);
-            low.push(narrow);
+    /// `y = x·wᵀ` (or `+=`) for each projection, then the low-rank part of each adapter's rows is added. What has the same input
+    /// is one round of the threads, and so is what an adapter adds to it.
+    fn project_into<const N: usize>(
+        &self,
+        layer: usize,
+        mut into: [(Proj, &mut B::Buf); N],
+        x: &B::Act,
+        put: Put,
+        low: &mut [Vec<B::Act>; 7],
+    ) {
+        let Self { backend, model, n_rows, adapters, .. } = *self;
+        let projs = into.each_ref().map(|(proj, _)| *proj);
+        let pairs: Vec<_> = adapters.iter().map(|(_, adapter)| projs.map(|proj| adapter.pair(layer, proj))).collect();
+        let narrow = |(rows, adapter): &(Range<usize>, &Adapter<B>)| backend.buf(rows.len() * adapter.spec.rank);
+        let mut narrows: Vec<_> =
+            adapters.iter().zip(&pairs).map(|(part, pairs)| pairs.map(|pair| pair.map(|_| narrow(part)))).collect();
+        let whole = into.iter_mut().map(|(proj, y)| {
+            let w = model.weight(layer, *proj);
+            Linear { x, rows: 0..n_rows, w, put, y: &mut **y, to: 0 }
+        });
+        let inner = adapters.iter().zip(&pairs).zip(&mut narrows).flat_map(|(((rows, _), pairs), narrows)| {
+            pairs.iter().zip(narrows).filter_map(|(pair, narrow)| {
+                let (w, y) = (&(*pair)?.a, narrow.as_mut()?);
+                Some(Linear { x, rows: rows.clone(), w, put: Put::Set, y, to: 0 })
+            })
+        });
+        backend.linears(whole.chain(inner).collect());
+
+        for (((rows, adapter), pairs), narrows) in adapters.iter().zip(&pairs).zip(&narrows) {
+            let (rank, scale) = (adapter.spec.rank, adapter.spec.scale());
+            let narrows = narrows.each_ref().map(|narrow| narrow.as_ref().map(|x| backend.act(x, rows.len(), rank, scale)));
+            let added = into.iter_mut().zip(pairs).zip(&narrows).filter_map(|(((_, y), pair), narrow)| {
+                let (x, w) = (narrow.as_ref()?, &(*pair)?.b);
+                Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y: &mut **y, to: rows.start })
+            });
+            backend.linears(added.collect());
+            for (proj, narrow) in projs.into_iter().zip(narrows) {
+                low[proj as usize].extend(narrow);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@
 #![expect(unsafe_code, reason = "kernels are compiled per instruction level")]
 
 use super::isa::{Isa, versions};
-use super::lanes::{LANES, V, ZERO, exp, exp1, fma, load, load_part, max, sum};
+use super::lanes::{LANES, V, ZERO, exp, exp1, fma, load, load_part, max, store, sum, to_bf16};
 use crate::backend::{Scored, ScoredGrad, Target};
 
 /// Columns of the vocabulary that are folded at once. Part of the order of summation.
@@ -104,30 +104,71 @@ fn fold_any<const FMA: bool>(row: &mut Fold, logits: &[f32], first: usize, targe
 }
 
 versions! {
-    /// Turns a chunk of logits into the gradient with respect to them, in place.
+    /// The gradient with respect to a chunk of logits.
     pub(crate) fn gradient = gradient_any(
-        logits: &mut [f32], first: usize, target: &Target, scored: &Scored, grad: &ScoredGrad)
+        logits: &[f32], first: usize, target: &Target, scored: &Scored, grad: &ScoredGrad, out: &mut [f32])
 }
 
 #[inline(always)]
-fn gradient_any<const FMA: bool>(logits: &mut [f32], first: usize, target: &Target, scored: &Scored, grad: &ScoredGrad) {
+fn gradient_any<const FMA: bool>(
+    logits: &[f32],
+    first: usize,
+    target: &Target,
+    scored: &Scored,
+    grad: &ScoredGrad,
+    out: &mut [f32],
+) {
+    for (i, (logits, out)) in logits.chunks(LANES).zip(out.chunks_mut(LANES)).enumerate() {
+        let dz = gradient_lanes::<FMA>(logits, first + i * LANES, target, scored, grad);
+        if out.len() == LANES { store(&dz, out) } else { out.copy_from_slice(&dz[..out.len()]) }
+    }
+}
+
+versions! {
+    /// The same, rounded to bf16.
+    pub(crate) fn gradient_bf16 = gradient_bf16_any(
+        logits: &[f32], first: usize, target: &Target, scored: &Scored, grad: &ScoredGrad, out: &mut [u16])
+}
+
+#[inline(always)]
+fn gradient_bf16_any<const FMA: bool>(
+    logits: &[f32],
+    first: usize,
+    target: &Target,
+    scored: &Scored,
+    grad: &ScoredGrad,
+    out: &mut [u16],
+) {
+    const BLOCK: usize = 256;
+    let mut exact = [0.0; BLOCK];
+    for (i, (logits, out)) in logits.chunks(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate() {
+        let exact = &mut exact[..logits.len()];
+        gradient_any::<FMA>(logits, first + i * BLOCK, target, scored, grad, exact);
+        for (to, &x) in out.iter_mut().zip(&*exact) {
+            *to = to_bf16(x);
+        }
+    }
+}
+
+/// Up to sixteen logits; lanes behind the last are zero.
+#[inline(always)]
+fn gradient_lanes<const FMA: bool>(logits: &[f32], first: usize, target: &Target, scored: &Scored, grad: &ScoredGrad) -> V {
     let mean = scored.log_norm - scored.entropy;
-    for (i, part) in logits.chunks_mut(LANES).enumerate() {
-        let (z, bits) = masked::<FMA>(part, first + i * LANES, target);
-        let mut shifted = z;
-        for i in 0..LANES {
-            shifted[i] -= scored.log_norm;
-        }
-        let e = exp::<FMA>(&shifted);
-        for (i, logit) in part.iter_mut().enumerate() {
-            let p = if bits >> i & 1 == 1 { e[i] } else { 0.0 };
-            let dz = -grad.logprob * p - grad.entropy * p * (z[i] - mean);
-            *logit = dz * target.inv_temperature;
-        }
+    let (z, bits) = masked::<FMA>(logits, first, target);
+    let mut shifted = z;
+    for i in 0..LANES {
+        shifted[i] -= scored.log_norm;
     }
-    if let Some(logit) = (target.id as usize).checked_sub(first).and_then(|at| logits.get_mut(at)) {
-        *logit += grad.logprob * target.inv_temperature;
+    let e = exp::<FMA>(&shifted);
+    // The lane of the target, or none of the sixteen.
+    let chosen = target.id.wrapping_sub(first as u32);
+    let mut dz = ZERO;
+    for i in 0..LANES {
+        let p = if bits >> i & 1 == 1 { e[i] } else { 0.0 };
+        let one = if chosen == i as u32 { grad.logprob * target.inv_temperature } else { 0.0 };
+        dz[i] = (-grad.logprob * p - grad.entropy * p * (z[i] - mean)) * target.inv_temperature + one;
     }
+    dz
 }
 
 versions! {

@@ -44,39 +44,75 @@ pub(crate) struct Job {
 
 /// Runs a product on all threads.
 pub(crate) fn product(pool: &Pool, isa: Isa, a: &Act, b: &Panels, job: &Job, out: &mut [f32]) {
-    let (n_rows, n_cols) = (job.rows.len(), job.cols.len());
-    if n_rows == 0 || n_cols == 0 {
-        return;
-    }
-    assert!(job.rows.end <= a.rows && job.cols.end <= b.cols && job.cols.start.is_multiple_of(STEP), "inside operands");
-    assert!(job.k0.is_multiple_of(STEP) && job.k0 + a.cols <= b.k_padded, "k inside the panels");
-    assert!(job.at + (n_rows - 1) * job.stride + n_cols <= out.len() && n_cols <= job.stride, "output fits");
-    let block_cols = if n_rows <= FEW_ROWS { STEP } else { BLOCK_COLS };
-    let (row_blocks, col_blocks) = (n_rows.div_ceil(BLOCK_ROWS), n_cols.div_ceil(block_cols));
-    let out = Shares(out.as_mut_ptr());
-    let compute = |item: usize| {
-        let (row0, col0) = (item / col_blocks * BLOCK_ROWS, item % col_blocks * block_cols);
-        let block = BlockOf {
-            a,
-            b,
-            k0: job.k0,
-            row: job.rows.start + row0,
-            n_rows: BLOCK_ROWS.min(n_rows - row0),
-            col: job.cols.start + col0,
-            n_cols: block_cols.min(n_cols - col0),
-            stride: job.stride,
-            put: job.put,
-        };
-        let start = job.at + row0 * job.stride + col0;
-        // SAFETY: the block's elements `start + i·stride + j` with `i < n_rows`, `j < n_cols` lie inside `out` (asserted
-        // above) and belong to this item alone; the kernels write no others.
-        unsafe { block.compute(isa, out.at(start)) };
+    products(pool, isa, vec![(a, b, job.clone(), out)]);
+}
+
+/// Runs several products on all threads, in one round.
+pub(crate) fn products(pool: &Pool, isa: Isa, products: Vec<(&Act, &Panels, Job, &mut [f32])>) {
+    let cut: Vec<Cut<'_>> = products.into_iter().filter_map(|(a, b, job, out)| Cut::new(a, b, job, out)).collect();
+    let n_items = cut.iter().map(|cut| cut.n_items).sum();
+    let n_multiplications: usize = cut.iter().map(|cut| cut.job.rows.len() * cut.job.cols.len() * cut.a.stride).sum();
+    let compute = |mut item: usize| {
+        for cut in &cut {
+            if item < cut.n_items {
+                return cut.compute(isa, item);
+            }
+            item -= cut.n_items;
+        }
     };
     // A small product is done before another thread would have heard of it.
-    if n_rows * n_cols * a.stride <= ALONE_MAX {
-        (0..row_blocks * col_blocks).for_each(compute);
+    if n_multiplications <= ALONE_MAX {
+        (0..n_items).for_each(compute);
     } else {
-        pool.run(row_blocks * col_blocks, &compute);
+        pool.run(n_items, &compute);
+    }
+}
+
+/// A product cut into items.
+struct Cut<'a> {
+    a: &'a Act,
+    b: &'a Panels,
+    job: Job,
+    out: Shares<f32>,
+    block_cols: usize,
+    col_blocks: usize,
+    n_items: usize,
+}
+
+impl<'a> Cut<'a> {
+    /// `None` for a product without results.
+    fn new(a: &'a Act, b: &'a Panels, job: Job, out: &'a mut [f32]) -> Option<Self> {
+        let (n_rows, n_cols) = (job.rows.len(), job.cols.len());
+        if n_rows == 0 || n_cols == 0 {
+            return None;
+        }
+        assert!(job.rows.end <= a.rows && job.cols.end <= b.cols && job.cols.start.is_multiple_of(STEP), "inside operands");
+        assert!(job.k0.is_multiple_of(STEP) && job.k0 + a.cols <= b.k_padded, "k inside the panels");
+        assert!(job.at + (n_rows - 1) * job.stride + n_cols <= out.len() && n_cols <= job.stride, "output fits");
+        let block_cols = if n_rows <= FEW_ROWS { STEP } else { BLOCK_COLS };
+        let col_blocks = n_cols.div_ceil(block_cols);
+        let n_items = n_rows.div_ceil(BLOCK_ROWS) * col_blocks;
+        Some(Self { a, b, job, out: Shares(out.as_mut_ptr()), block_cols, col_blocks, n_items })
+    }
+
+    fn compute(&self, isa: Isa, item: usize) {
+        let Job { rows, cols, k0, stride, at, put } = &self.job;
+        let (row0, col0) = (item / self.col_blocks * BLOCK_ROWS, item % self.col_blocks * self.block_cols);
+        let block = BlockOf {
+            a: self.a,
+            b: self.b,
+            k0: *k0,
+            row: rows.start + row0,
+            n_rows: BLOCK_ROWS.min(rows.len() - row0),
+            col: cols.start + col0,
+            n_cols: self.block_cols.min(cols.len() - col0),
+            stride: *stride,
+            put: *put,
+        };
+        // SAFETY: the block's elements `start + i·stride + j` with `i < n_rows`, `j < n_cols` lie inside `out` (asserted
+        // in `new`, which borrowed it for as long as this cut lives) and belong to this item alone; the kernels write no
+        // others.
+        unsafe { block.compute(isa, self.out.at(at + row0 * stride + col0)) };
     }
 }
 

@@ -72,11 +72,22 @@ pub(super) fn score_backward(
     for first in (0..x.rows).step_by(HEAD_ROWS) {
         let rows = first..(first + HEAD_ROWS).min(x.rows);
         each_chunk(cpu, x, w, &rows, |ids, logits| {
-            cpu.by_row(logits, ids.len(), |row, logits| {
+            let of = |row: usize| {
                 let at = first + row;
-                head::gradient(cpu.isa, logits, ids.start, &scores.targets[at], &scores.scored[at], &scores.grads[at]);
-            });
-            let dlogits = cpu.act_of(logits, rows.len(), ids.len(), 1.0);
+                (&logits[row * ids.len()..][..ids.len()], &scores.targets[at], &scores.scored[at], &scores.grads[at])
+            };
+            let dlogits = cpu.act_by_row(
+                rows.len(),
+                ids.len(),
+                |row, out| {
+                    let (logits, target, scored, grad) = of(row);
+                    head::gradient(cpu.isa, logits, ids.start, target, scored, grad, &mut out[..ids.len()]);
+                },
+                |row, out| {
+                    let (logits, target, scored, grad) = of(row);
+                    head::gradient_bf16(cpu.isa, logits, ids.start, target, scored, grad, out);
+                },
+            );
             let job = Job { rows: 0..rows.len(), cols: 0..dim, k0: ids.start, stride: dim, at: first * dim, put: Put::Add };
             product(&cpu.pool, cpu.isa, &dlogits, panels, &job, dx);
             if let Some(dw) = dw.as_deref_mut() {
