@@ -268,22 +268,13 @@ fn play(
     let env_seed = plan.world_seed(scenario, sample);
     let (run, sample) = (plan.run.to_string(), sample.to_string());
     let mut watch = Watch::start(plan.timing);
+    let id = TraceId::derived(&[&run, scenario.id.as_str(), &sample]);
     let mut trace = Trace {
-        v: V1,
-        id: TraceId::derived(&[&run, scenario.id.as_str(), &sample]),
-        tenant: plan.tenant.clone(),
-        started: watch.now,
-        ended: None,
         category: Some(scenario.category.clone()),
         scenario: Some(scenario.id.clone()),
         group: Some(group_id(plan, scenario)),
         run: Some(plan.run),
-        config,
-        outcome: TraceOutcome::Unknown,
-        segments: Vec::new(),
-        rewards: Vec::new(),
-        metrics: BTreeMap::new(),
-        metadata: serde_json::Map::new(),
+        ..Trace::new(id, plan.tenant.clone(), watch.now, config)
     };
     trace.metadata.insert("env".into(), env.name().into());
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
