@@ -120,6 +120,8 @@ pub struct Pick {
 #[serde(deny_unknown_fields)]
 pub struct Curriculum {
     v: V1,
+    /// Where the scenarios come from, in the words of the caller.
+    pool: String,
     options: CurriculumOptions,
     /// Levels up to this one are open.
     open_level: usize,
@@ -180,15 +182,19 @@ pub enum CurriculumError {
 }
 
 impl Curriculum {
-    /// A curriculum of these scenarios in which nothing was played yet.
-    pub fn new(options: CurriculumOptions, entries: impl IntoIterator<Item = Entry>) -> Result<Self, CurriculumError> {
+    /// A curriculum of these scenarios in which nothing was played yet. `pool` says where they come from.
+    pub fn new(
+        pool: impl Into<String>,
+        options: CurriculumOptions,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<Self, CurriculumError> {
         let mut scenarios = BTreeMap::new();
         for Entry { scenario, level, can_vary } in entries {
             if scenarios.insert(scenario.clone(), Progress::new(level, can_vary)).is_some() {
                 return Err(CurriculumError::Twice(scenario));
             }
         }
-        let mut curriculum = Self { v: V1, options, open_level: 1, scenarios };
+        let mut curriculum = Self { v: V1, pool: pool.into(), options, open_level: 1, scenarios };
         curriculum.check()?;
         curriculum.open_levels();
         Ok(curriculum)
@@ -211,6 +217,16 @@ impl Curriculum {
     /// The document: the same state gives the same bytes.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("a curriculum has only text keys and finite numbers")
+    }
+
+    /// Where its scenarios come from: a caller that has others sees it here.
+    pub fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    /// All of its scenarios.
+    pub fn scenarios(&self) -> impl Iterator<Item = &ScenarioId> {
+        self.scenarios.keys()
     }
 
     /// The options that it was made with: a caller whose settings have changed sees it here.

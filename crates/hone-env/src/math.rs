@@ -136,7 +136,10 @@ impl Env for Math {
                     Some(countdown::draw(&mut draws, options, fewer))
                 }
             };
-            varied.filter(|varied| split_of(varied.family.as_str()) == split && varied.id != scenario.id)
+            let varied = varied.filter(|varied| split_of(varied.family.as_str()) == split && varied.id != scenario.id)?;
+            // The same question may be in the list as well, and is another scenario there.
+            let id = ScenarioId::new(format!("{}/{}", scenario.id, varied.id)).ok()?;
+            Some(Scenario { id, ..varied })
         })
     }
 }
@@ -295,8 +298,11 @@ mod tests {
             let env = Math::new(&source).unwrap();
             for split in Split::ALL {
                 for scenario in env.scenarios(split, 7, 20).unwrap() {
-                    let varied = (0..10).map(|seed| env.vary(&scenario, seed).unwrap());
-                    assert!(varied.map(|varied| split_of(varied.family.as_str())).all(|of| of == split), "{}", scenario.id);
+                    for varied in (0..10).map(|seed| env.vary(&scenario, seed).unwrap()) {
+                        assert_eq!(split_of(varied.family.as_str()), split, "{}", varied.id);
+                        assert_ne!(varied.input, scenario.input);
+                        assert!(varied.id.as_str().starts_with(&format!("{}/", scenario.id)), "an id of its own: {}", varied.id);
+                    }
                 }
             }
         }

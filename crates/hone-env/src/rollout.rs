@@ -9,8 +9,8 @@ use crate::player::{OpenError, Player};
 use hone_trace::env::{Env, Reset, Step};
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{
-    Clock, ConfigHash, Draws, ErrorEvent, Group, GroupId, Message, RunId, Scenario, Segment, Tenant, Time, Trace, TraceId,
-    TraceOutcome, Turn, V1,
+    Clock, ConfigHash, Draws, ErrorEvent, Group, GroupId, Message, RunId, Scenario, ScenarioId, Segment, Tenant, Time, Trace,
+    TraceId, TraceOutcome, Turn, V1,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -33,6 +33,8 @@ pub struct Plan<'a> {
     pub luck: Luck,
     /// When an episode is cut short.
     pub limits: Limits,
+    /// Tokens that an episode of a scenario may write, where it has a limit of its own beside the one for all.
+    pub tokens_max: BTreeMap<ScenarioId, u64>,
     /// How many episodes are played at once.
     pub n_concurrent: usize,
     /// Where times come from.
@@ -50,6 +52,7 @@ impl<'a> Plan<'a> {
             seed,
             luck: Luck::Shared,
             limits: Limits::default(),
+            tokens_max: BTreeMap::new(),
             n_concurrent: 1,
             timing: Timing::Told(Time::from_unix_nanos(0)),
         }
@@ -61,6 +64,11 @@ impl<'a> Plan<'a> {
             Luck::Shared => self.seed_of("world", scenario, &[]),
             Luck::Own => self.seed_of("world", scenario, &[&sample.to_string()]),
         }
+    }
+
+    fn limits_of(&self, scenario: &Scenario) -> Limits {
+        let own = self.tokens_max.get(&scenario.id).copied().unwrap_or(u64::MAX);
+        Limits { tokens_max: self.limits.tokens_max.min(own), ..self.limits }
     }
 
     fn seed_of(&self, who: &str, scenario: &Scenario, facts: &[&str]) -> u64 {
@@ -260,22 +268,13 @@ fn play(
     let env_seed = plan.world_seed(scenario, sample);
     let (run, sample) = (plan.run.to_string(), sample.to_string());
     let mut watch = Watch::start(plan.timing);
+    let id = TraceId::derived(&[&run, scenario.id.as_str(), &sample]);
     let mut trace = Trace {
-        v: V1,
-        id: TraceId::derived(&[&run, scenario.id.as_str(), &sample]),
-        tenant: plan.tenant.clone(),
-        started: watch.now,
-        ended: None,
         category: Some(scenario.category.clone()),
         scenario: Some(scenario.id.clone()),
         group: Some(group_id(plan, scenario)),
         run: Some(plan.run),
-        config,
-        outcome: TraceOutcome::Unknown,
-        segments: Vec::new(),
-        rewards: Vec::new(),
-        metrics: BTreeMap::new(),
-        metadata: serde_json::Map::new(),
+        ..Trace::new(id, plan.tenant.clone(), watch.now, config)
     };
     trace.metadata.insert("env".into(), env.name().into());
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
@@ -285,7 +284,7 @@ fn play(
                 Opening { tools: Arc::clone(&reset.tools), schema: None, seed: plan.seed_of("policy", scenario, &[&sample]) };
             trace.segments.push(Segment { tools: reset.tools.to_vec(), ..Segment::default() });
             match player.open(env, scenario, env_seed, &opening) {
-                Ok(conversation) => episode(reset, conversation, plan.limits, &mut watch, &mut trace),
+                Ok(conversation) => episode(reset, conversation, plan.limits_of(scenario), &mut watch, &mut trace),
                 Err(OpenError::Policy(error)) => unanswered(&mut trace, reset.messages, &watch, error),
                 Err(OpenError::Env(error)) => broken(&mut trace, reset.messages, &error.to_string()),
             }

@@ -39,7 +39,7 @@ fn play(curriculum: &mut Curriculum, steps: std::ops::Range<u64>) -> Vec<Vec<Pic
 
 #[test]
 fn a_growing_learner_goes_up_the_levels() {
-    let mut curriculum = Curriculum::new(CurriculumOptions::default(), entries()).unwrap();
+    let mut curriculum = Curriculum::new("a pool", CurriculumOptions::default(), entries()).unwrap();
     let id = |name: &str| ScenarioId::new(name).unwrap();
     let mut opened_at = None;
     let (mut n_impossible, mut n_varied, mut n_easy_early) = (0, 0, 0);
@@ -77,7 +77,7 @@ fn a_growing_learner_goes_up_the_levels() {
 
 #[test]
 fn a_restart_changes_no_choice() {
-    let mut whole = Curriculum::new(CurriculumOptions::default(), entries()).unwrap();
+    let mut whole = Curriculum::new("a pool", CurriculumOptions::default(), entries()).unwrap();
     let mut halves = whole.clone();
     let all = play(&mut whole, 0..120);
     let mut played = play(&mut halves, 0..57);
@@ -91,7 +91,7 @@ fn a_restart_changes_no_choice() {
 
 #[test]
 fn choices_depend_on_the_seed_and_name_each_scenario_once() {
-    let curriculum = Curriculum::new(CurriculumOptions::default(), entries()).unwrap();
+    let curriculum = Curriculum::new("a pool", CurriculumOptions::default(), entries()).unwrap();
     assert_eq!(curriculum.choose(1, 8), curriculum.choose(1, 8));
     assert_ne!(curriculum.choose(1, 8), curriculum.choose(2, 8));
     let mut all: Vec<ScenarioId> = curriculum.choose(3, 100).into_iter().map(|pick| pick.scenario).collect();
@@ -104,7 +104,7 @@ fn choices_depend_on_the_seed_and_name_each_scenario_once() {
 #[test]
 fn an_unsteady_scenario_does_not_retire() {
     let check = |rewards: &[f64], is_retired: bool| {
-        let mut curriculum = Curriculum::new(CurriculumOptions::default(), [entry("a", 1, false)]).unwrap();
+        let mut curriculum = Curriculum::new("a pool", CurriculumOptions::default(), [entry("a", 1, false)]).unwrap();
         for step in 0..8 {
             let picks = curriculum.choose(step, 1);
             assert_eq!(picks.len(), 1, "it retired after {step} groups");
@@ -121,7 +121,7 @@ fn an_unsteady_scenario_does_not_retire() {
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
     let check = |options: CurriculumOptions, entries: Vec<Entry>, message: &str| {
-        let error = Curriculum::new(options, entries).unwrap_err().to_string();
+        let error = Curriculum::new("a pool", options, entries).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     };
     let one = || vec![entry("a", 1, false)];
@@ -138,7 +138,7 @@ fn what_makes_no_sense_is_refused_by_name() {
     check(CurriculumOptions { retire_deviation_max: -1.0, ..options() }, one(), "retire_deviation_max");
     check(CurriculumOptions { token_budgets: vec![512, 0], ..options() }, one(), "token_budgets");
 
-    let mut curriculum = Curriculum::new(options(), one()).unwrap();
+    let mut curriculum = Curriculum::new("a pool", options(), one()).unwrap();
     let pick = curriculum.choose(0, 1).remove(0);
     assert!(matches!(curriculum.record(&pick, &[]), Err(CurriculumError::Rewards(_))));
     assert!(matches!(curriculum.record(&pick, &[0.5, f64::NAN]), Err(CurriculumError::Rewards(_))));
@@ -148,7 +148,7 @@ fn what_makes_no_sense_is_refused_by_name() {
 
 #[test]
 fn a_damaged_document_is_refused() {
-    let text = Curriculum::new(CurriculumOptions::default(), entries()).unwrap().to_text();
+    let text = Curriculum::new("a pool", CurriculumOptions::default(), entries()).unwrap().to_text();
     let check = |from: &str, to: &str, message: &str| {
         assert!(text.contains(from), "{from}");
         let error = Curriculum::parse(&text.replacen(from, to, 1)).unwrap_err().to_string();

@@ -10,7 +10,7 @@ use hone_env::{Player, Scripted, call, said, tool_result};
 use hone_trace::env::{Env, Split};
 use hone_trace::policy::{Conversation, Opening, Policy, PolicyError};
 use hone_trace::{
-    Config, ErrorEvent, Message, Role, Scenario, Segment, Tenant, Time, ToolCall, Trace, TraceId, TraceOutcome, Turn, V1,
+    Config, ErrorEvent, Message, Role, Scenario, Segment, Tenant, Time, ToolCall, Trace, TraceId, TraceOutcome, Turn,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,21 +144,9 @@ fn questions_stay_on_one_side() {
 /// A trace of these turns: input, answer, and the tools that ran.
 fn trace(id: &str, turns: Vec<Turn>, tail: Vec<Message>, outcome: TraceOutcome) -> Trace {
     Trace {
-        v: V1,
-        id: TraceId::derived(&[id]),
-        tenant: Tenant::default(),
-        started: Time::from_unix_nanos(0),
-        ended: None,
-        category: None,
-        scenario: None,
-        group: None,
-        run: None,
-        config: Config::default().hash(),
         outcome,
         segments: vec![Segment { tools: Vec::new(), turns, tail }],
-        rewards: Vec::new(),
-        metrics: BTreeMap::new(),
-        metadata: serde_json::Map::new(),
+        ..Trace::new(TraceId::derived(&[id]), Tenant::default(), Time::from_unix_nanos(0), Config::default().hash())
     }
 }
 

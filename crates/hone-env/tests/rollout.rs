@@ -1,11 +1,11 @@
 //! What the driver promises, shown with a world of two doors.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use hone_env::rollout::{Limits, Luck, Plan, Played, Timing, rollout};
+use hone_env::rollout::{Limits, Luck, Plan, Played, rollout, traces};
 use hone_env::{Player, Scripted, call, calls, said, tool_result};
 use hone_trace::env::{Env, EnvError, Play, Reset, Signals, Split, Step};
-use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-use hone_trace::{Category, Config, Family, Message, Role, RunId, Scenario, ScenarioId, Tenant, Time, Trace, TraceOutcome, V1};
+use hone_trace::policy::{Answered, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
+use hone_trace::{Category, Config, Family, LlmCall, Message, Role, Scenario, ScenarioId, Tenant, Trace, TraceOutcome, V1};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,15 +90,13 @@ impl<F: Fn(usize) -> Result<Message, PolicyErrorKind> + Send + Sync + Clone + 's
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
         struct Talk<F>(F, usize);
         impl<F: Fn(usize) -> Result<Message, PolicyErrorKind> + Send> Conversation for Talk<F> {
-            fn answer(
-                &mut self,
-                _input: &[Message],
-                _limits: hone_trace::policy::AnswerLimits,
-            ) -> Result<hone_trace::policy::Answered, PolicyError> {
+            fn answer(&mut self, _input: &[Message], _limits: hone_trace::policy::AnswerLimits) -> Result<Answered, PolicyError> {
                 self.1 += 1;
                 let message = (self.0)(self.1 - 1);
                 let failed = |kind| PolicyError { kind, message: "as told".into(), llm_calls: Vec::new() };
-                message.map(hone_trace::policy::Answered::of).map_err(failed)
+                let call = LlmCall { tokens_out: 10, ..LlmCall::default() };
+                let answered = |message| Answered { llm_calls: vec![call], ..Answered::of(message) };
+                message.map(answered).map_err(failed)
             }
         }
         Ok(Box::new(Talk(self.1.clone(), 0)))
@@ -111,17 +109,7 @@ fn trouble<F: Fn(usize) -> Result<Message, PolicyErrorKind> + Send + Sync + Clon
 
 fn play_limited(player: Player<'_>, n: usize, n_samples: usize, n_concurrent: usize, limits: Limits) -> Vec<Played> {
     let scenarios = Doors.scenarios(Split::Train, 1, n).unwrap();
-    let plan = Plan {
-        run: RunId::derived(&["test"]),
-        tenant: Tenant::new("t").unwrap(),
-        scenarios: &scenarios,
-        n_samples,
-        seed: 7,
-        luck: Luck::Shared,
-        limits,
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
+    let plan = Plan { tenant: Tenant::new("t").unwrap(), n_samples, limits, n_concurrent, ..Plan::new("test", &scenarios, 7) };
     let mut groups = Vec::new();
     rollout(&Doors, player, &plan, |played| {
         groups.push(played);
@@ -202,6 +190,16 @@ fn limits_end_an_episode_and_say_so() {
 }
 
 #[test]
+fn a_scenario_may_have_a_limit_of_its_own() {
+    let scenarios = Doors.scenarios(Split::Train, 1, 2).unwrap();
+    let tokens_max = [(scenarios[0].id.clone(), 15)].into();
+    let policy = trouble(|turn| Ok(call("open", &json!({"door": 8 - turn}))));
+    let played = traces(&Doors, Player::Policy(&policy), &Plan { tokens_max, ..Plan::new("test", &scenarios, 7) });
+    let ends: Vec<(usize, &str)> = played.iter().map(|trace| (trace.turns().count(), last_error(trace))).collect();
+    assert_eq!(ends, [(2, "token_limit"), (8, "")]);
+}
+
+#[test]
 fn the_same_call_without_progress_is_a_loop() {
     let trace = play(Player::Policy(&trouble(|_| Ok(call("open", &json!({"door": 5}))))));
     assert_eq!((trace.turns().count(), last_error(&trace)), (3, "loop"));
@@ -230,17 +228,7 @@ fn when_the_money_is_spent_no_new_group_begins() {
 #[test]
 fn the_taker_can_stop_the_run() {
     let scenarios = Doors.scenarios(Split::Train, 1, 1000).unwrap();
-    let plan = Plan {
-        run: RunId::derived(&["test"]),
-        tenant: Tenant::new("t").unwrap(),
-        scenarios: &scenarios,
-        n_samples: 2,
-        seed: 7,
-        luck: Luck::Own,
-        limits: Limits::default(),
-        n_concurrent: 8,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
+    let plan = Plan { n_samples: 2, luck: Luck::Own, n_concurrent: 8, ..Plan::new("test", &scenarios, 7) };
     let mut n_taken = 0;
     let n_groups = rollout(&Doors, Player::Gold, &plan, |_| {
         n_taken += 1;

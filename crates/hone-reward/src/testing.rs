@@ -1,9 +1,8 @@
 //! A judge for tests, who answers by a function of what was shown; and traces to show.
 
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-use hone_trace::{Config, Message, Role, Segment, Tenant, Time, Trace, TraceId, TraceOutcome, Turn, V1};
+use hone_trace::{Config, Message, Role, Segment, Tenant, Time, Trace, TraceId, Turn};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What a judge is asked in one call.
@@ -117,22 +116,10 @@ pub(crate) fn trace(name: &str, answers: &[&str]) -> Trace {
         let asked = if idx == 0 { "find the key" } else { "go on" };
         Turn::new(vec![Message::text(Role::User, asked)], Message::text(Role::Assistant, *answer))
     };
+    let turns = answers.iter().enumerate().map(turn).collect();
     Trace {
-        v: V1,
-        id: TraceId::derived(&[name]),
-        tenant: Tenant::default(),
-        started: Time::from_unix_nanos(0),
-        ended: None,
-        category: None,
-        scenario: None,
-        group: None,
-        run: None,
-        config: Config::default().hash(),
-        outcome: TraceOutcome::Unknown,
-        segments: vec![Segment { turns: answers.iter().enumerate().map(turn).collect(), ..Segment::default() }],
-        rewards: Vec::new(),
-        metrics: BTreeMap::new(),
-        metadata: serde_json::Map::new(),
+        segments: vec![Segment { turns, ..Segment::default() }],
+        ..Trace::new(TraceId::derived(&[name]), Tenant::default(), Time::from_unix_nanos(0), Config::default().hash())
     }
 }
 

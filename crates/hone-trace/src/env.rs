@@ -31,7 +31,7 @@ pub trait Env: Send + Sync {
     /// The last signals of the best possible episode: what 1.0 means on a normalised scale.
     fn best(&self, scenario: &Scenario) -> Signals;
 
-    /// A variation of this scenario that is no harder, where the world has such.
+    /// A variation of this scenario that is no harder, where the world has such. Its id is that of no scenario of a split.
     fn vary(&self, _scenario: &Scenario, _seed: u64) -> Option<Scenario> {
         None
     }

@@ -143,6 +143,27 @@ pub enum TraceError {
 }
 
 impl Trace {
+    /// A trace in which nothing has happened yet.
+    pub fn new(id: TraceId, tenant: Tenant, started: Time, config: ConfigHash) -> Self {
+        Self {
+            v: V1,
+            id,
+            tenant,
+            started,
+            ended: None,
+            category: None,
+            scenario: None,
+            group: None,
+            run: None,
+            config,
+            outcome: TraceOutcome::Unknown,
+            segments: Vec::new(),
+            rewards: Vec::new(),
+            metrics: BTreeMap::new(),
+            metadata: Map::new(),
+        }
+    }
+
     /// All turns of all segments, in order.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.segments.iter().flat_map(|segment| &segment.turns)

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use hone_env::rollout::{Limits, Luck, Plan, Timing};
 use hone_trace::env::Split;
 use hone_trace::{Config, RunId, Scenario, Tenant, Time};
+use std::collections::BTreeMap;
 
 /// Which scenarios are played, and how.
 #[derive(Debug, clap::Args)]
@@ -47,13 +48,17 @@ enum SplitName {
 const TOLD_START: Time = Time::from_unix_nanos(1_750_000_000_000_000_000);
 
 impl PlayArgs {
-    /// The first `n` scenarios of a world.
-    pub(crate) fn scenarios(&self, world: &World, n: usize) -> Result<Vec<Scenario>, Failure> {
-        let split = match self.split {
+    pub(crate) fn split(&self) -> Split {
+        match self.split {
             SplitName::Train => Split::Train,
             SplitName::Validation => Split::Validation,
             SplitName::Test => Split::Test,
-        };
+        }
+    }
+
+    /// The first `n` scenarios of a world.
+    pub(crate) fn scenarios(&self, world: &World, n: usize) -> Result<Vec<Scenario>, Failure> {
+        let split = self.split();
         let scenarios = world.env.scenarios(split, self.seed, n).map_err(|error| Failure::world(error).context(&world.name))?;
         if scenarios.is_empty() {
             return Err(Failure::user(format_args!("{} has no scenarios in its {} split", world.name, split.as_str())));
@@ -76,6 +81,7 @@ impl PlayArgs {
                 time_max_ms: self.max_seconds.map(|seconds| seconds * 1000),
                 ..Limits::default()
             },
+            tokens_max: BTreeMap::new(),
             n_concurrent: usize::from(self.concurrency),
             timing: if play.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
         }

@@ -52,7 +52,8 @@ pub(crate) enum Ready {
     Gold,
     Random,
     Empty,
-    Policy(Box<dyn Policy>),
+    /// A policy, with what its tokens cost where that is known.
+    Policy(Box<dyn Policy>, Option<Price>),
 }
 
 /// What policies of one command share.
@@ -92,15 +93,19 @@ impl Ready {
             let text = std::fs::read_to_string(&path).map_err(at_path(&path))?;
             let script = Script::parse(name, &text, AfterLast::Repeat);
             let script = script.map_err(|error| Failure::user(format_args!("{}: {error}", path.display())))?;
-            return Ok(Self::Policy(Box::new(script)));
+            return Ok(Self::Policy(Box::new(script), None));
         }
         if let Some(model) = name.strip_prefix("local:") {
-            return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?)));
+            return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?), None));
         }
         let spec: UpstreamSpec = name.parse().map_err(|error| {
             Failure::user(error).hint("policies are gold, random, empty, script:FILE, local:MODEL, PROVIDER:MODEL and URL#MODEL")
         })?;
-        Ok(Self::Policy(Box::new(provider(spec, args, n_concurrent, bank, context)?)))
+        let client = Arc::new(client(spec, args, n_concurrent, bank, context)?);
+        let sampling = Sampling { temperature: Some(f64::from(args.temperature)), ..Sampling::default() };
+        let price = client.price();
+        let upstream = Upstream::new(client, sampling, bank.runtime.handle().clone()).map_err(Failure::user)?;
+        Ok(Self::Policy(Box::new(upstream), price))
     }
 
     pub(crate) fn player(&self) -> Player<'_> {
@@ -108,7 +113,7 @@ impl Ready {
             Self::Gold => Player::Gold,
             Self::Random => Player::Random,
             Self::Empty => Player::Empty,
-            Self::Policy(policy) => Player::Policy(policy.as_ref()),
+            Self::Policy(policy, _) => Player::Policy(policy.as_ref()),
         }
     }
 
@@ -116,13 +121,21 @@ impl Ready {
     pub(crate) fn is_script(&self) -> bool {
         match self {
             Self::Gold | Self::Random | Self::Empty => true,
-            Self::Policy(policy) => policy.config().model.as_ref().is_some_and(|model| model.starts_with("script:")),
+            Self::Policy(policy, _) => policy.config().model.as_ref().is_some_and(|model| model.starts_with("script:")),
         }
     }
 
     pub(crate) fn policy(&self) -> Option<&dyn Policy> {
         match self {
-            Self::Policy(policy) => Some(policy.as_ref()),
+            Self::Policy(policy, _) => Some(policy.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// What its tokens cost; `None` where that is not known, or nothing.
+    pub(crate) fn price(&self) -> Option<Price> {
+        match self {
+            Self::Policy(_, price) => price.filter(|price| *price != Price::FREE),
             _ => None,
         }
     }
@@ -162,13 +175,13 @@ fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<
     Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)
 }
 
-fn provider(
+fn client(
     spec: UpstreamSpec,
     args: &PolicyArgs,
     n_concurrent: usize,
     bank: &Bank,
     context: &Context<'_>,
-) -> Result<Upstream, Failure> {
+) -> Result<Client, Failure> {
     if args.adapter.is_some() {
         return Err(Failure::user("--adapter is for local models, and has no effect at a provider"));
     }
@@ -189,10 +202,7 @@ fn provider(
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()
     };
-    let client =
-        Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))?;
-    let sampling = Sampling { temperature: Some(f64::from(args.temperature)), ..Sampling::default() };
-    Upstream::new(Arc::new(client), sampling, bank.runtime.handle().clone()).map_err(Failure::user)
+    Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))
 }
 
 fn price(text: &str) -> Result<Price, String> {

@@ -1,17 +1,21 @@
 //! `hone rollout`: play scenarios with a policy; traces and groups go into the store, scored by the world's recipe.
 
+mod choice;
+mod course;
+mod keep;
+mod summary;
+
 use crate::context::Context;
+use crate::cost::{self, Forecast};
 use crate::failure::{Exit, Failure};
 use crate::play::{Play, PlayArgs};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
-use hone_env::rollout::{Luck, Played, rollout};
-use hone_reward::{Attempt, Scorer};
-use hone_trace::store::{Document, Put, StoreError, Write};
-use hone_trace::{RunId, TraceOutcome};
-use serde::Serialize;
-use serde_json::json;
-use std::ops::ControlFlow;
+use choice::Choice;
+use course::CourseArgs;
+use hone_env::rollout::{Luck, Plan};
+use hone_trace::RunId;
+use summary::Summary;
 
 /// Play scenarios with a policy and keep the traces
 ///
@@ -35,121 +39,65 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     #[command(flatten)]
+    course: CourseArgs,
+    #[command(flatten)]
     play: PlayArgs,
     #[command(flatten)]
     policies: PolicyArgs,
-}
-
-/// What was played.
-#[derive(Debug, Serialize)]
-struct Summary {
-    run: RunId,
-    groups: usize,
-    traces: usize,
-    solved: usize,
-    mean_reward: f64,
-    /// Groups in which all samples earned the same, from which nothing can be learned.
-    groups_without_signal: usize,
-    /// Records that were there already under the same run with other content, and stayed as they were.
-    conflicts: usize,
-    spent_usd: f64,
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let bank = Bank::open(&args.policies)?;
     let ready = Ready::named(&args.policy, &args.policies, usize::from(args.play.concurrency), &bank, context)?;
     let world = context.wait(async |context| World::named(&args.env, context).await)?;
-    let scenarios = args.play.scenarios(&world, args.n as usize)?;
-    let scorer = Scorer::new(&world.recipe, None).map_err(Failure::user)?;
-    let player = ready.player();
-    let config = player.config().into_owned();
-    let run = match &args.run {
-        Some(name) => RunId::derived(&["rollout", name]),
-        None => crate::play::run("rollout", &world, &config, args.play.seed, &ready),
+    let mut course = args.course.open(&world, &args.play)?;
+    let choice = match &mut course {
+        Some(course) => course.choose(args.n as usize, &args.play, context),
+        None => Choice::all(args.play.scenarios(&world, args.n as usize)?, args.play.seed),
     };
-    let play = Play { n_samples: usize::from(args.samples), luck: Luck::Shared, is_script: ready.is_script() };
-    let plan = args.play.plan(run, &context.settings.tenant, &scenarios, play);
-    let bar = context.printer.count_bar(&format!("{} {}", world.name, args.policy));
-    let (mut rewards, mut n_solved, mut n_flat) = (Vec::new(), 0, 0);
-    let summary = context.wait(async |context| {
-        let store = context.store().await?;
-        let now = crate::clock::now();
-        store.put(vec![Write::Document(Document::of(&config, 0, context.settings.tenant.clone(), now))]).await?;
-        let (send, mut receive) = tokio::sync::mpsc::channel::<Vec<Write>>(4);
-        let writing = tokio::spawn(async move {
-            let mut n_conflicts = 0;
-            while let Some(writes) = receive.recv().await {
-                n_conflicts += store.put(writes).await?.into_iter().filter(|put| *put == Put::Conflict).count();
+    let mut summary = Summary::default();
+    if !choice.scenarios.is_empty() {
+        let mut forecast = forecast(args, &ready, &world, &choice, context);
+        cost::announce(&forecast, &bank, context.printer)?;
+        let plan = plan(args, &ready, &world, &choice, context);
+        let bar = context.printer.count_bar(&format!("{} {}", world.name, args.policy));
+        summary.run = Some(plan.run);
+        summary.conflicts = keep::play(&world, ready.player(), &plan, context, |played| {
+            bar.inc(played.traces.len() as u64);
+            summary.add(played);
+            if let Some(course) = &mut course {
+                course.record(played);
             }
-            Ok::<usize, StoreError>(n_conflicts)
-        });
-        let n_groups = tokio::task::block_in_place(|| {
-            rollout(world.env.as_ref(), player, &plan, |mut played| {
-                bar.inc(played.traces.len() as u64);
-                let scenario = scenarios.iter().find(|scenario| played.group.scenario.as_ref() == Some(&scenario.id));
-                let item = scenario.map(|scenario| json!({"input": scenario.input, "truth": scenario.truth}));
-                let attempts: Vec<Attempt<'_>> = played
-                    .traces
-                    .iter()
-                    .map(|trace| Attempt { trace, item: item.as_ref().unwrap_or(&serde_json::Value::Null) })
-                    .collect();
-                let scored = scorer.score_group(&attempts, args.play.seed, played.group.at);
-                let totals = rewards.len();
-                for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
-                    n_solved += usize::from(trace.outcome == TraceOutcome::Success);
-                    if let Ok(scored) = scored {
-                        rewards.push(scored.reward.total);
-                        trace.rewards.extend(scored.turns);
-                        trace.rewards.push(scored.reward);
-                    }
-                }
-                n_flat += usize::from(rewards[totals..].windows(2).all(|pair| pair[0] == pair[1]));
-                match send.blocking_send(writes(played, context)) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(_) => ControlFlow::Break(()),
-                }
-            })
-        });
-        drop(send);
-        let n_conflicts = writing.await.map_err(|error| Failure::bug(error.to_string()))??;
-        Ok(Summary {
-            run,
-            groups: n_groups,
-            traces: n_groups * plan.n_samples,
-            solved: n_solved,
-            mean_reward: hone_eval::interval::mean(&rewards).0,
-            groups_without_signal: n_flat,
-            conflicts: n_conflicts,
-            spent_usd: bank.budget.spent().known_usd,
-        })
-    })?;
-    bar.finish_and_clear();
-    if context.printer.wants_json() {
-        context.printer.json(&summary)?;
-    } else {
-        let Summary { run, groups, traces, solved, mean_reward, groups_without_signal, spent_usd, .. } = &summary;
-        context
-            .printer
-            .plain(&format!("run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"))?;
-        context.printer.say(&format!("{groups_without_signal} groups without signal, ${spent_usd:.4} spent"));
+            if let Some(forecast) = &mut forecast {
+                forecast.group(&played.traces, context.printer);
+            }
+        })?;
+        bar.finish_and_clear();
+        summary.projection = forecast.map(|forecast| forecast.projected());
     }
-    if summary.conflicts > 0 {
-        let text = format!("{} records were there already with other content, and stayed as they were", summary.conflicts);
-        context.printer.complain(&format!("{text}: give this run another name with --run"));
-        return Ok(Exit::No);
+    if let Some(course) = &course {
+        course.save()?;
+        summary.curriculum = Some(course.standing());
     }
-    if summary.groups < scenarios.len() {
-        context.printer.complain(&format!(
-            "the budget is spent; {} of {} scenarios were played",
-            summary.groups,
-            scenarios.len()
-        ));
-        return Ok(Exit::No);
-    }
-    Ok(Exit::Yes)
+    summary.spent_usd = bank.budget.spent().known_usd;
+    summary.print(context)?;
+    Ok(summary.exit(choice.scenarios.len(), context))
 }
 
-fn writes(played: Played, context: &Context<'_>) -> Vec<Write> {
-    let group = Write::Document(Document::of(&played.group, 0, context.settings.tenant.clone(), played.group.at));
-    played.traces.into_iter().map(|trace| Write::Trace(Box::new(trace))).chain([group]).collect()
+fn forecast(args: &Args, ready: &Ready, world: &World, choice: &Choice, context: &Context<'_>) -> Option<Forecast> {
+    ready.price()?;
+    let episodes = cost::gold_episodes(world, &choice.scenarios, &args.play, context);
+    Forecast::new(args.policy.clone(), ready, &episodes, choice.scenarios.len() * usize::from(args.samples))
+}
+
+fn plan<'a>(args: &Args, ready: &Ready, world: &World, choice: &'a Choice, context: &Context<'_>) -> Plan<'a> {
+    let run = match &args.run {
+        // Each step of a curriculum is a run of its own.
+        Some(name) if args.course.is_asked() => RunId::derived(&["rollout", name, &choice.seed.to_string()]),
+        Some(name) => RunId::derived(&["rollout", name]),
+        None => crate::play::run("rollout", world, &ready.player().config(), choice.seed, ready),
+    };
+    let play = Play { n_samples: usize::from(args.samples), luck: Luck::Shared, is_script: ready.is_script() };
+    let plan = args.play.plan(run, &context.settings.tenant, &choice.scenarios, play);
+    Plan { seed: choice.seed, tokens_max: choice.tokens_max.clone(), ..plan }
 }

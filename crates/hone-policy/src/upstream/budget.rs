@@ -131,7 +131,7 @@ fn usd(nanos: u64) -> f64 {
 }
 
 /// What a number of episodes will cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Projection {
     /// The expectation.
     pub mean_usd: f64,

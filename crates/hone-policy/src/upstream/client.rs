@@ -139,6 +139,11 @@ impl Client {
         &self.spec
     }
 
+    /// What its tokens cost, where that is known.
+    pub fn price(&self) -> Option<Price> {
+        self.price
+    }
+
     /// The limits.
     pub fn options(&self) -> &ClientOptions {
         &self.options

@@ -1,12 +1,11 @@
 //! A small world: add two numbers by a tool, then say the sum.
 
-use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
+use hone_env::rollout::{Limits, Plan, rollout};
 use hone_env::{Player, Scripted, call, calls, said, tool_result};
 use hone_trace::env::{Env, EnvError, Play, Reset, Signals, Split, Step};
 use hone_trace::policy::{Conversation, Policy};
 use hone_trace::{
-    Category, ErrorEvent, Family, Message, Role, RunId, Scenario, ScenarioId, Tenant, Time, ToolCall, ToolSpec, Trace,
-    TraceOutcome, V1,
+    Category, ErrorEvent, Family, Message, Role, Scenario, ScenarioId, ToolCall, ToolSpec, Trace, TraceOutcome, V1,
 };
 use serde_json::{Map, json};
 use std::ops::ControlFlow;
@@ -82,17 +81,9 @@ impl Play for Sum {
 
 /// Plays `n` scenarios once each.
 pub(crate) fn play(policy: &dyn Policy, n: usize, n_concurrent: usize) -> Vec<Trace> {
-    let plan = Plan {
-        run: RunId::derived(&["upstream"]),
-        tenant: Tenant::new("t").unwrap(),
-        scenarios: &Sums.scenarios(Split::Test, 1, n).unwrap(),
-        n_samples: 1,
-        seed: 1,
-        luck: Luck::Shared,
-        limits: Limits { turns_max: 4, answer_tokens_max: 100, ..Limits::default() },
-        n_concurrent,
-        timing: Timing::Told(Time::from_unix_nanos(0)),
-    };
+    let scenarios = Sums.scenarios(Split::Test, 1, n).unwrap();
+    let limits = Limits { turns_max: 4, answer_tokens_max: 100, ..Limits::default() };
+    let plan = Plan { limits, n_concurrent, ..Plan::new("upstream", &scenarios, 1) };
     let mut traces = Vec::new();
     rollout(&Sums, Player::Policy(policy), &plan, |played| {
         traces.extend(played.traces);

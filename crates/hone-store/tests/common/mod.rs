@@ -6,7 +6,7 @@ use hone_store::{Options, Place};
 use hone_trace::store::{Event, Store, Write};
 use hone_trace::{
     Category, Component, Config, EventId, Giver, GiverKind, LlmCall, Message, Reward, RewardId, Role, Segment, Tenant, Time,
-    ToolCall, Trace, TraceId, TraceOutcome, Turn, V1,
+    ToolCall, Trace, TraceId, TraceOutcome, Turn,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -29,22 +29,13 @@ pub(crate) fn trace(n: u32) -> Trace {
         extra: serde_json::Map::new(),
     });
     question.llm_calls.push(LlmCall { model: "tiny".to_owned(), tokens_in: 20, tokens_out: 5, ..LlmCall::default() });
+    let id = TraceId::derived(&["sample", &n.to_string()]);
     Trace {
-        v: V1,
-        id: TraceId::derived(&["sample", &n.to_string()]),
-        tenant: Tenant::default(),
-        started: time(i64::from(n)),
-        ended: None,
         category: Some(Category::new(if n.is_multiple_of(2) { "even" } else { "odd" }).expect("a good name")),
-        scenario: None,
-        group: None,
-        run: None,
-        config: Config::default().hash(),
         outcome: if n.is_multiple_of(3) { TraceOutcome::Failure } else { TraceOutcome::Success },
         segments: vec![Segment { tools: Vec::new(), turns: vec![question], tail: Vec::new() }],
-        rewards: Vec::new(),
-        metrics: std::collections::BTreeMap::new(),
         metadata: json!({"customer": format!("c{}", n % 5), "n": n}).as_object().cloned().unwrap_or_default(),
+        ..Trace::new(id, Tenant::default(), time(i64::from(n)), Config::default().hash())
     }
 }
 

@@ -1,12 +1,11 @@
 //! What a record gets that does not say it itself: owner, time, id and config.
 
 use crate::{
-    Category, Config, ConfigHash, Group, GroupId, Message, Role, Segment, Tenant, Time, Trace, TraceId, TraceOutcome, V1,
-    sorted::SortedMap,
+    Category, Config, ConfigHash, Group, GroupId, Message, Role, Segment, Tenant, Time, Trace, TraceId, V1, sorted::SortedMap,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// What an undated, ownerless record gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,23 +47,9 @@ impl Registrar {
         reward: Option<f64>,
     ) -> Trace {
         let (digest, n) = self.count(&(&segments, SortedMap(&metadata), reward));
-        Trace {
-            v: V1,
-            id: TraceId::derived(&[format, self.origin.tenant.as_str(), &digest, &n]),
-            tenant: self.origin.tenant.clone(),
-            started: self.origin.now,
-            ended: None,
-            category: None,
-            scenario: None,
-            group: None,
-            run: None,
-            config: ConfigHash::from_bytes([0; 32]),
-            outcome: TraceOutcome::Unknown,
-            segments,
-            rewards: Vec::new(),
-            metrics: BTreeMap::new(),
-            metadata,
-        }
+        let Origin { tenant, now } = &self.origin;
+        let id = TraceId::derived(&[format, tenant.as_str(), &digest, &n]);
+        Trace { segments, metadata, ..Trace::new(id, tenant.clone(), *now, ConfigHash::from_bytes([0; 32])) }
     }
 
     /// A group of these traces, which learn of it.

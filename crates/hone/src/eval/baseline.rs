@@ -3,6 +3,7 @@
 //! Every policy plays the same scenarios, each several times.
 
 use crate::context::Context;
+use crate::cost::{self, Forecast, Projected};
 use crate::failure::{Exit, Failure};
 use crate::play::{Play, PlayArgs};
 use crate::policy::{Bank, PolicyArgs, Ready};
@@ -11,7 +12,6 @@ use crate::world::{SHIPPED, World};
 use hone_env::replay::{Report, drift};
 use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
-use hone_policy::upstream::{Projection, project};
 use hone_trace::store::{Document, Write};
 use hone_trace::{DataHash, Scenario, Trace};
 use serde::Serialize;
@@ -45,8 +45,13 @@ pub(crate) struct Args {
     policy: PolicyArgs,
 }
 
-/// After so many groups the price of the rest is told.
-const N_GROUPS_TO_PROJECT: usize = 3;
+/// A world, and what is played in it by whom at what price.
+struct Game {
+    world: World,
+    scenarios: Vec<Scenario>,
+    /// One for each policy; nothing for those that cost nothing.
+    forecasts: Vec<Option<Forecast>>,
+}
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -58,6 +63,9 @@ struct Line {
     /// How far the episodes left the recorded ones, where records were played.
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<Report>,
+    /// What was projected to be spent, where the price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projection: Option<Projected>,
     /// Dollars spent on this line.
     spent_usd: f64,
     /// The hash of all traces, timings included when they are the world's own: equal traces have equal hashes.
@@ -73,13 +81,15 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let n_concurrent = usize::from(args.play.concurrency);
     let ready = |name: &String| Ready::named(name, &args.policy, n_concurrent, &bank, context);
     let ready: Vec<Ready> = policies.iter().map(ready).collect::<Result<_, _>>()?;
+    let players: Vec<(&String, &Ready)> = policies.iter().zip(&ready).collect();
+    let mut games = envs.iter().map(|env| Game::named(env, &players, args, context)).collect::<Result<Vec<_>, _>>()?;
+    cost::announce(games.iter().flat_map(|game| game.forecasts.iter().flatten()), &bank, context.printer)?;
     let mut lines = Vec::new();
-    for env in &envs {
-        let world = context.wait(async |context| World::named(env, context).await)?;
-        let scenarios = args.play.scenarios(&world, args.n as usize)?;
-        let scale = Scale::of(&world, &scenarios, &args.play, context);
-        for (name, ready) in policies.iter().zip(&ready) {
-            lines.push(line(name, ready, &world, &scenarios, &scale, args, &bank, context)?);
+    for game in &mut games {
+        let scale = Scale::of(&game.world, &game.scenarios, &args.play, context);
+        for ((name, ready), forecast) in players.iter().zip(&mut game.forecasts) {
+            let cell = Cell { name, ready, world: &game.world, scenarios: &game.scenarios, scale: &scale };
+            lines.push(line(&cell, forecast.as_mut(), args, &bank, context)?);
             if context.printer.wants_json() {
                 context.printer.json(lines.last().expect("a line was just made"))?;
             }
@@ -91,17 +101,37 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
-#[expect(clippy::too_many_arguments, reason = "a cell of the table is where everything meets")]
+impl Game {
+    fn named(env: &str, players: &[(&String, &Ready)], args: &Args, context: &Context<'_>) -> Result<Self, Failure> {
+        let world = context.wait(async |context| World::named(env, context).await)?;
+        let scenarios = args.play.scenarios(&world, args.n as usize)?;
+        let is_paid = players.iter().any(|(_, ready)| ready.price().is_some());
+        let episodes = if is_paid { cost::gold_episodes(&world, &scenarios, &args.play, context) } else { Vec::new() };
+        let n_episodes = scenarios.len() * usize::from(args.repeats);
+        let forecast =
+            |(name, ready): &(&String, &Ready)| Forecast::new(format!("{name} on {}", world.name), ready, &episodes, n_episodes);
+        let forecasts = players.iter().map(forecast).collect();
+        Ok(Self { world, scenarios, forecasts })
+    }
+}
+
+/// Where a policy and a world meet.
+struct Cell<'a> {
+    name: &'a str,
+    ready: &'a Ready,
+    world: &'a World,
+    scenarios: &'a [Scenario],
+    scale: &'a Scale<'a>,
+}
+
 fn line(
-    name: &str,
-    ready: &Ready,
-    world: &World,
-    scenarios: &[Scenario],
-    scale: &Scale<'_>,
+    cell: &Cell<'_>,
+    mut forecast: Option<&mut Forecast>,
     args: &Args,
     bank: &Bank,
     context: &Context<'_>,
 ) -> Result<Line, Failure> {
+    let Cell { name, ready, world, scenarios, scale } = *cell;
     let player = ready.player();
     let config = player.config().into_owned();
     let run = crate::play::run("baseline", world, &config, args.play.seed, ready);
@@ -109,24 +139,18 @@ fn line(
     let plan = args.play.plan(run, &context.settings.tenant, scenarios, play);
     let (before, n_total) = (bank.budget.spent().known_usd, scenarios.len());
     let bar = context.printer.count_bar(&format!("{} {name}", world.name));
-    let (mut episodes, mut costs, mut traces_hash, mut kept) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut episodes, mut traces_hash, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut n_groups = 0;
     rollout(world.env.as_ref(), player, &plan, |played| {
         n_groups += 1;
         bar.inc(played.traces.len() as u64);
         for trace in &played.traces {
-            let episode = Episode::of(trace, scale.score(trace));
-            costs.extend(episode.cost_usd);
-            episodes.push(episode);
+            episodes.push(Episode::of(trace, scale.score(trace)));
             let text = serde_json::to_vec(trace).expect("a trace has string keys and finite numbers");
             traces_hash.extend_from_slice(DataHash::of(&text).bytes());
         }
-        if n_groups == N_GROUPS_TO_PROJECT
-            && bank.budget.spent().known_usd > before
-            && let Some(Projection { mean_usd, low_usd, high_usd }) = project(&costs, n_total * plan.n_samples)
-        {
-            let text = format!("{name} will cost about ${mean_usd:.2} here (${low_usd:.2} to ${high_usd:.2})");
-            context.printer.say(&text);
+        if let Some(forecast) = forecast.as_deref_mut() {
+            forecast.group(&played.traces, context.printer);
         }
         if args.record || world.replay.is_some() {
             kept.push(played);
@@ -151,6 +175,7 @@ fn line(
         policy: name.to_owned(),
         measures: Measures::of(&episodes),
         replay,
+        projection: forecast.map(|forecast| forecast.projected()),
         spent_usd: bank.budget.spent().known_usd - before,
         traces: DataHash::of(&traces_hash).to_string(),
     })

@@ -124,10 +124,7 @@ impl Registry {
         let folder = self.folder.join(&entry.name);
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let text = serde_json::to_string_pretty(entry).map_err(|error| Failure::bug(format_args!("no JSON form: {error}")))?;
-        let (partial, path) = (folder.join("model.json.partial"), folder.join(RECORD));
-        fs::write(&partial, text + "\n").map_err(at_path(&partial))?;
-        fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(at_path(&partial))?;
-        fs::rename(&partial, &path).map_err(at_path(&path))
+        crate::durable::write(&folder.join(RECORD), &(text + "\n"))
     }
 }
 

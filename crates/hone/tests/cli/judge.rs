@@ -1,10 +1,8 @@
 //! RULER over HTTP: a judge that misbehaves in every known way, what becomes of the group, and whether the judge is heard at all.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use super::Desk;
+use super::{Desk, provider};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,63 +18,32 @@ enum Reply {
     Silence,
 }
 
-/// An OpenAI-compatible server that gives every trajectory the length of its text as a score, in its own manner.
+/// A judge that gives every trajectory the length of its text as a score, in its own manner.
 fn judge(manner: Manner) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let n_calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&n_calls);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let n_before = counted.fetch_add(1, Ordering::SeqCst);
-            std::thread::spawn(move || answer(&stream, manner, n_before));
+    provider::start(move |request, n_before| {
+        let messages = request["messages"].as_array().unwrap();
+        let mut texts = messages.iter().filter_map(|message| message["content"].as_str());
+        let mut scores: Vec<Value> = texts
+            .find(|text| text.contains("<trajectory id="))
+            .unwrap()
+            .split("<trajectory id=\"")
+            .skip(1)
+            .map(|part| {
+                let (id, text) = part.split_once('"').unwrap();
+                let n_lines = text.split("</trajectory>").next().unwrap().lines().count();
+                json!({"trajectory_id": id, "explanation": "by its length", "score": n_lines as f64 / 100.0})
+            })
+            .collect();
+        let reply = manner(&mut scores, n_before);
+        let text = json!({ "scores": scores }).to_string();
+        match reply {
+            Reply::Scores => Some(provider::said(text)),
+            Reply::Prose => {
+                Some(provider::said(format!("Here is what I think, {{as asked}}:\n```json\n{text}\n```\nI hope it helps.")))
+            }
+            Reply::Silence => None,
         }
-    });
-    (format!("http://{address}/v1#judge"), n_calls)
-}
-
-fn answer(mut stream: &TcpStream, manner: Manner, n_before: usize) {
-    let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {
-        if let Some(value) =
-            head.lines().last().and_then(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned))
-        {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let request: Value = serde_json::from_slice(&body).unwrap();
-    let messages = request["messages"].as_array().unwrap();
-    let asked = messages.iter().filter_map(|message| message["content"].as_str()).find(|text| text.contains("<trajectory id="));
-    let mut scores: Vec<Value> = asked
-        .unwrap()
-        .split("<trajectory id=\"")
-        .skip(1)
-        .map(|part| {
-            let (id, text) = part.split_once('"').unwrap();
-            let n_lines = text.split("</trajectory>").next().unwrap().lines().count();
-            json!({"trajectory_id": id, "explanation": "by its length", "score": n_lines as f64 / 100.0})
-        })
-        .collect();
-    let reply = manner(&mut scores, n_before);
-    let text = json!({ "scores": scores }).to_string();
-    let text = match reply {
-        Reply::Scores => text,
-        Reply::Prose => format!("Here is what I think, {{as asked}}:\n```json\n{text}\n```\nI hope it helps."),
-        Reply::Silence => {
-            let _ = stream.read(&mut [0]);
-            return;
-        }
-    };
-    let piece = json!({"id": "1", "object": "chat.completion.chunk", "model": "judge",
-        "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": null}]});
-    let end = json!({"id": "1", "object": "chat.completion.chunk", "model": "judge",
-        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 9}});
-    let events = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let _ = stream.write_all(format!("{head}{events}").as_bytes());
+    })
 }
 
 /// A recipe that asks for a judge.

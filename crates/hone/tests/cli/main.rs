@@ -3,12 +3,15 @@
 mod alarms;
 mod bench;
 mod config;
+mod cost;
+mod curriculum;
 mod doctor;
 mod hub;
 mod judge;
 mod model;
 mod output;
 mod postgres;
+mod provider;
 mod store;
 mod trace;
 mod worlds;

@@ -1,0 +1,19 @@
+//! A file that appears whole or not at all, and is there to stay when its writer is told so.
+
+use crate::failure::{Failure, at_path};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Writes a file beside its place, makes it durable, and moves it there.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(at_path(&partial))?;
+    fs::rename(&partial, path).map_err(at_path(path))?;
+    // The new name is durable when its folder is.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))
+}

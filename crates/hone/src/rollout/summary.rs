@@ -1,0 +1,80 @@
+//! What a rollout says at its end.
+
+use super::course::Standing;
+use crate::context::Context;
+use crate::cost::Projected;
+use crate::failure::{Exit, Failure};
+use hone_env::rollout::Played;
+use hone_trace::{RunId, TraceOutcome};
+use serde::Serialize;
+
+/// What was played.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Summary {
+    /// Nothing where nothing was left to play.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<RunId>,
+    groups: usize,
+    traces: usize,
+    solved: usize,
+    mean_reward: f64,
+    /// Groups in which all samples earned the same, from which nothing can be learned.
+    groups_without_signal: usize,
+    /// Records that were there already under the same run with other content, and stayed as they were.
+    pub(super) conflicts: usize,
+    /// What was projected to be spent, where the price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) projection: Option<Projected>,
+    pub(super) spent_usd: f64,
+    /// Where the curriculum stands, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) curriculum: Option<Standing>,
+    #[serde(skip)]
+    rewards: Vec<f64>,
+}
+
+impl Summary {
+    /// Counts a group that was scored.
+    pub(super) fn add(&mut self, played: &Played) {
+        let rewards: Vec<f64> = played.traces.iter().filter_map(|trace| Some(trace.reward()?.total)).collect();
+        self.groups += 1;
+        self.traces += played.traces.len();
+        self.solved += played.traces.iter().filter(|trace| trace.outcome == TraceOutcome::Success).count();
+        self.groups_without_signal += usize::from(rewards.windows(2).all(|pair| pair[0] == pair[1]));
+        self.rewards.extend(rewards);
+        self.mean_reward = hone_eval::interval::mean(&self.rewards).0;
+    }
+
+    pub(super) fn print(&self, context: &Context<'_>) -> Result<(), Failure> {
+        let printer = context.printer;
+        if printer.wants_json() {
+            return printer.json(self);
+        }
+        let Self { groups, traces, solved, mean_reward, groups_without_signal, spent_usd, .. } = self;
+        if let Some(run) = &self.run {
+            printer.plain(&format!(
+                "run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"
+            ))?;
+            printer.say(&format!("{groups_without_signal} groups without signal, ${spent_usd:.4} spent"));
+        }
+        match &self.curriculum {
+            Some(standing) => printer.plain(&standing.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all went as asked, of so many scenarios.
+    pub(super) fn exit(&self, n_asked: usize, context: &Context<'_>) -> Exit {
+        if self.conflicts > 0 {
+            let text = format!("{} records were there already with other content, and stayed as they were", self.conflicts);
+            context.printer.complain(&format!("{text}: give this run another name with --run"));
+            return Exit::No;
+        }
+        if self.groups < n_asked {
+            let text = format!("the budget is spent; {} of {n_asked} scenarios were played", self.groups);
+            context.printer.complain(&text);
+            return Exit::No;
+        }
+        Exit::Yes
+    }
+}
