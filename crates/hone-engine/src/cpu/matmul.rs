@@ -19,8 +19,11 @@ const BLOCK_ROWS: usize = 128;
 const BLOCK_COLS: usize = 256;
 /// Products with at most this many multiplications stay on one thread.
 const ALONE_MAX: usize = 1 << 20;
-/// Columns of one item when there are few rows and the weights come from memory once.
+/// With at most so many rows the weights come from memory once, and an item is a few columns: at least so many weights, and so
+/// many items for each thread at most. Taking an item waits for all that is on its way from memory.
 const FEW_ROWS: usize = 64;
+const FEW_ROWS_WEIGHTS: usize = 18_432;
+const FEW_ROWS_ITEMS: usize = 16;
 /// Steps of k after which the tile kernel turns to the next columns, so that its rows stay in the first cache. The sums
 /// go on from memory; their order is the same.
 const K_STEPS_MAX: usize = 18;
@@ -49,7 +52,7 @@ pub(crate) fn product(pool: &Pool, isa: Isa, a: &Act, b: &Panels, job: &Job, out
 
 /// Runs several products on all threads, in one round.
 pub(crate) fn products(pool: &Pool, isa: Isa, products: Vec<(&Act, &Panels, Job, &mut [f32])>) {
-    let cut: Vec<Cut<'_>> = products.into_iter().filter_map(|(a, b, job, out)| Cut::new(a, b, job, out)).collect();
+    let cut: Vec<Cut<'_>> = products.into_iter().filter_map(|(a, b, job, out)| Cut::new(pool, a, b, job, out)).collect();
     let n_items = cut.iter().map(|cut| cut.n_items).sum();
     let n_multiplications: usize = cut.iter().map(|cut| cut.job.rows.len() * cut.job.cols.len() * cut.a.stride).sum();
     let compute = |mut item: usize| {
@@ -81,7 +84,7 @@ struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     /// `None` for a product without results.
-    fn new(a: &'a Act, b: &'a Panels, job: Job, out: &'a mut [f32]) -> Option<Self> {
+    fn new(pool: &Pool, a: &'a Act, b: &'a Panels, job: Job, out: &'a mut [f32]) -> Option<Self> {
         let (n_rows, n_cols) = (job.rows.len(), job.cols.len());
         if n_rows == 0 || n_cols == 0 {
             return None;
@@ -89,7 +92,8 @@ impl<'a> Cut<'a> {
         assert!(job.rows.end <= a.rows && job.cols.end <= b.cols && job.cols.start.is_multiple_of(STEP), "inside operands");
         assert!(job.k0.is_multiple_of(STEP) && job.k0 + a.cols <= b.k_padded, "k inside the panels");
         assert!(job.at + (n_rows - 1) * job.stride + n_cols <= out.len() && n_cols <= job.stride, "output fits");
-        let block_cols = if n_rows <= FEW_ROWS { STEP } else { BLOCK_COLS };
+        let few = (FEW_ROWS_WEIGHTS / a.stride).max(n_cols / (FEW_ROWS_ITEMS * pool.n_threads())).max(1).next_multiple_of(STEP);
+        let block_cols = if n_rows <= FEW_ROWS { few } else { BLOCK_COLS };
         let col_blocks = n_cols.div_ceil(block_cols);
         let n_items = n_rows.div_ceil(BLOCK_ROWS) * col_blocks;
         Some(Self { a, b, job, out: Shares(out.as_mut_ptr()), block_cols, col_blocks, n_items })
