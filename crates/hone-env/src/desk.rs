@@ -126,6 +126,18 @@ impl Desk {
         Ok(texts)
     }
 
+    /// Whether a ticket cannot be answered from what is said.
+    pub fn needs_tool(&self, scenario: &Scenario) -> Result<bool, EnvError> {
+        Ok(generate::ticket(scenario)?.0.level == vocabulary::Level::Hard)
+    }
+
+    /// A page of the agent's manual: how a ticket is done with tools, also one that can be answered without.
+    pub fn manual(&self, scenario: &Scenario) -> Result<Box<dyn Conversation>, EnvError> {
+        let mut player = self.gold_player(scenario)?;
+        player.always_calls = true;
+        Ok(Box::new(Scripted(move |input: &[Message]| player.answer(input))))
+    }
+
     /// Who plays like an agent that shuns its tools: hard tickets are answered with their help in this share of the episodes,
     /// and otherwise with a guess. What a team's traces look like before anything is trained.
     pub fn shy(&self, scenario: &Scenario, tool_share: f64, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
@@ -150,7 +162,8 @@ impl Desk {
 
     fn gold_player(&self, scenario: &Scenario) -> Result<script::Gold, EnvError> {
         let (ticket, truth) = generate::ticket(scenario)?;
-        Ok(script::Gold { dialect: self.options.dialect, ticket, truth, has_asked: false, called: None })
+        let dialect = self.options.dialect;
+        Ok(script::Gold { dialect, ticket, truth, always_calls: false, has_asked: false, called: None })
     }
 }
 

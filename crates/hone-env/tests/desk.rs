@@ -443,3 +443,18 @@ fn who_shuns_the_tools_solves_what_is_easy_and_a_share_of_the_rest() {
     assert!((600..660).contains(&correct(0.0)), "half of the tickets are easy, and a guess is seldom right");
     assert!((780..900).contains(&correct(0.4)));
 }
+
+#[test]
+fn the_manual_does_everything_with_tools() {
+    for dialect in [Dialect::Short, Dialect::Natural] {
+        let desk = desk(dialect, 0.0);
+        let scenarios = desk.scenarios(Split::Train, 3, 240).unwrap();
+        let page = |scenario: &Scenario, _| desk.manual(scenario);
+        let traces = play(&desk, Player::Script("manual", &page), &scenarios, 3, 1);
+        assert_eq!(n_correct(&traces), scenarios.len());
+        let has_call = |trace: &Trace| trace.turns().any(|turn| turn.tool_calls.iter().any(|call| call.success == Some(true)));
+        assert!(traces.iter().all(has_call), "also where it could do without");
+        let n_needing = scenarios.iter().filter(|scenario| desk.needs_tool(scenario).unwrap()).count();
+        assert!((100..140).contains(&n_needing), "about half need one: {n_needing}");
+    }
+}

@@ -9,6 +9,7 @@ mod env;
 mod figures;
 mod grpo;
 mod large;
+mod learn;
 mod machine;
 mod onpolicy;
 mod postgres;
@@ -39,6 +40,7 @@ enum Command {
     Env(env::Args),
     Alarms(alarms::Args),
     Diff(diff::Args),
+    Learn(learn::Args),
     #[command(hide = true)]
     CrashWriter(writer::Args),
     #[command(hide = true)]
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Env(args) => env::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
         Command::Diff(args) => diff::run(args, context),
+        Command::Learn(args) => learn::run(args, context),
         Command::OnpolicyRun(run) => resume::run(run),
         Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
     }

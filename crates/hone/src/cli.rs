@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, docs, env, eval, init, model, reward, rollout, store, trace};
+use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, store, trace};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -56,6 +56,7 @@ pub(crate) const EVERYWHERE: &str = "Everywhere";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Loop(feedback::Args),
     Init(init::Args),
     /// Import, list, show and export traces
     Trace(Box<trace::Args>),

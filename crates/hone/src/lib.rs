@@ -16,6 +16,7 @@ mod durable;
 mod env;
 mod eval;
 mod failure;
+mod feedback;
 mod init;
 mod model;
 mod play;
@@ -73,6 +74,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Doctor => Context::load(cli, variables, printer)?.wait(doctor::run),
         Command::Model(args) => model::run(args, &Context::load(cli, variables, printer)?),
         Command::Chat(args) => chat::run(args, &Context::load(cli, variables, printer)?),
+        Command::Loop(args) => feedback::run(args, &Context::load(cli, variables, printer)?),
         Command::Env(args) => env::run(args, &Context::load(cli, variables, printer)?),
         Command::Rollout(args) => rollout::run(args, &Context::load(cli, variables, printer)?),
         Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),

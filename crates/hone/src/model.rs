@@ -6,6 +6,7 @@ mod registry;
 mod tiny;
 
 pub(crate) use opened::Opened;
+pub(crate) use tiny::keep as keep_tiny;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};

@@ -45,7 +45,7 @@ enum SplitName {
 }
 
 /// Episodes whose times are told, not measured, begin here.
-const TOLD_START: Time = Time::from_unix_nanos(1_750_000_000_000_000_000);
+pub(crate) const TOLD_START: Time = Time::from_unix_nanos(1_750_000_000_000_000_000);
 
 impl PlayArgs {
     pub(crate) fn split(&self) -> Split {

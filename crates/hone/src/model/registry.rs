@@ -44,6 +44,8 @@ pub(super) enum Source {
     },
     /// Made here.
     Tiny { spec: String, seed: u64 },
+    /// Trained here; its last version is the one that is kept.
+    Trained { by: String },
 }
 
 impl std::fmt::Display for Source {
@@ -53,6 +55,7 @@ impl std::fmt::Display for Source {
             Self::Hub { id, revision, file: None } => write!(f, "{id}@{revision}"),
             Self::Hub { id, revision, file: Some(file) } => write!(f, "{id}@{revision} {file}"),
             Self::Tiny { spec, seed } => write!(f, "tiny:{spec}, seed {seed}"),
+            Self::Trained { by } => write!(f, "trained by {by}"),
         }
     }
 }

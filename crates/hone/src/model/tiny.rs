@@ -1,10 +1,13 @@
 //! A model from scratch: random weights, and a vocabulary from the words of some texts.
 
+use super::registry::{Entry, Registry, Source};
+use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::load::WeightSource;
 use hone_engine::model::RandomWeights;
 use hone_engine::peft;
-use hone_render::tiny;
+use hone_render::tiny::{self, TinyFiles};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +29,25 @@ pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path) -> 
     let texts: Vec<_> = texts.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
     let files = tiny::build(texts.iter().map(AsRef::as_ref), spec.vocab).map_err(Failure::world)?;
     let config = ModelConfig::try_from(spec).map_err(Failure::world)?;
-    peft::merge(folder, &RandomWeights { config, seed }, None).map_err(Failure::world)?;
-    for (name, text) in [("tokenizer.json", files.tokenizer), ("tokenizer_config.json", files.config)] {
+    write(&RandomWeights { config, seed }, &files, folder)
+}
+
+/// Adds a small model that was trained here under this name, in place of an earlier one.
+pub(crate) fn keep(name: &str, weights: &dyn WeightSource, files: &TinyFiles, context: &Context<'_>) -> Result<(), Failure> {
+    let registry = Registry::of(&context.settings);
+    let source = Source::Trained { by: "hone loop".to_owned() };
+    registry.refuse_other(name, &source)?;
+    let folder = registry.files(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(at_path(&folder))?;
+    }
+    write(weights, files, &folder)?;
+    registry.write(&Entry::new(name.to_owned(), source, folder))
+}
+
+fn write(weights: &dyn WeightSource, files: &TinyFiles, folder: &Path) -> Result<(), Failure> {
+    peft::merge(folder, weights, None).map_err(Failure::world)?;
+    for (name, text) in [("tokenizer.json", &files.tokenizer), ("tokenizer_config.json", &files.config)] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(at_path(&path))?;
     }

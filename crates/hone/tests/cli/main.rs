@@ -6,6 +6,7 @@ mod config;
 mod cost;
 mod curriculum;
 mod doctor;
+mod feedback;
 mod hub;
 mod judge;
 mod model;

@@ -1,0 +1,197 @@
+//! `hone loop`: the main job on the embedded default. An agent's traces in, a better agent out, on a bare laptop.
+//!
+//! The agent at the service desk shuns its tools. What it does is recorded and weighed; a model of less than a million parameters,
+//! made from nothing, reads the agent's manual, learns to do what the agent does, and then to do it better by GRPO in the same
+//! process. Whether it is better is said by tasks that it has never seen, each policy on the same ones.
+
+mod apprentice;
+mod ground;
+mod report;
+
+pub(crate) use apprentice::Apprentice;
+pub(crate) use ground::{Ground, permute_rewards};
+pub(crate) use report::Line;
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use hone_env::Player;
+use hone_env::rollout::Played;
+use hone_eval::interval::mean;
+use hone_trace::store::{Document, Write};
+use hone_trace::{BlobHash, Config, Time, Trace, TraceOutcome};
+use report::{Report, Verdict};
+use std::time::Instant;
+
+/// Run the whole loop on a small agent, from traces to a better one
+///
+/// Takes a few minutes on two cores, and needs no model, no GPU, no key and no server. What the agent and the model did is kept
+/// in the store with its rewards; a model that is better than both that came before it is added as `desk-agent`. Exit code 1
+/// when it is not better.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The seed of everything
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Steps of GRPO
+    #[arg(long, default_value_t = N_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    steps: u32,
+    /// Traces of the agent that is imitated
+    #[arg(long, default_value_t = N_TRACES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    traces: u32,
+    /// Pages of the agent's manual
+    #[arg(long, default_value_t = N_PAGES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pages: u32,
+    /// Held-out tasks that every policy is measured on
+    #[arg(long, default_value_t = 400, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=10_000))]
+    tasks: u32,
+    /// Give every reward to a random member of its group: nothing should be learned
+    #[arg(long)]
+    control: bool,
+    /// How many threads compute; without this, all cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+/// What a run has when nothing else is said: traces of the agent, pages of its manual, steps of GRPO.
+pub(crate) const N_TRACES: u32 = 8000;
+pub(crate) const N_PAGES: u32 = 100_000;
+pub(crate) const N_STEPS: u32 = 150;
+/// Learning rates of the manual, of imitation and of GRPO.
+pub(crate) const MANUAL_LR: f32 = 3e-3;
+pub(crate) const IMITATION_LR: f32 = 1e-3;
+const GRPO_LR: f32 = 5e-4;
+/// Scenarios of a step, and samples of each.
+pub(crate) const N_SCENARIOS: usize = 16;
+pub(crate) const N_SAMPLES: usize = 16;
+
+/// The learning rate of a step: down to a fifth at the end.
+pub(crate) fn grpo_lr(step: usize, n_steps: usize) -> f32 {
+    GRPO_LR * (1.0 - 0.8 * step as f32 / n_steps as f32)
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let turn = Turn { args, context, ground: Ground::new(args.seed, args.tasks as usize, context)?, began: Instant::now() };
+    let (traces, world_hash) = turn.collect()?; // trace → reward
+    let mut apprentice = turn.imitate(&traces)?; // data → train
+    let before = turn.measure("before GRPO", &apprentice)?; // eval
+    turn.improve(&mut apprentice)?; // train
+    let after = turn.measure("after GRPO", &apprentice)?; // eval
+    let seconds = turn.began.elapsed().as_secs_f64();
+    let report = Report::new(turn.ground.measure_agent()?, before, after, world_hash, args.control, seconds);
+    let is_better = report.verdict == Verdict::Better;
+    if is_better && !args.control {
+        apprentice.keep("desk-agent", context)?; // deploy
+    }
+    report.print(context.printer)?;
+    Ok(if is_better { Exit::Yes } else { Exit::No })
+}
+
+/// One turn of the loop.
+struct Turn<'a> {
+    args: &'a Args,
+    context: &'a Context<'a>,
+    ground: Ground,
+    began: Instant,
+}
+
+impl Turn<'_> {
+    fn say(&self, text: &str) {
+        self.context.printer.say(&format!("{:>4.0} s  {text}", self.began.elapsed().as_secs_f64()));
+    }
+
+    /// What the agent did, weighed.
+    fn collect(&self) -> Result<(Vec<Trace>, BlobHash), Failure> {
+        let played = self.ground.demonstrations(self.args.traces as usize)?;
+        let hash = self.ground.hash(&played)?;
+        self.record(&Player::Script("shy", &|_, _| unreachable!("only its name is asked")).config(), &played)?;
+        self.say(&format!("trace   {} episodes of the agent, {:.0} % of them solved", played.len(), 100.0 * solved(&played)));
+        Ok((flat(played), hash))
+    }
+
+    /// A model that does what the agent does.
+    fn imitate(&self, traces: &[Trace]) -> Result<Apprentice, Failure> {
+        let mut apprentice = Apprentice::new(&self.ground.corpus()?, self.args.seed, self.args.threads.map(usize::from))?;
+        let pages = flat(self.ground.manual(self.args.pages as usize)?);
+        let bar = self.context.printer.count_bar("steps of reading");
+        let tick = |_, _| bar.inc(1);
+        let read = apprentice.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
+        self.say(&format!("train   read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
+        let told = apprentice.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
+        bar.finish_and_clear();
+        self.say(&format!("train   imitated {} episodes, {} tokens, loss {:.3}", traces.len(), told.n_tokens, told.loss));
+        Ok(apprentice)
+    }
+
+    /// GRPO: many tries at the same task, and more of what earned more.
+    fn improve(&self, apprentice: &mut Apprentice) -> Result<(), Failure> {
+        let n_steps = self.args.steps as usize;
+        let tries = self.ground.tries(n_steps * N_SCENARIOS)?;
+        apprentice.begin_anew()?;
+        for (step, scenarios) in tries.chunks(N_SCENARIOS).enumerate() {
+            let start = Instant::now();
+            let policy = apprentice.policy()?;
+            let mut groups = self.ground.play("grpo", Player::Policy(&policy), scenarios, N_SAMPLES, step as u64)?;
+            let sampled_s = start.elapsed().as_secs_f64();
+            if self.args.control {
+                permute_rewards(&mut groups, self.args.seed ^ (step as u64) << 32);
+            }
+            let told = apprentice.improve(&groups, grpo_lr(step, n_steps))?;
+            let trained_s = start.elapsed().as_secs_f64() - sampled_s;
+            if (step + 1) % 10 == 0 || step + 1 == n_steps {
+                let (reward, half) = mean(&rewards(&groups));
+                self.say(&format!(
+                    "train   step {:>3}/{n_steps}  reward {reward:.2} ± {half:.2}  solved {:>3.0} %  entropy {:.2}  {} of {N_SCENARIOS} \
+                     groups without signal  {:.0} + {:.0} ms  sampler and trainer differ by {}",
+                    step + 1,
+                    100.0 * solved(&groups),
+                    told.entropy,
+                    told.n_without_signal,
+                    1e3 * sampled_s,
+                    1e3 * trained_s,
+                    told.mismatch_max
+                ));
+            }
+            self.record(&Player::Policy(&policy).config(), &groups)?;
+        }
+        Ok(())
+    }
+
+    /// The model on tasks that it has never seen.
+    fn measure(&self, name: &str, apprentice: &Apprentice) -> Result<Line, Failure> {
+        let policy = apprentice.policy()?;
+        let (line, played) = self.ground.measure(name, Player::Policy(&policy))?;
+        self.record(&Player::Policy(&policy).config(), &played)?;
+        self.say(&format!("eval    {name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, self.args.tasks));
+        Ok(line)
+    }
+
+    fn record(&self, config: &Config, all: &[Played]) -> Result<(), Failure> {
+        const N_WRITES: usize = 1000;
+        let tenant = &self.context.settings.tenant;
+        let document = Write::Document(Document::of(config, 0, tenant.clone(), Time::from_unix_nanos(0)));
+        let traces = all.iter().flat_map(|played| &played.traces).map(|trace| Write::Trace(Box::new(trace.clone())));
+        let groups = all.iter().map(|played| Write::Document(Document::of(&played.group, 0, tenant.clone(), played.group.at)));
+        let writes: Vec<Write> = [document].into_iter().chain(traces).chain(groups).collect();
+        self.context.wait(async |context| {
+            let store = context.store().await?;
+            for part in writes.chunks(N_WRITES) {
+                store.put(part.to_vec()).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn flat(played: Vec<Played>) -> Vec<Trace> {
+    played.into_iter().flat_map(|played| played.traces).collect()
+}
+
+fn solved(groups: &[Played]) -> f64 {
+    let traces = || groups.iter().flat_map(|played| &played.traces);
+    let n_solved = traces().filter(|trace| trace.outcome == TraceOutcome::Success).count();
+    n_solved as f64 / traces().count().max(1) as f64
+}
+
+fn rewards(groups: &[Played]) -> Vec<f64> {
+    groups.iter().flat_map(|played| &played.traces).filter_map(|trace| Some(trace.reward()?.total)).collect()
+}
