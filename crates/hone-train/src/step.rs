@@ -88,12 +88,7 @@ pub fn step<B: Backend>(
     batch: &mut Batch,
     options: &StepOptions,
 ) -> Result<StepStats, TrainError> {
-    options.check()?;
-    check_batch(host, batch)?;
-    if options.needs_reference() {
-        score_reference(host, trainer, batch, options)?;
-    }
-    let mut stats = StepStats::new(batch);
+    let mut stats = begin(host, trainer, batch, options)?;
     let mut old_m: Vec<Vec<f32>> = Vec::new();
     for epoch_idx in 0..options.n_epochs {
         let epoch = accumulate(host, trainer, batch, options, &mut old_m);
@@ -114,12 +109,7 @@ pub fn evaluate<B: Backend>(
     batch: &mut Batch,
     options: &StepOptions,
 ) -> Result<StepStats, TrainError> {
-    options.check()?;
-    check_batch(host, batch)?;
-    if options.needs_reference() {
-        score_reference(host, trainer, batch, options)?;
-    }
-    let mut stats = StepStats::new(batch);
+    let mut stats = begin(host, trainer, batch, options)?;
     let mut epoch = Epoch::default();
     for micro_batch in &batch.micro_batches {
         let scored = score(host, trainer, micro_batch, options);
@@ -128,6 +118,21 @@ pub fn evaluate<B: Backend>(
     }
     stats.see_epoch(0, &epoch);
     Ok(stats)
+}
+
+/// Refuses what makes no sense, and has the batch scored by the reference where the loss asks for one.
+fn begin<B: Backend>(
+    host: &Host<B>,
+    trainer: &Trainer<B>,
+    batch: &mut Batch,
+    options: &StepOptions,
+) -> Result<StepStats, TrainError> {
+    options.check()?;
+    check_batch(host, batch)?;
+    if options.needs_reference() {
+        score_reference(host, trainer, batch, options)?;
+    }
+    Ok(StepStats::new(batch))
 }
 
 /// What was seen in one pass over a batch.

@@ -1,10 +1,8 @@
 //! Traces for tests, written as short texts.
 
 use hone_trace::{
-    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, TraceOutcome,
-    Turn, V1,
+    ConfigHash, Giver, GiverKind, Message, Reward, RewardId, Role, Sampled, Segment, Tenant, Time, Trace, TraceId, Turn,
 };
-use std::collections::BTreeMap;
 
 /// The tokens of a turn as `input > sampled`, a forced token with a `!`; `?` for unknown.
 pub(crate) fn sampled(text: &str) -> Option<Sampled> {
@@ -23,23 +21,10 @@ pub(crate) fn turn(sampled: Option<Sampled>) -> Turn {
 
 pub(crate) fn trace(segments: Vec<Vec<Turn>>, reward: Option<f64>) -> Trace {
     let segments = segments.into_iter().map(|turns| Segment { turns, ..Segment::default() }).collect();
-    Trace {
-        v: V1,
-        id: TraceId::derived(&["test"]),
-        tenant: Tenant::new("test").expect("a good name"),
-        started: Time::from_unix_nanos(0),
-        ended: None,
-        category: None,
-        scenario: None,
-        group: None,
-        run: None,
-        config: ConfigHash::of(b"test"),
-        outcome: TraceOutcome::Unknown,
-        segments,
-        rewards: reward.map(|total| earned(None, total)).into_iter().collect(),
-        metrics: BTreeMap::new(),
-        metadata: Default::default(),
-    }
+    let rewards = reward.map(|total| earned(None, total)).into_iter().collect();
+    let tenant = Tenant::new("test").expect("a good name");
+    let bare = Trace::new(TraceId::derived(&["test"]), tenant, Time::from_unix_nanos(0), ConfigHash::of(b"test"));
+    Trace { segments, rewards, ..bare }
 }
 
 pub(crate) fn earned(turn_idx: Option<u32>, total: f64) -> Reward {

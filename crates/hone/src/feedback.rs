@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_eval::interval::mean;
-use hone_trace::store::{Document, Write};
+use hone_trace::store::{Document, Put, Write};
 use hone_trace::{BlobHash, Config, Time, Trace, TraceOutcome};
 use report::{Report, Verdict};
 use std::time::Instant;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let mut apprentice = turn.imitate(&traces)?; // data → train
     let before = turn.measure("before GRPO", &apprentice)?; // eval
     turn.improve(&mut apprentice)?; // train
-    let after = turn.measure("after GRPO", &apprentice)?; // eval
+    let after = turn.measure(if args.control { "after control" } else { "after GRPO" }, &apprentice)?; // eval
     let seconds = turn.began.elapsed().as_secs_f64();
     let report = Report::new(turn.ground.measure_agent()?, before, after, world_hash, args.control, seconds);
     let is_better = report.verdict == Verdict::Better;
@@ -101,9 +101,9 @@ impl Turn<'_> {
 
     /// What the agent did, weighed.
     fn collect(&self) -> Result<(Vec<Trace>, BlobHash), Failure> {
-        let played = self.ground.demonstrations(self.args.traces as usize)?;
+        let (config, played) = self.ground.demonstrations(self.args.traces as usize)?;
         let hash = self.ground.hash(&played)?;
-        self.record(&Player::Script("shy", &|_, _| unreachable!("only its name is asked")).config(), &played)?;
+        self.record(&config, &played)?;
         self.say(&format!("trace   {} episodes of the agent, {:.0} % of them solved", played.len(), 100.0 * solved(&played)));
         Ok((flat(played), hash))
     }
@@ -126,11 +126,12 @@ impl Turn<'_> {
     fn improve(&self, apprentice: &mut Apprentice) -> Result<(), Failure> {
         let n_steps = self.args.steps as usize;
         let tries = self.ground.tries(n_steps * N_SCENARIOS)?;
+        let name = if self.args.control { "control" } else { "grpo" };
         apprentice.begin_anew()?;
         for (step, scenarios) in tries.chunks(N_SCENARIOS).enumerate() {
             let start = Instant::now();
             let policy = apprentice.policy()?;
-            let mut groups = self.ground.play("grpo", Player::Policy(&policy), scenarios, N_SAMPLES, step as u64)?;
+            let mut groups = self.ground.play(name, Player::Policy(&policy), scenarios, N_SAMPLES, step as u64)?;
             let sampled_s = start.elapsed().as_secs_f64();
             if self.args.control {
                 permute_rewards(&mut groups, self.args.seed ^ (step as u64) << 32);
@@ -169,16 +170,20 @@ impl Turn<'_> {
         const N_WRITES: usize = 1000;
         let tenant = &self.context.settings.tenant;
         let document = Write::Document(Document::of(config, 0, tenant.clone(), Time::from_unix_nanos(0)));
-        let traces = all.iter().flat_map(|played| &played.traces).map(|trace| Write::Trace(Box::new(trace.clone())));
-        let groups = all.iter().map(|played| Write::Document(Document::of(&played.group, 0, tenant.clone(), played.group.at)));
-        let writes: Vec<Write> = [document].into_iter().chain(traces).chain(groups).collect();
-        self.context.wait(async |context| {
-            let store = context.store().await?;
+        let writes: Vec<Write> = [document].into_iter().chain(all.iter().cloned().flat_map(crate::play::writes)).collect();
+        let n_conflicts = self.context.wait(async |context| {
+            let (store, mut n_conflicts) = (context.store().await?, 0);
             for part in writes.chunks(N_WRITES) {
-                store.put(part.to_vec()).await?;
+                n_conflicts += store.put(part.to_vec()).await?.into_iter().filter(|put| *put == Put::Conflict).count();
             }
-            Ok(())
-        })
+            Ok(n_conflicts)
+        })?;
+        if n_conflicts > 0 {
+            self.say(&format!(
+                "{n_conflicts} records of this seed were there already with other content, and stayed as they were"
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -1,13 +1,17 @@
-//! What commands that play scenarios have in common: which ones, how often, how many at once, and what is cut short.
+//! What commands that play scenarios have in common: which ones, how often, how many at once, what is cut short, and how groups are
+//! weighed and recorded.
 
 use crate::clock::RealClock;
 use crate::failure::Failure;
 use crate::policy::Ready;
 use crate::world::World;
 use clap::ValueEnum;
-use hone_env::rollout::{Limits, Luck, Plan, Timing};
+use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
+use hone_reward::{Attempt, Recipe, Scorer};
 use hone_trace::env::Split;
-use hone_trace::{Config, RunId, Scenario, Tenant, Time};
+use hone_trace::store::{Document, Write};
+use hone_trace::{Config, RunId, Scenario, ScenarioId, Tenant, Time};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Which scenarios are played, and how.
@@ -101,4 +105,39 @@ pub(crate) struct Play {
     pub(crate) n_samples: usize,
     pub(crate) luck: Luck,
     pub(crate) is_script: bool,
+}
+
+/// What weighs the groups of a plan.
+pub(crate) struct Scales<'a> {
+    scorer: Scorer<'a>,
+    scenarios: BTreeMap<&'a ScenarioId, &'a Scenario>,
+    seed: u64,
+}
+
+impl<'a> Scales<'a> {
+    pub(crate) fn new(recipe: &'a Recipe, plan: &Plan<'a>) -> Result<Self, Failure> {
+        let scorer = Scorer::new(recipe, None).map_err(Failure::user)?;
+        let scenarios = plan.scenarios.iter().map(|scenario| (&scenario.id, scenario)).collect();
+        Ok(Self { scorer, scenarios, seed: plan.seed })
+    }
+
+    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none.
+    pub(crate) fn weigh(&self, played: &mut Played) {
+        let scenario = played.group.scenario.as_ref().and_then(|id| self.scenarios.get(id));
+        let item = scenario.map_or(Value::Null, |scenario| json!({"input": scenario.input, "truth": scenario.truth}));
+        let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &item }).collect();
+        let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
+        for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
+            if let Ok(scored) = scored {
+                trace.rewards.extend(scored.turns);
+                trace.rewards.push(scored.reward);
+            }
+        }
+    }
+}
+
+/// The records of a group.
+pub(crate) fn writes(played: Played) -> Vec<Write> {
+    let group = Write::Document(Document::of(&played.group, 0, played.group.tenant.clone(), played.group.at));
+    played.traces.into_iter().map(|trace| Write::Trace(Box::new(trace))).chain([group]).collect()
 }

@@ -144,7 +144,7 @@ fn one(seed: u64, args: &Args, context: &Context<'_>) -> Result<Run, Failure> {
     let mut apprentice = Apprentice::new(&ground.corpus()?, seed, None)?;
     let flat = |played: Vec<Played>| played.into_iter().flat_map(|played| played.traces).collect::<Vec<Trace>>();
     apprentice.imitate(&flat(ground.manual(N_PAGES as usize)?), MANUAL_LR, usize::MAX, |_, _| {})?;
-    let mut traces = flat(ground.demonstrations(N_TRACES as usize + N_TRACES_ON)?);
+    let mut traces = flat(ground.demonstrations(N_TRACES as usize + N_TRACES_ON)?.1);
     let more = traces.split_off(N_TRACES as usize);
     apprentice.imitate(&traces, IMITATION_LR, usize::MAX, |_, _| {})?;
     let measure =

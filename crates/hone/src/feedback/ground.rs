@@ -4,13 +4,13 @@
 use super::report::Line;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::play::{Scales, TOLD_START};
 use hone_env::Player;
 use hone_env::desk::{Desk, DeskOptions, Dialect};
 use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
-use hone_reward::{Attempt, Recipe, Scorer};
+use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
-use hone_trace::{BlobHash, Draws, Scenario, Trace};
-use serde_json::Value;
+use hone_trace::{BlobHash, Config, Draws, Scenario, Tenant, Trace};
 use std::ops::ControlFlow;
 
 /// How often the agent takes to its tools where it needs them.
@@ -30,6 +30,7 @@ pub(crate) struct Ground {
     desk: Desk,
     recipe: Recipe,
     seed: u64,
+    tenant: Tenant,
     tasks: Vec<Scenario>,
 }
 
@@ -40,7 +41,7 @@ impl Ground {
         let recipe = context.settings.rewards.get("desk").cloned().or_else(|| Recipe::for_world("desk"));
         let recipe = recipe.ok_or_else(|| Failure::bug("the desk has a recipe"))?;
         let tasks = desk.scenarios(Split::Test, seed, n_tasks).map_err(Failure::bug)?;
-        Ok(Self { desk, recipe, seed, tasks })
+        Ok(Self { desk, recipe, seed, tenant: context.settings.tenant.clone(), tasks })
     }
 
     /// What was there before the first step: the held-out tasks and what the agent did.
@@ -54,10 +55,10 @@ impl Ground {
         self.desk.corpus(self.seed, 500).map_err(Failure::bug)
     }
 
-    /// What the agent did on so many tasks.
-    pub(crate) fn demonstrations(&self, n: usize) -> Result<Vec<Played>, Failure> {
+    /// What the agent did on so many tasks, and what shapes it.
+    pub(crate) fn demonstrations(&self, n: usize) -> Result<(Config, Vec<Played>), Failure> {
         let scenarios = self.desk.scenarios(Split::Train, self.seed, n).map_err(Failure::bug)?;
-        self.with_agent(|agent| self.play("agent", agent, &scenarios, 1, 0))
+        self.with_agent(|agent| Ok((agent.config().into_owned(), self.play("agent", agent, &scenarios, 1, 0)?)))
     }
 
     /// Pages of the agent's manual: half of them show how a task is done with tools, half how it is done best.
@@ -103,24 +104,18 @@ impl Ground {
         round: u64,
     ) -> Result<Vec<Played>, Failure> {
         let plan = Plan {
+            tenant: self.tenant.clone(),
             n_samples,
             seed: Draws::new(self.seed, &["loop", name, &round.to_string()]).bits(),
             limits: Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() },
-            timing: Timing::Told(crate::play::TOLD_START),
+            timing: Timing::Told(TOLD_START),
             n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { 4 },
             ..Plan::new(&format!("loop/{name}/{round}"), scenarios, self.seed)
         };
-        let scorer = Scorer::new(&self.recipe, None).map_err(Failure::user)?;
+        let scales = Scales::new(&self.recipe, &plan)?;
         let mut all = Vec::with_capacity(scenarios.len());
         rollout(&self.desk, player, &plan, |mut played| {
-            let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &Value::Null }).collect();
-            let scored = scorer.score_group(&attempts, self.seed, played.group.at);
-            for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
-                if let Ok(scored) = scored {
-                    trace.rewards.extend(scored.turns);
-                    trace.rewards.push(scored.reward);
-                }
-            }
+            scales.weigh(&mut played);
             all.push(played);
             ControlFlow::Continue(())
         });

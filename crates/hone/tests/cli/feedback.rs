@@ -7,7 +7,7 @@ const SMALL: &str = "loop --pages 3000 --traces 200 --steps 2 --tasks 50 --json"
 
 /// The report without what the clock says.
 fn report(desk: &Desk, line: &str, exit: i32) -> Value {
-    let mut report = desk.hone(line).expect(exit, "\"verdict\"", "after GRPO").json()[0].clone();
+    let mut report = desk.hone(line).expect(exit, "\"verdict\"", "after ").json()[0].clone();
     let seconds = report.as_object_mut().expect("an object").remove("seconds");
     assert!(seconds.is_some());
     report
