@@ -226,6 +226,8 @@ impl<'a> Chat<'a> {
         since: Instant,
         printer: &Printer,
     ) -> Result<(Vec<Token>, Finish, f64, f64), Failure> {
+        // A small model's context may be shorter than the answer that is allowed.
+        let n_tokens_max = self.args.max_tokens.min(self.n_positions - episode.ids().len());
         let request = Request {
             sampler: self.sampler,
             stop_ids: self.opened.stop_ids.clone(),
@@ -233,7 +235,7 @@ impl<'a> Chat<'a> {
             sequence: self.n_answers,
             adapter: self.adapter.and_then(|version| self.host.pin(version)),
             constraints: vec![Box::new(self.rules(episode)?)],
-            ..Request::new(episode.ids().to_vec(), self.args.max_tokens)
+            ..Request::new(episode.ids().to_vec(), n_tokens_max)
         };
         self.host.submit(request).map_err(Failure::world)?;
         let opened = Arc::clone(&self.opened);

@@ -6,10 +6,12 @@
 
 mod apprentice;
 mod ground;
+mod lesson;
 mod report;
 
 pub(crate) use apprentice::Apprentice;
-pub(crate) use ground::{Ground, permute_rewards};
+pub(crate) use ground::{Ground, flat};
+pub(crate) use lesson::{Lesson, Rewards};
 pub(crate) use report::Line;
 
 use crate::context::Context;
@@ -19,6 +21,7 @@ use hone_env::rollout::Played;
 use hone_eval::interval::mean;
 use hone_trace::store::{Document, Put, Write};
 use hone_trace::{BlobHash, Config, Time, Trace, TraceOutcome};
+use lesson::N_SCENARIOS;
 use report::{Report, Verdict};
 use std::time::Instant;
 
@@ -56,18 +59,9 @@ pub(crate) struct Args {
 pub(crate) const N_TRACES: u32 = 8000;
 pub(crate) const N_PAGES: u32 = 100_000;
 pub(crate) const N_STEPS: u32 = 150;
-/// Learning rates of the manual, of imitation and of GRPO.
+/// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
 pub(crate) const IMITATION_LR: f32 = 1e-3;
-const GRPO_LR: f32 = 5e-4;
-/// Scenarios of a step, and samples of each.
-pub(crate) const N_SCENARIOS: usize = 16;
-pub(crate) const N_SAMPLES: usize = 16;
-
-/// The learning rate of a step: down to a fifth at the end.
-pub(crate) fn grpo_lr(step: usize, n_steps: usize) -> f32 {
-    GRPO_LR * (1.0 - 0.8 * step as f32 / n_steps as f32)
-}
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let turn = Turn { args, context, ground: Ground::new(args.seed, args.tasks as usize, context)?, began: Instant::now() };
@@ -111,7 +105,7 @@ impl Turn<'_> {
     /// A model that does what the agent does.
     fn imitate(&self, traces: &[Trace]) -> Result<Apprentice, Failure> {
         let mut apprentice = Apprentice::new(&self.ground.corpus()?, self.args.seed, self.args.threads.map(usize::from))?;
-        let pages = flat(self.ground.manual(self.args.pages as usize)?);
+        let pages = self.ground.manual(self.args.pages as usize)?;
         let bar = self.context.printer.count_bar("steps of reading");
         let tick = |_, _| bar.inc(1);
         let read = apprentice.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
@@ -122,39 +116,27 @@ impl Turn<'_> {
         Ok(apprentice)
     }
 
-    /// GRPO: many tries at the same task, and more of what earned more.
+    /// GRPO, every step recorded.
     fn improve(&self, apprentice: &mut Apprentice) -> Result<(), Failure> {
         let n_steps = self.args.steps as usize;
-        let tries = self.ground.tries(n_steps * N_SCENARIOS)?;
-        let name = if self.args.control { "control" } else { "grpo" };
-        apprentice.begin_anew()?;
-        for (step, scenarios) in tries.chunks(N_SCENARIOS).enumerate() {
-            let start = Instant::now();
-            let policy = apprentice.policy()?;
-            let mut groups = self.ground.play(name, Player::Policy(&policy), scenarios, N_SAMPLES, step as u64)?;
-            let sampled_s = start.elapsed().as_secs_f64();
-            if self.args.control {
-                permute_rewards(&mut groups, self.args.seed ^ (step as u64) << 32);
-            }
-            let told = apprentice.improve(&groups, grpo_lr(step, n_steps))?;
-            let trained_s = start.elapsed().as_secs_f64() - sampled_s;
-            if (step + 1) % 10 == 0 || step + 1 == n_steps {
-                let (reward, half) = mean(&rewards(&groups));
+        let (name, rewards) = if self.args.control { ("control", Rewards::Permuted) } else { ("grpo", Rewards::Own) };
+        Lesson { name, n_steps, rewards }.teach(apprentice, &self.ground, |step| {
+            if step.number.is_multiple_of(10) || step.number == n_steps {
+                let (reward, half) = mean(&earned(step.groups));
                 self.say(&format!(
                     "train   step {:>3}/{n_steps}  reward {reward:.2} ± {half:.2}  solved {:>3.0} %  entropy {:.2}  {} of {N_SCENARIOS} \
                      groups without signal  {:.0} + {:.0} ms  sampler and trainer differ by {}",
-                    step + 1,
-                    100.0 * solved(&groups),
-                    told.entropy,
-                    told.n_without_signal,
-                    1e3 * sampled_s,
-                    1e3 * trained_s,
-                    told.mismatch_max
+                    step.number,
+                    100.0 * solved(step.groups),
+                    step.improved.entropy,
+                    step.improved.n_without_signal,
+                    1e3 * step.sampled_s,
+                    1e3 * step.trained_s,
+                    step.improved.mismatch_max
                 ));
             }
-            self.record(&Player::Policy(&policy).config(), &groups)?;
-        }
-        Ok(())
+            self.record(step.config, step.groups)
+        })
     }
 
     /// The model on tasks that it has never seen.
@@ -187,16 +169,12 @@ impl Turn<'_> {
     }
 }
 
-fn flat(played: Vec<Played>) -> Vec<Trace> {
-    played.into_iter().flat_map(|played| played.traces).collect()
-}
-
 fn solved(groups: &[Played]) -> f64 {
     let traces = || groups.iter().flat_map(|played| &played.traces);
     let n_solved = traces().filter(|trace| trace.outcome == TraceOutcome::Success).count();
     n_solved as f64 / traces().count().max(1) as f64
 }
 
-fn rewards(groups: &[Played]) -> Vec<f64> {
+fn earned(groups: &[Played]) -> Vec<f64> {
     groups.iter().flat_map(|played| &played.traces).filter_map(|trace| Some(trace.reward()?.total)).collect()
 }

@@ -108,13 +108,13 @@ pub(crate) struct Play {
 }
 
 /// What weighs the groups of a plan.
-pub(crate) struct Scales<'a> {
+pub(crate) struct Weigher<'a> {
     scorer: Scorer<'a>,
     scenarios: BTreeMap<&'a ScenarioId, &'a Scenario>,
     seed: u64,
 }
 
-impl<'a> Scales<'a> {
+impl<'a> Weigher<'a> {
     pub(crate) fn new(recipe: &'a Recipe, plan: &Plan<'a>) -> Result<Self, Failure> {
         let scorer = Scorer::new(recipe, None).map_err(Failure::user)?;
         let scenarios = plan.scenarios.iter().map(|scenario| (&scenario.id, scenario)).collect();

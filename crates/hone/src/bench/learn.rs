@@ -5,14 +5,9 @@
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::feedback::{
-    Apprentice, Ground, IMITATION_LR, Line, MANUAL_LR, N_PAGES, N_SAMPLES, N_SCENARIOS, N_STEPS, N_TRACES, grpo_lr,
-    permute_rewards,
-};
+use crate::feedback::{Apprentice, Ground, IMITATION_LR, Lesson, Line, MANUAL_LR, N_PAGES, N_STEPS, N_TRACES, Rewards, flat};
 use hone_env::Player;
-use hone_env::rollout::Played;
 use hone_eval::interval::mean;
-use hone_trace::Trace;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -142,8 +137,7 @@ fn one(seed: u64, args: &Args, context: &Context<'_>) -> Result<Run, Failure> {
     let start = Instant::now();
     let ground = Ground::new(seed, args.tasks as usize, context)?;
     let mut apprentice = Apprentice::new(&ground.corpus()?, seed, None)?;
-    let flat = |played: Vec<Played>| played.into_iter().flat_map(|played| played.traces).collect::<Vec<Trace>>();
-    apprentice.imitate(&flat(ground.manual(N_PAGES as usize)?), MANUAL_LR, usize::MAX, |_, _| {})?;
+    apprentice.imitate(&ground.manual(N_PAGES as usize)?, MANUAL_LR, usize::MAX, |_, _| {})?;
     let mut traces = flat(ground.demonstrations(N_TRACES as usize + N_TRACES_ON)?.1);
     let more = traces.split_off(N_TRACES as usize);
     apprentice.imitate(&traces, IMITATION_LR, usize::MAX, |_, _| {})?;
@@ -152,40 +146,22 @@ fn one(seed: u64, args: &Args, context: &Context<'_>) -> Result<Run, Failure> {
     let sft = measure("sft", &apprentice)?;
     let begun = apprentice.state()?;
 
-    let n_tokens = grpo(&mut apprentice, &ground, args, seed, Rewards::Own)?;
-    let grpo_line = measure("grpo", &apprentice)?;
+    let n_steps = args.steps as usize;
+    let mut n_tokens = 0;
+    Lesson { name: "grpo", n_steps, rewards: Rewards::Own }.teach(&mut apprentice, &ground, |step| {
+        n_tokens += step.improved.n_tokens;
+        Ok(())
+    })?;
+    let grpo = measure("grpo", &apprentice)?;
     let seconds = start.elapsed().as_secs_f64();
 
     apprentice.restore(begun.clone())?;
-    grpo(&mut apprentice, &ground, args, seed, Rewards::Permuted)?;
+    Lesson { name: "grpo", n_steps, rewards: Rewards::Permuted }.teach(&mut apprentice, &ground, |_| Ok(()))?;
     let permuted = measure("permuted", &apprentice)?;
 
     apprentice.restore(begun)?;
     apprentice.begin_anew()?;
     apprentice.imitate(&more, IMITATION_LR, n_tokens, |_, _| {})?;
     let sft_continued = measure("sft continued", &apprentice)?;
-    Ok(Run { script: ground.measure_agent()?, sft, sft_continued, grpo: grpo_line, permuted, seconds })
-}
-
-/// Whom a reward is given to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rewards {
-    Own,
-    Permuted,
-}
-
-/// Trains, and says on how many tokens.
-fn grpo(apprentice: &mut Apprentice, ground: &Ground, args: &Args, seed: u64, rewards: Rewards) -> Result<usize, Failure> {
-    let n_steps = args.steps as usize;
-    apprentice.begin_anew()?;
-    let mut n_tokens = 0;
-    for (step, scenarios) in ground.tries(n_steps * N_SCENARIOS)?.chunks(N_SCENARIOS).enumerate() {
-        let policy = apprentice.policy()?;
-        let mut groups = ground.play("grpo", Player::Policy(&policy), scenarios, N_SAMPLES, step as u64)?;
-        if rewards == Rewards::Permuted {
-            permute_rewards(&mut groups, seed ^ (step as u64) << 32);
-        }
-        n_tokens += apprentice.improve(&groups, grpo_lr(step, n_steps))?.n_tokens;
-    }
-    Ok(n_tokens)
+    Ok(Run { script: ground.measure_agent()?, sft, sft_continued, grpo, permuted, seconds })
 }

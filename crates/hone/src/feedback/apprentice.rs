@@ -124,14 +124,14 @@ impl Apprentice {
 
     /// Forgets the moments of the optimiser: gradients of another objective have another size.
     pub(crate) fn begin_anew(&mut self) -> Result<(), Failure> {
-        let trainer = self.lend()?;
         let config = self.config.clone();
-        let fresh = self.engine.run(move |host| {
-            let masters = Masters { config, trainer: &trainer, backend: host.backend() };
-            Trainer::full(host.backend(), &masters, ADAM, Recompute::Never)
+        let begun = self.with_trainer(move |host, trainer| {
+            let masters = Masters { config, trainer, backend: host.backend() };
+            let fresh = Trainer::full(host.backend(), &masters, ADAM, Recompute::Never)?;
+            *trainer = fresh;
+            Ok::<(), LoadError>(())
         });
-        self.trainer = Some(fresh.map_err(Failure::bug)?.map_err(Failure::bug)?);
-        Ok(())
+        begun?.map_err(Failure::bug)
     }
 
     /// Does more of what earned more than its siblings.
@@ -152,43 +152,33 @@ impl Apprentice {
     }
 
     fn step(&mut self, mut batch: Batch, options: StepOptions) -> Result<StepStats, Failure> {
-        let mut trainer = self.lend()?;
-        let stepped = self.engine.run(move |host| {
-            let told = step(host, &mut trainer, &mut batch, &options);
-            (trainer, told)
-        });
-        let (trainer, told) = stepped.map_err(Failure::bug)?;
-        self.trainer = Some(trainer);
         self.n_moves += 1;
-        told.map_err(Failure::bug)
-    }
-
-    fn lend(&mut self) -> Result<Trainer<Cpu>, Failure> {
-        self.trainer.take().ok_or_else(|| Failure::bug("the trainer is lent"))
+        self.with_trainer(move |host, trainer| step(host, trainer, &mut batch, &options))?.map_err(Failure::bug)
     }
 
     /// All that it has learned.
     pub(crate) fn state(&mut self) -> Result<TrainerState, Failure> {
-        let trainer = self.lend()?;
-        let taken = self.engine.run(move |host| {
-            let state = trainer.state(host.backend());
-            (trainer, state)
-        });
-        let (trainer, state) = taken.map_err(Failure::bug)?;
-        self.trainer = Some(trainer);
-        Ok(state)
+        self.with_trainer(|host, trainer| trainer.state(host.backend()))
     }
 
     /// Goes back to what it had learned.
     pub(crate) fn restore(&mut self, state: TrainerState) -> Result<(), Failure> {
-        let mut trainer = self.lend()?;
-        let restored = self.engine.run(move |host| {
-            let done = host.restore(&mut trainer, &state);
+        self.with_trainer(move |host, trainer| host.restore(trainer, &state))?.map_err(Failure::bug)
+    }
+
+    /// Lends the trainer to the engine's thread.
+    fn with_trainer<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Host<Cpu>, &mut Trainer<Cpu>) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let mut trainer = self.trainer.take().ok_or_else(|| Failure::bug("the trainer is lent"))?;
+        let lent = self.engine.run(move |host| {
+            let done = work(host, &mut trainer);
             (trainer, done)
         });
-        let (trainer, done) = restored.map_err(Failure::bug)?;
+        let (trainer, done) = lent.map_err(Failure::bug)?;
         self.trainer = Some(trainer);
-        done.map_err(Failure::bug)
+        Ok(done)
     }
 
     /// The tokens of a trace that no model sampled, with the answers as what is trained.

@@ -4,7 +4,7 @@
 use super::report::Line;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::play::{Scales, TOLD_START};
+use crate::play::{TOLD_START, Weigher};
 use hone_env::Player;
 use hone_env::desk::{Desk, DeskOptions, Dialect};
 use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
@@ -44,6 +44,10 @@ impl Ground {
         Ok(Self { desk, recipe, seed, tenant: context.settings.tenant.clone(), tasks })
     }
 
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// What was there before the first step: the held-out tasks and what the agent did.
     pub(crate) fn hash(&self, demonstrations: &[Played]) -> Result<BlobHash, Failure> {
         let traces: Vec<&Trace> = demonstrations.iter().flat_map(|played| &played.traces).collect();
@@ -62,13 +66,13 @@ impl Ground {
     }
 
     /// Pages of the agent's manual: half of them show how a task is done with tools, half how it is done best.
-    pub(crate) fn manual(&self, n: usize) -> Result<Vec<Played>, Failure> {
+    pub(crate) fn manual(&self, n: usize) -> Result<Vec<Trace>, Failure> {
         let scenarios = self.desk.scenarios(Split::Train, self.seed ^ PAGES, n).map_err(Failure::bug)?;
         let (by_tools, best) = scenarios.split_at(n / 2);
         let page = |scenario: &Scenario, _| self.desk.manual(scenario);
         let mut pages = self.play("manual", Player::Script("manual", &page), by_tools, 1, 0)?;
         pages.extend(self.play("manual", Player::Gold, best, 1, 0)?);
-        Ok(pages)
+        Ok(flat(pages))
     }
 
     /// Tasks for so many steps of GRPO.
@@ -112,10 +116,10 @@ impl Ground {
             n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { 4 },
             ..Plan::new(&format!("loop/{name}/{round}"), scenarios, self.seed)
         };
-        let scales = Scales::new(&self.recipe, &plan)?;
+        let weigher = Weigher::new(&self.recipe, &plan)?;
         let mut all = Vec::with_capacity(scenarios.len());
         rollout(&self.desk, player, &plan, |mut played| {
-            scales.weigh(&mut played);
+            weigher.weigh(&mut played);
             all.push(played);
             ControlFlow::Continue(())
         });
@@ -123,11 +127,7 @@ impl Ground {
     }
 }
 
-/// Gives the rewards of a group to other members of it, by the dice: what is left to learn is nothing.
-pub(crate) fn permute_rewards(groups: &mut [Played], seed: u64) {
-    for (group_idx, played) in groups.iter_mut().enumerate() {
-        let mut rewards: Vec<_> = played.traces.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
-        Draws::new(seed, &["permuted", &group_idx.to_string()]).shuffle(&mut rewards);
-        played.traces.iter_mut().zip(rewards).for_each(|(trace, rewards)| trace.rewards = rewards);
-    }
+/// The traces of groups.
+pub(crate) fn flat(groups: Vec<Played>) -> Vec<Trace> {
+    groups.into_iter().flat_map(|played| played.traces).collect()
 }

@@ -151,9 +151,7 @@ impl Report {
         printer.say(match (self.verdict, self.control) {
             (Verdict::Better, true) => "permuted rewards taught something: that must not be",
             (Verdict::NotBetter, true) => "permuted rewards taught nothing, as it should be",
-            (Verdict::Better, false) => {
-                "the new agent is kept as `desk-agent`: hone chat desk-agent --max-tokens 28 -m 'what 387 * 46'"
-            }
+            (Verdict::Better, false) => "the new agent is kept as `desk-agent`: hone chat desk-agent -m 'what 387 * 46'",
             (Verdict::NotBetter, false) => "it is not better, and was not kept",
         });
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::play::{Scales, writes};
+use crate::play::{Weigher, writes};
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Plan, Played, rollout};
@@ -24,7 +24,7 @@ pub(super) fn play(
     context: &Context<'_>,
     mut listen: impl FnMut(&Played),
 ) -> Result<usize, Failure> {
-    let scales = Scales::new(&world.recipe, plan)?;
+    let weigher = Weigher::new(&world.recipe, plan)?;
     context.wait(async |context| {
         let store = context.store().await?;
         let config = Document::of(&*player.config(), 0, plan.tenant.clone(), crate::clock::now());
@@ -33,7 +33,7 @@ pub(super) fn play(
         let writing = tokio::spawn(write(store, receive));
         tokio::task::block_in_place(|| {
             rollout(world.env.as_ref(), player, plan, |mut played| {
-                scales.weigh(&mut played);
+                weigher.weigh(&mut played);
                 listen(&played);
                 // The store is gone when nobody receives: why, the writer tells.
                 match send.blocking_send(writes(played)) {

@@ -26,6 +26,8 @@ fn a_model_from_nothing_is_listed_shown_and_speaks() {
     assert_eq!(texts(&one), texts(&two));
     desk.hone("chat small -m fox --max-tokens 5 --quiet").expect(0, "\n", "");
     desk.hone("chat small -m fox --max-tokens 5 --temperature=-1").expect(2, "", "temperature = -1 is outside");
+    // More is allowed than there is room for: the answer ends with the room at the latest.
+    desk.hone("chat small -m fox --json").expect(0, "\"finish\"", "");
     desk.hone("chat small -m fox --context 500").expect(2, "", "--context 500 is outside 2..=128");
     let long = "fox ".repeat(200);
     desk.hone_reading("chat small", long.as_bytes()).expect(2, "", "the conversation is longer than 128 tokens");
