@@ -45,6 +45,8 @@ pub struct LocalOptions {
     pub template: Map<String, Value>,
     /// The time for templates that print one; without it they fail.
     pub now: Option<Time>,
+    /// How many exchanges before the present one it remembers; without it, all.
+    pub memory: Option<usize>,
     /// What measures how long an answer takes.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -62,6 +64,7 @@ impl LocalOptions {
             adapter: None,
             template: Map::new(),
             now: None,
+            memory: None,
             clock: None,
         }
     }
@@ -76,6 +79,9 @@ impl LocalOptions {
         settings.insert("top_p".into(), json!(number(top_p)));
         settings.insert("min_p".into(), json!(number(min_p)));
         settings.insert("stop".into(), json!(self.stops));
+        if let Some(memory) = self.memory {
+            settings.insert("memory".into(), memory.into());
+        }
         if !self.template.is_empty() {
             settings.insert("template".into(), Value::Object(self.template.clone()));
         }

@@ -3,7 +3,8 @@
 //! Sampled ids are kept as they were drawn and are never made again from text. When the conversation goes on, it is
 //! rendered whole, with the model's own text as the content of its messages. If that begins with the text so far, the rest
 //! is new, and only the rest is tokenized. If not, the template has rewritten history (Qwen3 drops old thoughts), and a new
-//! segment begins, whose prompt is the whole conversation and whose earlier answers carry no loss.
+//! segment begins, whose prompt is the whole conversation and whose earlier answers carry no loss. So it is where the memory is
+//! limited and the oldest exchange is forgotten.
 //! Knows nothing of sampling, rewards or traces.
 
 use crate::error::RenderError;
@@ -119,11 +120,13 @@ impl Episode {
         if !self.is_answered {
             return Err(RenderError::Episode("it waits for an answer, which must come before further messages".into()));
         }
-        let n_before = self.messages.len();
-        self.messages.extend(messages);
-        let rendered = self.renderer.render(&self.messages, &self.setting, Ending::Answer).inspect_err(|_| {
-            self.messages.truncate(n_before);
-        })?;
+        let mut all = self.messages.clone();
+        all.extend(messages);
+        if let Some(n_exchanges) = self.setting.memory {
+            forget(&mut all, n_exchanges);
+        }
+        let rendered = self.renderer.render(&all, &self.setting, Ending::Answer)?;
+        self.messages = all;
         if !rendered.text.starts_with(&self.text) {
             return self.begin_segment(rendered).map(Extension::NewSegment);
         }
@@ -147,6 +150,15 @@ impl Episode {
         self.last_turn = Sampled { input_ids: ids, ..Sampled::default() };
         self.is_answered = false;
         n_ids
+    }
+}
+
+/// Leaves the standing instructions, so many exchanges that ended with an answer, and what came after them.
+fn forget(messages: &mut Vec<Message>, n_exchanges: usize) {
+    let n_standing = messages.iter().take_while(|message| matches!(message.role, Role::System | Role::Developer)).count();
+    let answers = (n_standing..messages.len()).rev().filter(|&i| messages[i].role == Role::Assistant);
+    if let Some(last_forgotten) = answers.skip(n_exchanges).max() {
+        messages.drain(n_standing..=last_forgotten);
     }
 }
 

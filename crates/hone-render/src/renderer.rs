@@ -29,6 +29,8 @@ pub struct Setting {
     pub extra: Map<String, Json>,
     /// The time for templates that print one; without it they fail.
     pub now: Option<Time>,
+    /// How many exchanges before the present one the model is shown, besides the standing instructions; without it, all.
+    pub memory: Option<usize>,
 }
 
 /// How a rendering ends.

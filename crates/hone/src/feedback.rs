@@ -4,25 +4,25 @@
 //! made from nothing, reads the agent's manual, learns to do what the agent does, and then to do it better by GRPO in the same
 //! process. Whether it is better is said by tasks that it has never seen, each policy on the same ones.
 
-mod apprentice;
 mod ground;
 mod lesson;
 mod report;
 
-pub(crate) use apprentice::Apprentice;
-pub(crate) use ground::{Ground, flat};
-pub(crate) use lesson::{Lesson, Rewards};
+pub(crate) use ground::{ADAM, Ground};
+pub(crate) use lesson::{Lesson, Step, permute};
 pub(crate) use report::Line;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::gym::{earned, flat, solved};
+use crate::learner::Learner;
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_eval::interval::mean;
 use hone_trace::store::{Document, Put, Write};
-use hone_trace::{BlobHash, Config, Time, Trace, TraceOutcome};
-use lesson::N_SCENARIOS;
+use hone_trace::{BlobHash, Config, Time, Trace};
 use report::{Report, Verdict};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Run the whole loop on a small agent, from traces to a better one
@@ -66,15 +66,15 @@ pub(crate) const IMITATION_LR: f32 = 1e-3;
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let turn = Turn { args, context, ground: Ground::new(args.seed, args.tasks as usize, context)?, began: Instant::now() };
     let (traces, world_hash) = turn.collect()?; // trace → reward
-    let mut apprentice = turn.imitate(&traces)?; // data → train
-    let before = turn.measure("before GRPO", &apprentice)?; // eval
-    turn.improve(&mut apprentice)?; // train
-    let after = turn.measure(if args.control { "after control" } else { "after GRPO" }, &apprentice)?; // eval
+    let mut learner = turn.imitate(&traces)?; // data → train
+    let before = turn.measure("before GRPO", &mut learner)?; // eval
+    turn.improve(&mut learner)?; // train
+    let after = turn.measure(if args.control { "after control" } else { "after GRPO" }, &mut learner)?; // eval
     let seconds = turn.began.elapsed().as_secs_f64();
     let report = Report::new(turn.ground.measure_agent()?, before, after, world_hash, args.control, seconds);
     let is_better = report.verdict == Verdict::Better;
     if is_better && !args.control {
-        apprentice.keep("desk-agent", context)?; // deploy
+        learner.keep("desk-agent", context)?; // deploy
     }
     report.print(context.printer)?;
     Ok(if is_better { Exit::Yes } else { Exit::No })
@@ -103,45 +103,53 @@ impl Turn<'_> {
     }
 
     /// A model that does what the agent does.
-    fn imitate(&self, traces: &[Trace]) -> Result<Apprentice, Failure> {
-        let mut apprentice = Apprentice::new(&self.ground.corpus()?, self.args.seed, self.args.threads.map(usize::from))?;
+    fn imitate(&self, traces: &[Trace]) -> Result<Learner, Failure> {
+        let mut learner = self.ground.learner(self.args.threads.map(usize::from))?;
         let pages = self.ground.manual(self.args.pages as usize)?;
         let bar = self.context.printer.count_bar("steps of reading");
         let tick = |_, _| bar.inc(1);
-        let read = apprentice.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
+        let read = learner.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
         self.say(&format!("train   read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
-        let told = apprentice.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
+        let told = learner.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
         bar.finish_and_clear();
         self.say(&format!("train   imitated {} episodes, {} tokens, loss {:.3}", traces.len(), told.n_tokens, told.loss));
-        Ok(apprentice)
+        Ok(learner)
     }
 
     /// GRPO, every step recorded.
-    fn improve(&self, apprentice: &mut Apprentice) -> Result<(), Failure> {
+    fn improve(&self, learner: &mut Learner) -> Result<(), Failure> {
         let n_steps = self.args.steps as usize;
-        let (name, rewards) = if self.args.control { ("control", Rewards::Permuted) } else { ("grpo", Rewards::Own) };
-        Lesson { name, n_steps, rewards }.teach(apprentice, &self.ground, |step| {
+        let lesson = Lesson::new(if self.args.control { "control" } else { "grpo" });
+        let tries = self.ground.tries(n_steps * lesson.n_scenarios)?;
+        let weigh = |groups: &mut [Played], round: u64| {
+            if self.args.control {
+                permute(groups, self.args.seed ^ round << 32);
+            }
+        };
+        lesson.teach(learner, &self.ground.gym(), &tries, weigh, |_, step| {
             if step.number.is_multiple_of(10) || step.number == n_steps {
                 let (reward, half) = mean(&earned(step.groups));
                 self.say(&format!(
-                    "train   step {:>3}/{n_steps}  reward {reward:.2} ± {half:.2}  solved {:>3.0} %  entropy {:.2}  {} of {N_SCENARIOS} \
+                    "train   step {:>3}/{n_steps}  reward {reward:.2} ± {half:.2}  solved {:>3.0} %  entropy {:.2}  {} of {} \
                      groups without signal  {:.0} + {:.0} ms  sampler and trainer differ by {}",
                     step.number,
                     100.0 * solved(step.groups),
                     step.improved.entropy,
                     step.improved.n_without_signal,
+                    lesson.n_scenarios,
                     1e3 * step.sampled_s,
                     1e3 * step.trained_s,
                     step.improved.mismatch_max
                 ));
             }
-            self.record(step.config, step.groups)
+            self.record(step.config, step.groups)?;
+            Ok(ControlFlow::Continue(()))
         })
     }
 
     /// The model on tasks that it has never seen.
-    fn measure(&self, name: &str, apprentice: &Apprentice) -> Result<Line, Failure> {
-        let policy = apprentice.policy()?;
+    fn measure(&self, name: &str, learner: &mut Learner) -> Result<Line, Failure> {
+        let policy = learner.policy()?;
         let (line, played) = self.ground.measure(name, Player::Policy(&policy))?;
         self.record(&Player::Policy(&policy).config(), &played)?;
         self.say(&format!("eval    {name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, self.args.tasks));
@@ -167,14 +175,4 @@ impl Turn<'_> {
         }
         Ok(())
     }
-}
-
-fn solved(groups: &[Played]) -> f64 {
-    let traces = || groups.iter().flat_map(|played| &played.traces);
-    let n_solved = traces().filter(|trace| trace.outcome == TraceOutcome::Success).count();
-    n_solved as f64 / traces().count().max(1) as f64
-}
-
-fn earned(groups: &[Played]) -> Vec<f64> {
-    groups.iter().flat_map(|played| &played.traces).filter_map(|trace| Some(trace.reward()?.total)).collect()
 }

@@ -42,7 +42,8 @@ impl<B: Backend> LocalConversation<B> {
         adapter: Option<(Version, Arc<Adapter<B>>)>,
     ) -> Self {
         let options = &shared.options;
-        let setting = Setting { tools: opening.tools.to_vec(), extra: options.template.clone(), now: options.now };
+        let (tools, extra) = (opening.tools.to_vec(), options.template.clone());
+        let setting = Setting { tools, extra, now: options.now, memory: options.memory };
         Self { setting, seed: opening.seed, grammar, adapter, episode: None, n_answers: 0, n_computed: 0, shared }
     }
 

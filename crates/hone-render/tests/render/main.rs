@@ -63,7 +63,7 @@ fn check_chat(renderer: &Renderer, case: &Json) {
     if let Some(thinking) = case.get("enable_thinking") {
         extra.insert("enable_thinking".into(), thinking.clone());
     }
-    let setting = Setting { tools, extra, now: None };
+    let setting = Setting { tools, extra, ..Setting::default() };
     let ending = if case["add_generation_prompt"] == true { Ending::Answer } else { Ending::Message };
     let rendered = renderer.render(&messages, &setting, ending);
     if let Some(error) = case.get("error").and_then(Json::as_str) {

@@ -4,14 +4,16 @@
 use super::report::Line;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::play::{TOLD_START, Weigher};
+use crate::gym::{Exercise, Gym, flat};
+use crate::learner::{Learner, LearnerOptions};
+use hone_engine::config::TinySpec;
+use hone_engine::optim::AdamOptions;
 use hone_env::Player;
 use hone_env::desk::{Desk, DeskOptions, Dialect};
-use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
+use hone_env::rollout::{Limits, Played};
 use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
-use hone_trace::{BlobHash, Config, Draws, Scenario, Tenant, Trace};
-use std::ops::ControlFlow;
+use hone_trace::{BlobHash, Config, Scenario, Tenant, Trace};
 
 /// How often the agent takes to its tools where it needs them.
 const TOOL_SHARE: f64 = 0.15;
@@ -19,15 +21,17 @@ const TOOL_SHARE: f64 = 0.15;
 const ANSWER_TOKENS_MAX: u64 = 28;
 /// How often every held-out task is played, for reliability.
 const N_REPEATS: usize = 3;
-/// Episodes that a model plays at once.
-const N_CONCURRENT: usize = 256;
 /// Parts of the training split: tasks of the agent, pages of the manual, tasks of GRPO.
 const PAGES: u64 = 1 << 40;
 const TRIES: u64 = 2 << 40;
+/// About 800,000 parameters.
+const SPEC: TinySpec = TinySpec { dim: 128, n_layers: 3, n_heads: 4, n_kv_heads: 2, ffn_dim: 512, vocab: 544, context_len: 192 };
+/// The second moment follows within a hundred steps: no phase of training is much longer.
+pub(crate) const ADAM: AdamOptions = AdamOptions { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0, clip: 1.0 };
 
 /// The training ground.
 pub(crate) struct Ground {
-    desk: Desk,
+    pub(crate) desk: Desk,
     recipe: Recipe,
     seed: u64,
     tenant: Tenant,
@@ -44,8 +48,25 @@ impl Ground {
         Ok(Self { desk, recipe, seed, tenant: context.settings.tenant.clone(), tasks })
     }
 
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
+    /// Where policies practise.
+    pub(crate) fn gym(&self) -> Gym<'_> {
+        let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
+        Gym { env: &self.desk, recipe: &self.recipe, tenant: &self.tenant, seed: self.seed, limits }
+    }
+
+    /// A model that knows the words that are spoken here, and nothing else.
+    pub(crate) fn learner(&self, n_threads: Option<usize>) -> Result<Learner, Failure> {
+        let corpus = self.desk.corpus(self.seed, 500).map_err(Failure::bug)?;
+        let options = LearnerOptions {
+            adam: ADAM,
+            seed: self.seed,
+            context_len: SPEC.context_len,
+            n_concurrent: 256,
+            n_threads,
+            temperature: 1.0,
+            memory: None,
+        };
+        Learner::small("desk-agent", SPEC, &corpus, options)
     }
 
     /// What was there before the first step: the held-out tasks and what the agent did.
@@ -54,15 +75,10 @@ impl Ground {
         Ok(BlobHash::of(&serde_json::to_vec(&(&self.tasks, traces)).map_err(Failure::bug)?))
     }
 
-    /// Texts with every word that is spoken here.
-    pub(crate) fn corpus(&self) -> Result<Vec<String>, Failure> {
-        self.desk.corpus(self.seed, 500).map_err(Failure::bug)
-    }
-
     /// What the agent did on so many tasks, and what shapes it.
     pub(crate) fn demonstrations(&self, n: usize) -> Result<(Config, Vec<Played>), Failure> {
         let scenarios = self.desk.scenarios(Split::Train, self.seed, n).map_err(Failure::bug)?;
-        self.with_agent(|agent| Ok((agent.config().into_owned(), self.play("agent", agent, &scenarios, 1, 0)?)))
+        self.with_agent(|agent| Ok((agent.config().into_owned(), self.gym().play(once("agent"), agent, &scenarios)?)))
     }
 
     /// Pages of the agent's manual: half of them show how a task is done with tools, half how it is done best.
@@ -70,8 +86,8 @@ impl Ground {
         let scenarios = self.desk.scenarios(Split::Train, self.seed ^ PAGES, n).map_err(Failure::bug)?;
         let (by_tools, best) = scenarios.split_at(n / 2);
         let page = |scenario: &Scenario, _| self.desk.manual(scenario);
-        let mut pages = self.play("manual", Player::Script("manual", &page), by_tools, 1, 0)?;
-        pages.extend(self.play("manual", Player::Gold, best, 1, 0)?);
+        let mut pages = self.gym().play(once("manual"), Player::Script("manual", &page), by_tools)?;
+        pages.extend(self.gym().play(once("manual"), Player::Gold, best)?);
         Ok(flat(pages))
     }
 
@@ -82,7 +98,7 @@ impl Ground {
 
     /// Measures a policy on the held-out tasks.
     pub(crate) fn measure(&self, name: &str, player: Player<'_>) -> Result<(Line, Vec<Played>), Failure> {
-        let played = self.play(name, player, &self.tasks, N_REPEATS, 0)?;
+        let played = self.gym().play(Exercise { name, round: 0, n_samples: N_REPEATS }, player, &self.tasks)?;
         let needs_tool: Vec<bool> =
             self.tasks.iter().map(|task| self.desk.needs_tool(task)).collect::<Result<_, _>>().map_err(Failure::bug)?;
         Ok((Line::of(name, &self.tasks, &needs_tool, &played), played))
@@ -97,37 +113,8 @@ impl Ground {
         let shy = |scenario: &Scenario, seed| self.desk.shy(scenario, TOOL_SHARE, seed);
         work(Player::Script("shy", &shy))
     }
-
-    /// Plays scenarios and weighs the traces. `round` is another part of the dice.
-    pub(crate) fn play(
-        &self,
-        name: &str,
-        player: Player<'_>,
-        scenarios: &[Scenario],
-        n_samples: usize,
-        round: u64,
-    ) -> Result<Vec<Played>, Failure> {
-        let plan = Plan {
-            tenant: self.tenant.clone(),
-            n_samples,
-            seed: Draws::new(self.seed, &["loop", name, &round.to_string()]).bits(),
-            limits: Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() },
-            timing: Timing::Told(TOLD_START),
-            n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { 4 },
-            ..Plan::new(&format!("loop/{name}/{round}"), scenarios, self.seed)
-        };
-        let weigher = Weigher::new(&self.recipe, &plan)?;
-        let mut all = Vec::with_capacity(scenarios.len());
-        rollout(&self.desk, player, &plan, |mut played| {
-            weigher.weigh(&mut played);
-            all.push(played);
-            ControlFlow::Continue(())
-        });
-        Ok(all)
-    }
 }
 
-/// The traces of groups.
-pub(crate) fn flat(groups: Vec<Played>) -> Vec<Trace> {
-    groups.into_iter().flat_map(|played| played.traces).collect()
+fn once(name: &str) -> Exercise<'_> {
+    Exercise { name, round: 0, n_samples: 1 }
 }

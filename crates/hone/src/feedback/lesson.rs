@@ -1,37 +1,50 @@
-//! GRPO on the training ground: many tries at the same task, and more of what earned more.
+//! GRPO in a gym: many tries at the same task, and more of what earned more.
 //!
-//! Knows nothing of records or of what is said: who asks for a lesson sees every step.
+//! Knows nothing of records or of what is said: who asks for a lesson sees every step, and may weigh what was done anew before
+//! anything is learned from it.
 
-use super::apprentice::{Apprentice, Improved};
-use super::ground::Ground;
 use crate::failure::Failure;
+use crate::gym::{Exercise, Gym};
+use crate::learner::Learner;
+use hone_engine::optim::Schedule;
 use hone_env::Player;
 use hone_env::rollout::Played;
-use hone_trace::{Config, Draws};
+use hone_trace::{Config, Draws, Scenario, Trace};
+use hone_train::advantage::Centring;
+use hone_train::groups::{Credit, GroupOptions, Groups};
+use hone_train::loss::Method;
+use hone_train::step::{Objective, StepOptions};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Scenarios of a step, and samples of each.
-pub(crate) const N_SCENARIOS: usize = 16;
-const N_SAMPLES: usize = 16;
-/// The learning rate at the start; at the end it is a fifth of it.
-const LR: f32 = 5e-4;
+/// Rows computed at once.
+const N_ROWS_MAX: usize = 8192;
+/// The most tokens of an episode that are trained.
+const EPISODE_TOKENS_MAX: usize = 112;
+/// Added to the deviation of a group's rewards, so that groups that almost agree stay small.
+const DEVIATION_MIN: f64 = 0.05;
 
 /// A lesson.
 #[derive(Clone, Copy)]
 pub(crate) struct Lesson<'a> {
     /// What its records and dice are named by.
     pub(crate) name: &'a str,
-    pub(crate) n_steps: usize,
-    pub(crate) rewards: Rewards,
+    /// Scenarios of a step.
+    pub(crate) n_scenarios: usize,
+    /// Tries at each.
+    pub(crate) n_samples: usize,
+    /// The learning rate at the start; at the end it is a fifth of it.
+    pub(crate) lr: f32,
+    /// Whom a reward is credited to.
+    pub(crate) credit: Credit,
 }
 
-/// Whom a reward is given to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rewards {
-    /// Who earned it.
-    Own,
-    /// A random member of the group: what is left to learn is nothing.
-    Permuted,
+impl<'a> Lesson<'a> {
+    /// What the desk is taught by.
+    pub(crate) fn new(name: &'a str) -> Self {
+        let credit = Credit::Episode(Centring::Deviation { epsilon: DEVIATION_MIN });
+        Self { name, n_scenarios: 16, n_samples: 16, lr: 5e-4, credit }
+    }
 }
 
 /// What a step was.
@@ -46,33 +59,63 @@ pub(crate) struct Step<'a> {
     pub(crate) trained_s: f64,
 }
 
+/// What a step did to the model.
+#[derive(Default)]
+pub(crate) struct Improved {
+    pub(crate) n_without_signal: usize,
+    pub(crate) n_tokens: usize,
+    pub(crate) entropy: f64,
+    pub(crate) mismatch_max: f64,
+}
+
 impl Lesson<'_> {
-    /// Teaches, and shows every step.
+    /// Teaches with these scenarios, and shows every step until told to stop. `weigh` may change the rewards of a step's groups.
     pub(crate) fn teach(
         self,
-        apprentice: &mut Apprentice,
-        ground: &Ground,
-        mut see: impl FnMut(Step<'_>) -> Result<(), Failure>,
+        learner: &mut Learner,
+        gym: &Gym<'_>,
+        scenarios: &[Scenario],
+        mut weigh: impl FnMut(&mut [Played], u64),
+        mut see: impl FnMut(&mut Learner, Step<'_>) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
-        apprentice.begin_anew()?;
-        for (i, scenarios) in ground.tries(self.n_steps * N_SCENARIOS)?.chunks(N_SCENARIOS).enumerate() {
+        learner.begin_anew()?;
+        let n_steps = scenarios.len().div_ceil(self.n_scenarios);
+        for (i, scenarios) in scenarios.chunks(self.n_scenarios).enumerate() {
             let start = Instant::now();
-            let policy = apprentice.policy()?;
+            let policy = learner.policy()?;
             let player = Player::Policy(&policy);
-            let mut groups = ground.play(self.name, player, scenarios, N_SAMPLES, i as u64)?;
+            let round = i as u64;
+            let mut groups = gym.play(Exercise { name: self.name, round, n_samples: self.n_samples }, player, scenarios)?;
             let sampled_s = start.elapsed().as_secs_f64();
-            if self.rewards == Rewards::Permuted {
-                permute(&mut groups, ground.seed() ^ (i as u64) << 32);
-            }
-            let improved = apprentice.improve(&groups, LR * (1.0 - 0.8 * i as f32 / self.n_steps as f32))?;
+            weigh(&mut groups, round);
+            let improved = self.improve(learner, &groups, self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32))?;
             let trained_s = start.elapsed().as_secs_f64() - sampled_s;
-            see(Step { number: i + 1, config: &player.config(), groups: &groups, improved, sampled_s, trained_s })?;
+            let step = Step { number: i + 1, config: &player.config(), groups: &groups, improved, sampled_s, trained_s };
+            if see(learner, step)?.is_break() {
+                break;
+            }
         }
         Ok(())
     }
+
+    /// Does more of what earned more than its siblings.
+    fn improve(&self, learner: &mut Learner, groups: &[Played], lr: f32) -> Result<Improved, Failure> {
+        let traces: Vec<&[Trace]> = groups.iter().map(|played| played.traces.as_slice()).collect();
+        let options = GroupOptions { credit: self.credit, overlong: None, n_rows_max: N_ROWS_MAX };
+        let groups = Groups::new(&traces, &options).map_err(Failure::bug)?;
+        let n_without_signal = groups.counts.n_without_signal;
+        if groups.batch.is_empty() {
+            return Ok(Improved { n_without_signal, ..Improved::default() });
+        }
+        let n_tokens = groups.batch.n_tokens();
+        let objective = Objective::Policy(Method::Dapo.loss(EPISODE_TOKENS_MAX));
+        let told = learner.step(groups.batch, StepOptions::new(objective, Schedule::Constant { lr }))?;
+        Ok(Improved { n_without_signal, n_tokens, entropy: told.entropy, mismatch_max: told.mismatch_max.unwrap_or(0.0) })
+    }
 }
 
-fn permute(groups: &mut [Played], seed: u64) {
+/// Gives every reward to a random member of its group: what is left to learn is nothing.
+pub(crate) fn permute(groups: &mut [Played], seed: u64) {
     for (group_idx, played) in groups.iter_mut().enumerate() {
         let mut rewards: Vec<_> = played.traces.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
         Draws::new(seed, &["permuted", &group_idx.to_string()]).shuffle(&mut rewards);

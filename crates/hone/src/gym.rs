@@ -1,0 +1,97 @@
+//! Where policies practise: scenarios of a world are played, and what was done is weighed by a recipe.
+//!
+//! Everything drawn at random follows from the seed, the name of the exercise and its round. Times are told, not measured, so
+//! the same policy writes the same traces.
+//! Knows nothing of training, or of where traces are kept.
+
+use crate::failure::Failure;
+use crate::play::{TOLD_START, Weigher};
+use hone_env::Player;
+use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
+use hone_reward::Recipe;
+use hone_trace::env::{Env, Split};
+use hone_trace::{Draws, RunId, Scenario, Tenant, Trace, TraceOutcome};
+use std::ops::ControlFlow;
+
+/// Episodes that a model plays at once, and those that a script plays.
+const N_CONCURRENT: usize = 256;
+const N_CONCURRENT_SCRIPTS: usize = 4;
+
+/// Where policies practise.
+#[derive(Clone, Copy)]
+pub(crate) struct Gym<'a> {
+    pub(crate) env: &'a dyn Env,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) tenant: &'a Tenant,
+    pub(crate) seed: u64,
+    pub(crate) limits: Limits,
+}
+
+/// What is played.
+#[derive(Clone, Copy)]
+pub(crate) struct Exercise<'a> {
+    /// What its records and dice are named by.
+    pub(crate) name: &'a str,
+    /// Another part of the dice.
+    pub(crate) round: u64,
+    /// How often each scenario is played.
+    pub(crate) n_samples: usize,
+}
+
+impl Gym<'_> {
+    /// The first `n` scenarios of a split; an error where there is none.
+    pub(crate) fn scenarios(&self, split: Split, n: usize) -> Result<Vec<Scenario>, Failure> {
+        let name = self.env.name();
+        let found = self.env.scenarios(split, self.seed, n).map_err(|error| Failure::world(error).context(name))?;
+        match found.is_empty() {
+            true => Err(Failure::user(format_args!("{name} has no scenarios in its {} split", split.as_str()))),
+            false => Ok(found),
+        }
+    }
+
+    /// Plays scenarios and weighs the traces.
+    pub(crate) fn play(
+        &self,
+        exercise: Exercise<'_>,
+        player: Player<'_>,
+        scenarios: &[Scenario],
+    ) -> Result<Vec<Played>, Failure> {
+        let Exercise { name, round, n_samples } = exercise;
+        let (seed, round) = (self.seed.to_string(), round.to_string());
+        let plan = Plan {
+            run: RunId::derived(&[self.env.name(), name, &round, &seed]),
+            tenant: self.tenant.clone(),
+            n_samples,
+            seed: Draws::new(self.seed, &["gym", name, &round]).bits(),
+            limits: self.limits,
+            timing: Timing::Told(TOLD_START),
+            n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { N_CONCURRENT_SCRIPTS },
+            ..Plan::new(name, scenarios, self.seed)
+        };
+        let weigher = Weigher::new(self.recipe, &plan)?;
+        let mut all = Vec::with_capacity(scenarios.len());
+        rollout(self.env, player, &plan, |mut played| {
+            weigher.weigh(&mut played);
+            all.push(played);
+            ControlFlow::Continue(())
+        });
+        Ok(all)
+    }
+}
+
+/// The traces of groups.
+pub(crate) fn flat(groups: Vec<Played>) -> Vec<Trace> {
+    groups.into_iter().flat_map(|played| played.traces).collect()
+}
+
+/// The share of episodes that were solved.
+pub(crate) fn solved(groups: &[Played]) -> f64 {
+    let traces = || groups.iter().flat_map(|played| &played.traces);
+    let n_solved = traces().filter(|trace| trace.outcome == TraceOutcome::Success).count();
+    n_solved as f64 / traces().count().max(1) as f64
+}
+
+/// What every episode earned.
+pub(crate) fn earned(groups: &[Played]) -> Vec<f64> {
+    groups.iter().flat_map(|played| &played.traces).filter_map(|trace| Some(trace.reward()?.total)).collect()
+}

@@ -1,0 +1,249 @@
+//! A model that learns: sampled and trained in one process on the same weights.
+//!
+//! A small one, made from nothing, trains all of its weights. Any other trains an adapter beside them; every adapter that is
+//! sampled from is a version of its own, loaded for its rollouts and dropped after them.
+//! Knows nothing of worlds, rewards or when to stop.
+
+mod imitation;
+
+pub(crate) use imitation::Imitated;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::model::Opened;
+use hone_engine::backend::Dtype;
+use hone_engine::batch::BatchLimits;
+use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::cpu::Cpu;
+use hone_engine::error::LoadError;
+use hone_engine::host::{AdapterVersion, Host};
+use hone_engine::layout::PAGE;
+use hone_engine::load::WeightSource;
+use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::model::{Model, Passes, RandomWeights};
+use hone_engine::optim::AdamOptions;
+use hone_engine::param::ParamId;
+use hone_engine::peft;
+use hone_engine::sampler::SamplerOptions;
+use hone_engine::tape::Recompute;
+use hone_engine::trainer::{Trainer, TrainerState};
+use hone_policy::local::{Engine, Local, LocalOptions};
+use hone_render::{Renderer, Tokenizer, tiny};
+use hone_trace::AdapterId;
+use hone_train::batch::Batch;
+use hone_train::step::{StepOptions, StepStats, step};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The most conversations that are sampled at once.
+const N_CONCURRENT_MAX: usize = 256;
+
+/// A model that learns.
+pub(crate) struct Learner {
+    engine: Engine<Cpu>,
+    renderer: Arc<Renderer>,
+    config: ModelConfig,
+    local: LocalOptions,
+    options: LearnerOptions,
+    /// The tokenizer of a model that was made from nothing.
+    files: Option<tiny::TinyFiles>,
+    /// Lent to the engine while it works.
+    trainer: Option<Trainer<Cpu>>,
+    /// The adapter that rollouts use, where one is trained.
+    version: Option<AdapterVersion>,
+    n_moves: u64,
+}
+
+/// How a model learns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LearnerOptions {
+    pub(crate) adam: AdamOptions,
+    pub(crate) seed: u64,
+    /// The longest conversation in tokens.
+    pub(crate) context_len: usize,
+    /// Conversations that are sampled at once.
+    pub(crate) n_concurrent: usize,
+    /// Without it, all cores.
+    pub(crate) n_threads: Option<usize>,
+    pub(crate) temperature: f32,
+    /// How many exchanges of a conversation it remembers; without it, all.
+    pub(crate) memory: Option<usize>,
+}
+
+impl LearnerOptions {
+    fn backend(&self) -> Cpu {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        Cpu::new(Dtype::Bf16, self.n_threads.unwrap_or_else(all))
+    }
+
+    fn limits(&self, n_positions: usize) -> BatchLimits {
+        let n_sequences_max = self.n_concurrent.clamp(1, N_CONCURRENT_MAX);
+        let n_pages = n_sequences_max * (n_positions / PAGE + 2) + 64;
+        BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() }
+    }
+}
+
+impl Learner {
+    /// A model made from nothing, which knows the words of these texts and nothing else.
+    pub(crate) fn small(name: &str, spec: TinySpec, corpus: &[String], options: LearnerOptions) -> Result<Self, Failure> {
+        let files = tiny::build(corpus.iter().map(String::as_str), spec.vocab).map_err(Failure::bug)?;
+        let tokenizer = Tokenizer::from_json(files.tokenizer.as_bytes(), Some(files.config.as_bytes())).map_err(Failure::bug)?;
+        let stop_ids = tokenizer.eos_ids().to_vec();
+        let renderer = Arc::new(Renderer::new(tokenizer).map_err(Failure::bug)?);
+        let config = ModelConfig::try_from(spec).map_err(Failure::bug)?;
+        let weights = RandomWeights { config: config.clone(), seed: options.seed };
+        let backend = options.backend();
+        let trainer = Trainer::full(&backend, &weights, options.adam, Recompute::Never).map_err(Failure::bug)?;
+        let local = LocalOptions::new(name, stop_ids, spec.context_len);
+        let learner = Self::start(backend, &weights, renderer, local, trainer, options)?;
+        Ok(Self { files: Some(files), ..learner })
+    }
+
+    /// A model with an adapter, fresh or one to go on from.
+    pub(crate) fn adapted(
+        opened: Opened,
+        lora: &LoraSpec,
+        from: Option<&Path>,
+        options: LearnerOptions,
+    ) -> Result<Self, Failure> {
+        if !opened.has_template {
+            let text = format!("{} has no chat template: it was not made for conversations", opened.name);
+            return Err(Failure::user(text).hint("take the model's instruct version"));
+        }
+        let weights = match from {
+            Some(folder) => opened.adapter(folder)?,
+            None => LoraWeights::fresh(opened.weights.config(), lora, options.seed),
+        };
+        let backend = options.backend();
+        let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, Recompute::Never);
+        let n_positions = options.context_len.min(opened.weights.config().context_len);
+        let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
+        local.now = Some(crate::clock::now());
+        Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, options)
+    }
+
+    fn start(
+        backend: Cpu,
+        weights: &dyn WeightSource,
+        renderer: Arc<Renderer>,
+        local: LocalOptions,
+        trainer: Trainer<Cpu>,
+        options: LearnerOptions,
+    ) -> Result<Self, Failure> {
+        let n_positions = local.context_len_max;
+        let model = Model::load(&backend, weights, n_positions, Passes::ForwardBackward).map_err(Failure::world)?;
+        let engine = Engine::start(Host::new(backend, model, options.limits(n_positions))).map_err(Failure::world)?;
+        let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
+        let local = LocalOptions { sampler, memory: options.memory, ..local };
+        let config = weights.config().clone();
+        Ok(Self { engine, renderer, config, local, options, files: None, trainer: Some(trainer), version: None, n_moves: 0 })
+    }
+
+    /// The width of the model's hidden states.
+    pub(crate) fn dim(&self) -> usize {
+        self.config.dim
+    }
+
+    /// The model as it is now, as a policy. One that was lent before can no longer open conversations with its adapter.
+    pub(crate) fn policy(&mut self) -> Result<Local<Cpu>, Failure> {
+        let mut options = self.local.clone();
+        match self.adapter()? {
+            None => options.model = format!("{}@{}", options.model, self.n_moves),
+            Some(weights) => {
+                let id = AdapterId::of(peft::hash(&self.config, &weights).as_bytes());
+                let before = self.version.take();
+                let loaded = self.engine.run(move |host| {
+                    before.map(|version| host.drop_adapter(version));
+                    host.load(&weights)
+                });
+                let version = loaded.map_err(Failure::bug)?;
+                self.version = Some(version);
+                options.adapter = Some((version, id));
+            }
+        }
+        Local::new(self.engine.clone(), Arc::clone(&self.renderer), options).map_err(Failure::bug)
+    }
+
+    /// Moves the weights by one batch.
+    pub(crate) fn step(&mut self, mut batch: Batch, options: StepOptions) -> Result<StepStats, Failure> {
+        self.n_moves += 1;
+        self.with_trainer(move |host, trainer| step(host, trainer, &mut batch, &options))?.map_err(Failure::user)
+    }
+
+    /// Forgets the moments of the optimiser: gradients of another objective have another size.
+    pub(crate) fn begin_anew(&mut self) -> Result<(), Failure> {
+        let (config, adam) = (self.config.clone(), self.options.adam);
+        let begun = self.with_trainer(move |host, trainer| {
+            let backend = host.backend();
+            *trainer = match trainer.lora_weights(backend) {
+                Some(weights) => Trainer::lora(backend, &config, &weights, adam, Recompute::Never),
+                None => Trainer::full(backend, &Masters { config, trainer, backend }, adam, Recompute::Never)?,
+            };
+            Ok::<(), LoadError>(())
+        });
+        begun?.map_err(Failure::bug)
+    }
+
+    /// All that it has learned.
+    pub(crate) fn state(&mut self) -> Result<TrainerState, Failure> {
+        self.with_trainer(|host, trainer| trainer.state(host.backend()))
+    }
+
+    /// Goes back, or on, to what it had learned.
+    pub(crate) fn restore(&mut self, state: TrainerState) -> Result<(), Failure> {
+        self.with_trainer(move |host, trainer| host.restore(trainer, &state))?.map_err(Failure::world)
+    }
+
+    /// Lends the trainer to the engine's thread.
+    pub(crate) fn with_trainer<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Host<Cpu>, &mut Trainer<Cpu>) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let mut trainer = self.trainer.take().ok_or_else(|| Failure::bug("the trainer is lent"))?;
+        let lent = self.engine.run(move |host| {
+            let done = work(host, &mut trainer);
+            (trainer, done)
+        });
+        let (trainer, done) = lent.map_err(Failure::bug)?;
+        self.trainer = Some(trainer);
+        Ok(done)
+    }
+
+    /// The adapter as it is now, where one is trained.
+    fn adapter(&mut self) -> Result<Option<LoraWeights>, Failure> {
+        self.with_trainer(|host, trainer| trainer.lora_weights(host.backend()))
+    }
+
+    /// Writes the adapter as a PEFT folder, and says its hash.
+    pub(crate) fn save_adapter(&mut self, folder: &Path) -> Result<String, Failure> {
+        let weights = self.adapter()?.ok_or_else(|| Failure::bug("an adapter is trained"))?;
+        peft::save(folder, &self.config, &weights, &self.local.model).map_err(Failure::world)?;
+        Ok(peft::hash(&self.config, &weights))
+    }
+
+    /// Adds a model that was made from nothing under this name.
+    pub(crate) fn keep(&self, name: &str, context: &Context<'_>) -> Result<(), Failure> {
+        let trainer = self.trainer.as_ref().ok_or_else(|| Failure::bug("the trainer is lent"))?;
+        let files = self.files.as_ref().ok_or_else(|| Failure::bug("only what was made here can be kept"))?;
+        let backend = Cpu::new(Dtype::Bf16, 1);
+        let masters = Masters { config: self.config.clone(), trainer, backend: &backend };
+        crate::model::keep_tiny(name, &masters, files, context)
+    }
+}
+
+/// The weights in training, to be read like a file.
+struct Masters<'a> {
+    config: ModelConfig,
+    trainer: &'a Trainer<Cpu>,
+    backend: &'a Cpu,
+}
+
+impl WeightSource for Masters<'_> {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
+        Ok(self.trainer.master(self.backend, id).expect("every parameter is trained"))
+    }
+}
