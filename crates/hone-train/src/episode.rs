@@ -82,6 +82,12 @@ impl Episode {
         Ok(Self { sequences: vec![Sequence { ids, trained }] })
     }
 
+    /// One episode of the sequences of several.
+    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let sequences: Vec<Sequence> = parts.into_iter().flat_map(|part| part.sequences).collect();
+        (!sequences.is_empty()).then_some(Self { sequences })
+    }
+
     /// Its sequences, one per segment that has trained tokens.
     pub fn sequences(&self) -> &[Sequence] {
         &self.sequences

@@ -16,6 +16,14 @@ pub enum TrainError {
     /// Two settings that make no sense together.
     #[error("{0}")]
     Conflict(&'static str),
+    /// A setting that the algorithm does not look at.
+    #[error("{name} has no effect on {algorithm}")]
+    NoEffect {
+        /// The setting.
+        name: &'static str,
+        /// The algorithm.
+        algorithm: crate::settings::Algorithm,
+    },
     /// There is nothing to train on.
     #[error("the batch has no token to train on")]
     EmptyBatch,

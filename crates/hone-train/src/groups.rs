@@ -55,6 +55,17 @@ pub struct Counts {
     pub untrainable: BTreeMap<Untrainable, usize>,
 }
 
+impl Counts {
+    /// Adds what became of other groups.
+    pub fn add(&mut self, other: &Self) {
+        self.n_groups += other.n_groups;
+        self.n_without_signal += other.n_without_signal;
+        self.n_unscored += other.n_unscored;
+        self.n_traces += other.n_traces;
+        other.untrainable.iter().for_each(|(why, n)| *self.untrainable.entry(*why).or_default() += n);
+    }
+}
+
 /// Groups, ready for a step.
 #[derive(Debug)]
 pub struct Groups {

@@ -14,8 +14,10 @@ pub mod episode;
 mod error;
 pub mod groups;
 pub mod loss;
+pub mod settings;
 pub mod sft;
 pub mod step;
+pub mod stop;
 #[cfg(test)]
 mod testing;
 

@@ -53,23 +53,35 @@ pub fn good_turns(trace: &Trace) -> Vec<bool> {
 
 /// One epoch in a random order that the seed fixes, cut into batches of about `n_tokens` trained tokens each.
 pub fn batches(episodes: &[Episode], n_tokens: usize, n_rows_max: usize, seed: u64, epoch_idx: u64) -> Vec<Batch> {
-    let mut order: Vec<usize> = (0..episodes.len()).collect();
+    let lengths: Vec<usize> = episodes.iter().map(Episode::n_trained).collect();
+    let batch = |chosen: Vec<usize>| {
+        let episodes: Vec<Episode> = chosen.into_iter().map(|episode_idx| episodes[episode_idx].clone()).collect();
+        Batch::new(&episodes, n_rows_max)
+    };
+    let mut batches: Vec<Batch> = cut(&lengths, n_tokens, seed, epoch_idx).into_iter().map(batch).collect();
+    // Where nothing fitted, there is nothing to step on.
+    batches.retain(|batch| !batch.is_empty());
+    batches
+}
+
+/// Things of these lengths in a random order that the seed fixes, cut into parts that are together at least `n_min` long, but
+/// for the last.
+pub fn cut(lengths: &[usize], n_min: usize, seed: u64, epoch_idx: u64) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
     Draws::new(seed, &["sft", &epoch_idx.to_string()]).shuffle(&mut order);
-    let (mut batches, mut open, mut n_open) = (Vec::new(), Vec::new(), 0);
-    for episode_idx in order {
-        n_open += episodes[episode_idx].n_trained();
-        open.push(episodes[episode_idx].clone());
-        if n_open >= n_tokens {
-            batches.push(Batch::new(&std::mem::take(&mut open), n_rows_max));
+    let (mut parts, mut open, mut n_open) = (Vec::new(), Vec::new(), 0);
+    for idx in order {
+        n_open += lengths[idx];
+        open.push(idx);
+        if n_open >= n_min {
+            parts.push(std::mem::take(&mut open));
             n_open = 0;
         }
     }
     if !open.is_empty() {
-        batches.push(Batch::new(&open, n_rows_max));
+        parts.push(open);
     }
-    // Where nothing fitted, there is nothing to step on.
-    batches.retain(|batch| !batch.is_empty());
-    batches
+    parts
 }
 
 fn imitated(trace: &Trace, quality_min: f64) -> Result<Episode, Untrainable> {

@@ -10,6 +10,7 @@ use hone_env::Player;
 use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
 use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
+use hone_trace::policy::Policy;
 use hone_trace::{Draws, RunId, Scenario, Tenant, Trace, TraceOutcome};
 use std::ops::ControlFlow;
 
@@ -22,9 +23,13 @@ const N_CONCURRENT_SCRIPTS: usize = 4;
 pub(crate) struct Gym<'a> {
     pub(crate) env: &'a dyn Env,
     pub(crate) recipe: &'a Recipe,
+    /// Who judges, where the recipe asks for one.
+    pub(crate) judge: Option<&'a dyn Policy>,
     pub(crate) tenant: &'a Tenant,
     pub(crate) seed: u64,
     pub(crate) limits: Limits,
+    /// What its records are part of, besides the world.
+    pub(crate) run: &'a str,
 }
 
 /// What is played.
@@ -59,7 +64,7 @@ impl Gym<'_> {
         let Exercise { name, round, n_samples } = exercise;
         let (seed, round) = (self.seed.to_string(), round.to_string());
         let plan = Plan {
-            run: RunId::derived(&[self.env.name(), name, &round, &seed]),
+            run: RunId::derived(&[self.run, self.env.name(), name, &round, &seed]),
             tenant: self.tenant.clone(),
             n_samples,
             seed: Draws::new(self.seed, &["gym", name, &round]).bits(),
@@ -68,7 +73,7 @@ impl Gym<'_> {
             n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { N_CONCURRENT_SCRIPTS },
             ..Plan::new(name, scenarios, self.seed)
         };
-        let weigher = Weigher::new(self.recipe, &plan)?;
+        let weigher = Weigher::new(self.recipe, &plan, self.judge)?;
         let mut all = Vec::with_capacity(scenarios.len());
         rollout(self.env, player, &plan, |mut played| {
             weigher.weigh(&mut played);

@@ -6,8 +6,6 @@
 
 mod imitation;
 
-pub(crate) use imitation::Imitated;
-
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::model::Opened;
@@ -29,7 +27,7 @@ use hone_engine::tape::Recompute;
 use hone_engine::trainer::{Trainer, TrainerState};
 use hone_policy::local::{Engine, Local, LocalOptions};
 use hone_render::{Renderer, Tokenizer, tiny};
-use hone_trace::AdapterId;
+use hone_trace::{AdapterId, Time};
 use hone_train::batch::Batch;
 use hone_train::step::{StepOptions, StepStats, step};
 use std::path::Path;
@@ -68,6 +66,8 @@ pub(crate) struct LearnerOptions {
     pub(crate) temperature: f32,
     /// How many exchanges of a conversation it remembers; without it, all.
     pub(crate) memory: Option<usize>,
+    /// The time for templates that print one.
+    pub(crate) now: Option<Time>,
 }
 
 impl LearnerOptions {
@@ -99,26 +99,18 @@ impl Learner {
         Ok(Self { files: Some(files), ..learner })
     }
 
-    /// A model with an adapter, fresh or one to go on from.
-    pub(crate) fn adapted(
-        opened: Opened,
-        lora: &LoraSpec,
-        from: Option<&Path>,
-        options: LearnerOptions,
-    ) -> Result<Self, Failure> {
+    /// A model with a fresh adapter, which changes nothing yet.
+    pub(crate) fn adapted(opened: Opened, lora: &LoraSpec, options: LearnerOptions) -> Result<Self, Failure> {
         if !opened.has_template {
             let text = format!("{} has no chat template: it was not made for conversations", opened.name);
             return Err(Failure::user(text).hint("take the model's instruct version"));
         }
-        let weights = match from {
-            Some(folder) => opened.adapter(folder)?,
-            None => LoraWeights::fresh(opened.weights.config(), lora, options.seed),
-        };
+        let weights = LoraWeights::fresh(opened.weights.config(), lora, options.seed);
         let backend = options.backend();
         let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, Recompute::Never);
         let n_positions = options.context_len.min(opened.weights.config().context_len);
         let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
-        local.now = Some(crate::clock::now());
+        local.now = options.now;
         Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, options)
     }
 

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
 use hone_reward::{Attempt, Recipe, Scorer};
 use hone_trace::env::Split;
+use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
 use hone_trace::{Config, RunId, Scenario, ScenarioId, Tenant, Time};
 use serde_json::{Value, json};
@@ -115,8 +116,8 @@ pub(crate) struct Weigher<'a> {
 }
 
 impl<'a> Weigher<'a> {
-    pub(crate) fn new(recipe: &'a Recipe, plan: &Plan<'a>) -> Result<Self, Failure> {
-        let scorer = Scorer::new(recipe, None).map_err(Failure::user)?;
+    pub(crate) fn new(recipe: &'a Recipe, plan: &Plan<'a>, judge: Option<&'a dyn Policy>) -> Result<Self, Failure> {
+        let scorer = Scorer::new(recipe, judge).map_err(Failure::user)?;
         let scenarios = plan.scenarios.iter().map(|scenario| (&scenario.id, scenario)).collect();
         Ok(Self { scorer, scenarios, seed: plan.seed })
     }

@@ -47,6 +47,13 @@ pub(crate) struct PolicyArgs {
     threads: Option<usize>,
 }
 
+impl PolicyArgs {
+    /// Those of a judge: no adventure, and a budget.
+    pub(crate) fn of_judge(budget: Option<f64>, price: Option<Price>) -> Self {
+        Self { temperature: 0.0, context: 4096, adapter: None, budget, price, max_answer_seconds: 600, threads: None }
+    }
+}
+
 /// Someone who can play, ready to.
 pub(crate) enum Ready {
     Gold,
@@ -205,7 +212,8 @@ fn client(
     Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))
 }
 
-fn price(text: &str) -> Result<Price, String> {
+/// Prices as a user writes them.
+pub(crate) fn price(text: &str) -> Result<Price, String> {
     let numbers: Vec<f64> = text.split(',').map(|part| part.trim().parse().unwrap_or(f64::NAN)).collect();
     let price = match numbers[..] {
         [input, output] => Price { input, output, cached: input, cache_write: None },

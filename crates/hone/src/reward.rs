@@ -7,6 +7,8 @@ mod lint;
 mod score;
 mod standing;
 
+pub(crate) use standing::trust;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use hone_reward::Recipe;

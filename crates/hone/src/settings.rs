@@ -16,6 +16,7 @@ use crate::failure::{Failure, at_path};
 use hone_reward::Recipe;
 use hone_store::{Options, Place};
 use hone_trace::Tenant;
+use hone_train::settings::Given;
 use schema::{Key, Value, keys};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,6 +94,8 @@ pub struct Settings {
     pub import_batch: usize,
     /// How traces of a world are weighed, where the user says so.
     pub rewards: BTreeMap<String, Recipe>,
+    /// How an algorithm learns, where the user says so.
+    pub training: BTreeMap<String, Given>,
     /// The settings file, where there is one.
     pub file: Option<PathBuf>,
     /// Every key with its value, passwords left out, for people to see.
@@ -109,10 +112,11 @@ impl Settings {
         };
         let mut settings: Vec<Setting> =
             keys().iter().map(|key| Setting { key, value: key.default.clone(), origin: Origin::Default }).collect();
-        let mut rewards = BTreeMap::new();
+        let (mut rewards, mut training) = (BTreeMap::new(), BTreeMap::new());
         if let Some(path) = &file {
             let text = read_file(path)?;
             rewards = file::recipes(&text).map_err(|problem| at_line(path, problem))?;
+            training = file::training(&text).map_err(|problem| at_line(path, problem))?;
             for (idx, value, line) in file::read(&text, keys()).map_err(|problem| at_line(path, problem))? {
                 settings[idx] = Setting { key: &keys()[idx], value, origin: Origin::File { path: path.clone(), line } };
             }
@@ -131,15 +135,10 @@ impl Settings {
                 (setting.value, setting.origin) = (Value::Text(text.clone()), Origin::Flag(flag));
             }
         }
-        Self::checked(settings, rewards, file, here)
+        Ok(Self { rewards, training, ..Self::checked(settings, file, here)? })
     }
 
-    fn checked(
-        mut settings: Vec<Setting>,
-        rewards: BTreeMap<String, Recipe>,
-        file: Option<PathBuf>,
-        here: &Path,
-    ) -> Result<Self, Failure> {
+    fn checked(mut settings: Vec<Setting>, file: Option<PathBuf>, here: &Path) -> Result<Self, Failure> {
         let beside_file = file.as_ref().and_then(|path| path.parent()).unwrap_or(here);
         let folder = folder(find(&mut settings, "store.folder"), beside_file, here)?;
         let place = place(&mut settings, &folder)?;
@@ -161,7 +160,8 @@ impl Settings {
             folder,
             tenant,
             import_batch: import_batch.unsigned_abs() as usize,
-            rewards,
+            rewards: BTreeMap::new(),
+            training: BTreeMap::new(),
             file,
             shown: settings,
         })

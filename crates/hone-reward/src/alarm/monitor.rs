@@ -62,7 +62,8 @@ impl Trend {
 }
 
 /// Watches a run for signs of reward hacking.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Monitor {
     last_step: Option<u32>,
     level: u32,
@@ -74,8 +75,8 @@ pub struct Monitor {
     /// Mean reward by step, and validation by step, since the curriculum last changed.
     rewards: VecDeque<(f64, f64)>,
     validations: VecDeque<(f64, f64)>,
-    lowest: f64,
-    highest: f64,
+    /// The lowest and the highest reward.
+    extremes: Option<(f64, f64)>,
     /// The step since which all rewards are at the top, or all the same.
     good_since: Option<f64>,
     pending: Option<Jump>,
@@ -85,7 +86,7 @@ pub struct Monitor {
 }
 
 /// A jump of the reward that waits for validation to confirm it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Jump {
     height: f64,
     validation_before: f64,
@@ -115,8 +116,7 @@ impl Default for Monitor {
             most: BTreeMap::new(),
             rewards: VecDeque::new(),
             validations: VecDeque::new(),
-            lowest: f64::INFINITY,
-            highest: f64::NEG_INFINITY,
+            extremes: None,
             good_since: None,
             pending: None,
             raised: BTreeSet::new(),
@@ -179,7 +179,7 @@ impl Monitor {
     }
 
     fn range(&self) -> f64 {
-        (self.highest - self.lowest).max(f64::EPSILON)
+        self.extremes.map_or(0.0, |(lowest, highest)| highest - lowest).max(f64::EPSILON)
     }
 
     /// Raises an alarm, once until its cause goes away and comes back later.
@@ -211,11 +211,12 @@ impl Monitor {
     fn take_rewards(&mut self, step: u32, traces: &[&TraceReport]) {
         let rewards: Vec<f64> = traces.iter().map(|trace| trace.reward).collect();
         for &reward in &rewards {
-            (self.lowest, self.highest) = (self.lowest.min(reward), self.highest.max(reward));
+            let (lowest, highest) = self.extremes.unwrap_or((reward, reward));
+            self.extremes = Some((lowest.min(reward), highest.max(reward)));
         }
         let centre = mean(&rewards);
         self.reward.push(centre);
-        let top = self.highest - 0.01 * self.range();
+        let top = self.extremes.map_or(f64::NEG_INFINITY, |(_, highest)| highest) - 0.01 * self.range();
         let is_top = rewards.iter().filter(|&&reward| reward >= top).count() as f64 >= 0.95 * rewards.len() as f64;
         let is_constant = rewards.len() > 1 && rewards.iter().all(|&reward| reward == rewards[0]);
         self.good_since = if is_top || is_constant { self.good_since.or(Some(f64::from(step))) } else { None };

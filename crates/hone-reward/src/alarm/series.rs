@@ -1,9 +1,10 @@
 //! A bounded series of numbers, and the robust statistics that the alarms read from it.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The last values of something, oldest first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Series {
     values: VecDeque<f64>,
     len_max: usize,

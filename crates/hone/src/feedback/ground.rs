@@ -51,7 +51,7 @@ impl Ground {
     /// Where policies practise.
     pub(crate) fn gym(&self) -> Gym<'_> {
         let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
-        Gym { env: &self.desk, recipe: &self.recipe, tenant: &self.tenant, seed: self.seed, limits }
+        Gym { env: &self.desk, recipe: &self.recipe, judge: None, tenant: &self.tenant, seed: self.seed, limits, run: "loop" }
     }
 
     /// A model that knows the words that are spoken here, and nothing else.
@@ -65,6 +65,7 @@ impl Ground {
             n_threads,
             temperature: 1.0,
             memory: None,
+            now: None,
         };
         Learner::small("desk-agent", SPEC, &corpus, options)
     }

@@ -4,8 +4,8 @@ use super::Learner;
 use crate::failure::Failure;
 use hone_engine::batch::Token;
 use hone_engine::optim::Schedule;
-use hone_render::Setting;
-use hone_trace::{Content, Trace};
+use hone_render::{Ending, RenderError, Setting};
+use hone_trace::{Message, Trace};
 use hone_train::episode::Episode;
 use hone_train::sft;
 use hone_train::step::{Objective, StepOptions};
@@ -57,28 +57,71 @@ impl Learner {
         Ok(Imitated { n_tokens, loss: hone_eval::interval::mean(last).0 })
     }
 
+    /// The trained tokens of a trace, those of `wanted` turns: as the sampler told them where it was a model of this language, or else
+    /// rendered, where that is allowed. `None` where neither can be.
+    pub(crate) fn episode(&self, trace: &Trace, wanted: &[bool], may_render: bool) -> Option<Episode> {
+        let own = self.is_own(trace).then(|| Episode::of_turns(trace, |turn_idx| wanted[turn_idx]).ok()).flatten();
+        let rendered = || Episode::joined(self.render(trace, wanted).ok()?);
+        own.or_else(|| if may_render { rendered() } else { None })
+    }
+
     /// The tokens of a trace that no model sampled, with the answers as what is trained: one episode, or one per turn where the
     /// model does not remember the turns before.
-    pub(crate) fn rendered(&self, trace: &Trace) -> Result<Vec<Episode>, Failure> {
-        let tokenizer = self.renderer.tokenizer();
-        let end = tokenizer.eos_ids().first().copied();
-        let setting = Setting { memory: self.local.memory, ..Setting::default() };
-        let mut episode: Option<hone_render::Episode> = None;
-        for turn in trace.turns() {
-            let mut open = match episode.take() {
-                None => hone_render::Episode::open(Arc::clone(&self.renderer), turn.input.clone(), setting.clone()),
-                Some(mut open) => open.extend(turn.input.clone()).map(|_| open),
+    fn rendered(&self, trace: &Trace) -> Result<Vec<Episode>, Failure> {
+        self.render(trace, &vec![true; trace.turns().count()]).map_err(Failure::bug)
+    }
+
+    fn render(&self, trace: &Trace, wanted: &[bool]) -> Result<Vec<Episode>, RenderError> {
+        let (mut episodes, mut wanted) = (Vec::new(), wanted.iter());
+        for segment in &trace.segments {
+            let setting =
+                Setting { tools: segment.tools.clone(), memory: self.local.memory, now: self.local.now, ..Setting::default() };
+            let mut episode: Option<hone_render::Episode> = None;
+            for turn in &segment.turns {
+                let mut open = match episode.take() {
+                    None => hone_render::Episode::open(Arc::clone(&self.renderer), turn.input.clone(), setting.clone())?,
+                    Some(mut open) => open.extend(turn.input.clone()).map(|_| open)?,
+                };
+                let is_wanted = wanted.next().copied().unwrap_or(false);
+                let token = |id| Token { id, logprob: 0.0, forced: !is_wanted, support: None };
+                let ids = self.answer_ids(open.messages(), &turn.answer, &setting)?;
+                open.answer(&ids.into_iter().map(token).collect::<Vec<_>>())?;
+                episode = Some(open);
             }
-            .map_err(Failure::bug)?;
-            let Content::Text(text) = &turn.answer.content else { return Err(Failure::bug("an answer in words")) };
-            let ids = tokenizer.encode(text).map_err(Failure::bug)?;
-            let token = |id| Token { id, logprob: 0.0, forced: false, support: None };
-            let tokens: Vec<Token> = ids.into_iter().chain(end).map(token).collect();
-            open.answer(&tokens).map_err(Failure::bug)?;
-            episode = Some(open);
+            let told = episode.as_ref().map_or(&[][..], hone_render::Episode::segments);
+            episodes.extend(told.iter().filter_map(|told| Episode::rendered(told.ids.clone(), &told.drawn).ok()));
         }
-        let segments = episode.as_ref().map_or(&[][..], hone_render::Episode::segments);
-        let told = |why| Failure::bug(format!("{why:?}"));
-        segments.iter().map(|segment| Episode::rendered(segment.ids.clone(), &segment.drawn).map_err(told)).collect()
+        Ok(episodes)
+    }
+
+    /// The tokens that the model would have had to sample for this answer.
+    fn answer_ids(&self, before: &[Message], answer: &Message, setting: &Setting) -> Result<Vec<u32>, RenderError> {
+        let tokenizer = self.renderer.tokenizer();
+        let ends = tokenizer.eos_ids();
+        if answer.tool_calls.is_empty() {
+            return Ok(tokenizer.encode(&answer.content.text())?.into_iter().chain(ends.first().copied()).collect());
+        }
+        // Only the template knows how calls are written.
+        let prompt = self.renderer.render(before, setting, Ending::Answer)?;
+        let mut all = before.to_vec();
+        all.push(answer.clone());
+        let whole = self.renderer.render(&all, setting, Ending::Message)?;
+        if !whole.text.starts_with(&prompt.text) {
+            return Err(RenderError::Episode("the template writes tool calls where they cannot be found again".into()));
+        }
+        let mut ids = tokenizer.encode_rendered(&whole.after(prompt.text.len()))?;
+        let n = ids.iter().position(|id| ends.contains(id)).map_or(ids.len(), |end| end + 1);
+        ids.truncate(n);
+        Ok(ids)
+    }
+
+    /// Whether the tokens of a trace are of this model's tokenizer: they say what the answers say.
+    fn is_own(&self, trace: &Trace) -> bool {
+        let tokenizer = self.renderer.tokenizer();
+        let vocab = self.config.vocab;
+        trace.turns().filter_map(|turn| Some((turn.sampled.as_ref()?, &turn.answer))).all(|(sampled, answer)| {
+            let is_known = sampled.ids.iter().chain(&sampled.input_ids).all(|&id| (id as usize) < vocab);
+            is_known && tokenizer.decode(&sampled.ids).contains(answer.content.text().trim())
+        })
     }
 }

@@ -6,9 +6,9 @@ use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::trace::Filter;
 use hone_reward::lint::obstacle;
-use hone_reward::{Attempt, Scorer, Standing, lint};
+use hone_reward::{Attempt, Scorer, lint};
 use hone_trace::store::Write;
-use hone_trace::{ConfigHash, GroupId, Reward, Trace};
+use hone_trace::{GroupId, Reward, Trace};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     let scorer = Scorer::new(&recipe, judge).map_err(|error| Failure::user(error).hint("name one with --judge"))?;
     if let (Some(name), Some(judge)) = (&args.judge, judge) {
-        trust(name, judge.config().hash(), args, context)?;
+        standing::trust(name, judge.config().hash(), args.env.as_deref(), args.force, context)?;
     }
     let groups = context.wait(async |context| groups(args, context).await)?;
     let bar = context.printer.count_bar("scored");
@@ -116,25 +116,6 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             .plain(&format!("{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored"))?;
     }
     Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
-}
-
-/// Whether this judge may be heard, by how it was last measured.
-fn trust(name: &str, judge: ConfigHash, args: &Args, context: &Context<'_>) -> Result<(), Failure> {
-    let standing = context.wait(async |context| standing::last(judge, context).await)?;
-    let groups = args.env.as_ref().map_or_else(|| "labelled.jsonl".to_owned(), |env| format!("--env {env}"));
-    match standing {
-        Standing::Accepted => {}
-        Standing::Unmeasured => context.printer.say(&format!(
-            "`{name}` was never measured as a judge: `hone reward calibrate {groups} --judge {name}` does so, with the same \
-             policy options as here"
-        )),
-        Standing::Refused(why) if args.force => context.printer.say(&format!("`{name}` is heard though it was refused: {why}")),
-        Standing::Refused(why) => {
-            return Err(Failure::user(format_args!("`{name}` was refused as a judge: {why}"))
-                .hint("take another judge, measure this one again with `hone reward calibrate`, or hear it with `--force`"));
-        }
-    }
-    Ok(())
 }
 
 /// The traces that are meant, those of a group together; a trace without a group is one of its own.

@@ -43,6 +43,25 @@ pub(super) async fn last(judge: ConfigHash, context: &Context<'_>) -> Result<Sta
     Ok(Standing::of(measured.as_ref()))
 }
 
+/// Whether this judge may be heard, by how it was last measured.
+pub(crate) fn trust(name: &str, judge: ConfigHash, env: Option<&str>, force: bool, context: &Context<'_>) -> Result<(), Failure> {
+    let standing = context.wait(async |context| last(judge, context).await)?;
+    let groups = env.map_or_else(|| "labelled.jsonl".to_owned(), |env| format!("--env {env}"));
+    match standing {
+        Standing::Accepted => {}
+        Standing::Unmeasured => context.printer.say(&format!(
+            "`{name}` was never measured as a judge: `hone reward calibrate {groups} --judge {name}` does so, with the same \
+             policy options as here"
+        )),
+        Standing::Refused(why) if force => context.printer.say(&format!("`{name}` is heard though it was refused: {why}")),
+        Standing::Refused(why) => {
+            return Err(Failure::user(format_args!("`{name}` was refused as a judge: {why}"))
+                .hint("take another judge, measure this one again with `hone reward calibrate`, or hear it with `--force`"));
+        }
+    }
+    Ok(())
+}
+
 fn stream(judge: ConfigHash) -> String {
     format!("judge:{judge}")
 }

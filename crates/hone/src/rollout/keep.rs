@@ -24,7 +24,7 @@ pub(super) fn play(
     context: &Context<'_>,
     mut listen: impl FnMut(&Played),
 ) -> Result<usize, Failure> {
-    let weigher = Weigher::new(&world.recipe, plan)?;
+    let weigher = Weigher::new(&world.recipe, plan, None)?;
     context.wait(async |context| {
         let store = context.store().await?;
         let config = Document::of(&*player.config(), 0, plan.tenant.clone(), crate::clock::now());

@@ -5,6 +5,7 @@
 use super::neighbour::nearest;
 use super::schema::{Key, Value};
 use hone_reward::Recipe;
+use hone_train::settings::{Algorithm, Given};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -37,7 +38,7 @@ pub(crate) fn read(text: &str, keys: &[Key]) -> Result<Vec<(usize, Value, usize)
         if table.is_empty() {
             return Err(stray(&name, line, keys));
         }
-        if table == REWARD {
+        if table == REWARD || table == TRAIN {
             continue;
         }
         if !tables().any(|known| known == table) {
@@ -90,6 +91,37 @@ pub(crate) fn recipes(text: &str) -> Result<BTreeMap<String, Recipe>, Problem> {
         recipes.insert(name.clone(), Recipe { name: name.clone(), ..recipe });
     }
     Ok(recipes)
+}
+
+/// The table of training, which has a form of its own too: see [`training`].
+pub(crate) const TRAIN: &str = "train";
+
+/// The settings of training in this text: `[train.grpo]` says how GRPO learns where the command line does not.
+pub(crate) fn training(text: &str) -> Result<BTreeMap<String, Given>, Problem> {
+    let at = |name: &str| {
+        let start = text.find(&format!("[{TRAIN}.{name}]")).or_else(|| text.find(TRAIN)).unwrap_or(0);
+        line_of(text, start..start)
+    };
+    let problem = |name: &str, reason: String| Problem { line: at(name), reason, hint: None };
+    // What is no TOML at all is said by who reads the rest.
+    let root: toml::Table = toml::from_str(text).unwrap_or_default();
+    let Some(tables) = root.get(TRAIN) else { return Ok(BTreeMap::new()) };
+    let named = tables.as_table().ok_or_else(|| problem("", "`train` is a table: write `[train.grpo]`".into()))?;
+    let mut settings = BTreeMap::new();
+    for (name, table) in named {
+        let names = Algorithm::ALL.map(Algorithm::as_str);
+        let Some(algorithm) = Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == name) else {
+            let hint = nearest(name, names).map(|known| format!("did you mean `[{TRAIN}.{known}]`?"));
+            return Err(Problem { hint, ..problem(name, format!("there is no table `[{TRAIN}.{}]`", short(name))) });
+        };
+        let given: Given = table
+            .clone()
+            .try_into()
+            .map_err(|error: toml::de::Error| problem(name, format!("`[{TRAIN}.{name}]`: {}", error.message().trim_end())))?;
+        given.resolve(algorithm).map_err(|error| problem(name, format!("`[{TRAIN}.{name}]`: {error}")))?;
+        settings.insert(name.clone(), given);
+    }
+    Ok(settings)
 }
 
 /// What stands in an empty table.

@@ -1,0 +1,182 @@
+//! What the settings mean to the parts of training.
+
+use super::{Algorithm, CentringName, CorrectionName, CreditName, KlPlace, Settings};
+use crate::TrainError;
+use crate::advantage::{Centring, Overlong};
+use crate::critic::CriticOptions;
+use crate::error::within;
+use crate::groups::{Credit, GroupOptions};
+use crate::loss::{Correction, Kl, Level, Method, PolicyLoss, PreferenceLoss, Remedy, Surrogate};
+use crate::step::{Objective, StepOptions};
+use crate::stop::{Baseline, Goals, StopOptions};
+use hone_engine::lora::LoraSpec;
+use hone_engine::optim::{AdamOptions, Schedule};
+
+/// Rows of a micro-batch.
+const N_ROWS_MAX: usize = 4096;
+
+impl Settings {
+    pub(super) fn check(&self) -> Result<(), TrainError> {
+        let above_zero = f64::MIN_POSITIVE..f64::INFINITY;
+        within("steps", f64::from(self.steps), 1.0..=1e6, "1 to 1000000")?;
+        within("passes", f64::from(self.passes), 1.0..=1000.0, "1 to 1000")?;
+        within("lr", f64::from(self.lr), 0.0..=1.0, "0 to 1")?;
+        within("lr_floor", f64::from(self.lr_floor), 0.0..=1.0, "0 to 1")?;
+        within("rank", f64::from(self.rank), 1.0..=512.0, "1 to 512")?;
+        within("alpha", f64::from(self.alpha), above_zero.clone(), "above 0")?;
+        within("beta2", f64::from(self.beta2), 0.0..1.0, "0 to below 1")?;
+        within("weight_decay", f64::from(self.weight_decay), 0.0..=1.0, "0 to 1")?;
+        within("grad_clip", f64::from(self.grad_clip), 0.0..f64::INFINITY, "0 and above")?;
+        within("scenarios", f64::from(self.scenarios), 1.0..=4096.0, "1 to 4096")?;
+        within("samples", f64::from(self.samples), 2.0..=1024.0, "2 to 1024")?;
+        within("temperature", f64::from(self.temperature), 0.01..=100.0, "0.01 to 100")?;
+        within("answer_tokens", f64::from(self.answer_tokens), 1.0..=1e6, "1 to 1000000")?;
+        within("turns", f64::from(self.turns), 1.0..=1e5, "1 to 100000")?;
+        within("context", f64::from(self.context), 16.0..=1e6, "16 to 1000000")?;
+        within("resamples", f64::from(self.resamples), 0.0..=100.0, "0 to 100")?;
+        within("max_staleness", f64::from(self.max_staleness), 0.0..=1.0, "0 to 1")?;
+        within("epochs", f64::from(self.epochs), 1.0..=64.0, "1 to 64")?;
+        within("minibatches", f64::from(self.minibatches), 1.0..=64.0, "1 to 64")?;
+        within("traces", f64::from(self.traces), 1.0..=1e6, "1 to 1000000")?;
+        within("batch_tokens", f64::from(self.batch_tokens), 1.0..=1e7, "1 to 10000000")?;
+        within("batch_pairs", f64::from(self.batch_pairs), 1.0..=1e5, "1 to 100000")?;
+        within("pair_margin", self.pair_margin, 0.0..f64::INFINITY, "0 and above")?;
+        within("awr_temperature", self.awr_temperature, above_zero.clone(), "above 0")?;
+        within("awr_weight_max", self.awr_weight_max, above_zero, "above 0")?;
+        within("validate_every", f64::from(self.validate_every), 1.0..=1e6, "1 to 1000000")?;
+        within("validation", f64::from(self.validation), 1.0..=1e6, "1 to 1000000")?;
+        within("checkpoints", f64::from(self.checkpoints), 0.0..=1000.0, "0 to 1000")?;
+        if self.margin != 0.0 && self.baseline.is_none() {
+            return Err(TrainError::Conflict("margin has no effect without a baseline"));
+        }
+        if self.kl_in == KlPlace::Reward && self.kl == 0.0 {
+            return Err(TrainError::Conflict("kl_in = \"reward\" has no effect while kl is 0"));
+        }
+        if self.algorithm == Algorithm::Grpo && matches!(self.loss, Method::Cispo) && self.clip_low.is_some() {
+            return Err(TrainError::Conflict("clip_low has no effect on cispo, which only bounds ratios from above"));
+        }
+        self.stop(1).check()?;
+        self.critic().check()?;
+        self.preference().check()?;
+        self.step_options(1).check()
+    }
+
+    /// The shape of the adapter.
+    pub fn lora(&self) -> LoraSpec {
+        LoraSpec::all(usize::from(self.rank), self.alpha)
+    }
+
+    /// The optimiser.
+    pub fn adam(&self) -> AdamOptions {
+        let (beta2, weight_decay, clip) = (self.beta2, self.weight_decay, self.grad_clip);
+        AdamOptions { beta2, weight_decay, clip, ..AdamOptions::default() }
+    }
+
+    /// The learning rate at a move of the weights, of so many.
+    pub fn lr_at(&self, step: u64, n_steps: u64) -> f32 {
+        let (lr, floor, n_warmup) = (self.lr, self.lr * self.lr_floor, u64::from(self.warmup));
+        Schedule::Cosine { lr, floor, n_warmup, n_steps }.lr(step)
+    }
+
+    /// The most tokens that an episode may sample.
+    fn episode_tokens(&self) -> usize {
+        (self.answer_tokens as usize).saturating_mul(self.turns as usize).min(self.context as usize)
+    }
+
+    /// How groups become a batch.
+    pub fn groups(&self) -> GroupOptions {
+        let centring = match (self.centring, self.loss.centring()) {
+            (Some(CentringName::Mean), _) => Centring::Mean,
+            (Some(CentringName::LeaveOneOut), _) => Centring::LeaveOneOut,
+            (Some(CentringName::Deviation), _) | (None, Centring::Deviation { .. }) => {
+                Centring::Deviation { epsilon: self.deviation_min }
+            }
+            (None, own) => own,
+        };
+        let credit = match self.credit {
+            CreditName::Episode => Credit::Episode(centring),
+            CreditName::Turns => Credit::Turns { gamma: self.gamma, baseline: self.turn_baseline },
+        };
+        let n_tokens_margin = self.overlong as usize;
+        let overlong = (n_tokens_margin > 0).then(|| Overlong { n_tokens_max: self.episode_tokens(), n_tokens_margin });
+        GroupOptions { credit, overlong, n_rows_max: N_ROWS_MAX }
+    }
+
+    /// Rows of a micro-batch.
+    pub fn n_rows_max(&self) -> usize {
+        N_ROWS_MAX
+    }
+
+    /// The estimate of KL that is a part of the reward, where there is one.
+    pub fn kl_in_reward(&self) -> Option<Kl> {
+        let kl = Kl { estimator: self.kl_estimator, beta: self.kl };
+        (self.kl > 0.0 && self.kl_in == KlPlace::Reward).then_some(kl)
+    }
+
+    fn policy_loss(&self) -> PolicyLoss {
+        let method = if self.algorithm == Algorithm::Ppo { Method::Bnpo } else { self.loss };
+        let mut loss = method.loss(self.episode_tokens());
+        match &mut loss.surrogate {
+            Surrogate::Clipped { low, high, .. } => {
+                *low = self.clip_low.unwrap_or(*low);
+                *high = self.clip_high.unwrap_or(*high);
+            }
+            Surrogate::Weighted { ratio_max } => *ratio_max = self.clip_high.map_or(*ratio_max, |high| 1.0 + high),
+        }
+        let is_stale = self.max_staleness > 0;
+        let correction = |remedy| Some(Correction { remedy, high: self.correction_max, level: Level::Token, low: 0.0 });
+        loss.correction = match self.correction {
+            CorrectionName::Auto if is_stale => correction(Remedy::Truncate),
+            CorrectionName::Auto | CorrectionName::None => None,
+            CorrectionName::Truncate => correction(Remedy::Truncate),
+            CorrectionName::Mask => correction(Remedy::Mask),
+        };
+        let is_in_loss = self.kl > 0.0 && self.kl_in == KlPlace::Loss;
+        loss.kl = is_in_loss.then_some(Kl { estimator: self.kl_estimator, beta: self.kl });
+        loss.entropy_bonus = self.entropy_bonus;
+        loss
+    }
+
+    fn preference(&self) -> PreferenceLoss {
+        PreferenceLoss { beta: self.dpo_beta, label_smoothing: self.label_smoothing }
+    }
+
+    /// How a step is taken whose learning rate is told with it.
+    pub fn step_options(&self, n_epochs: usize) -> StepOptions {
+        let objective = match self.algorithm {
+            Algorithm::Grpo | Algorithm::Ppo => Objective::Policy(self.policy_loss()),
+            Algorithm::Sft | Algorithm::Awr => Objective::Imitation,
+            Algorithm::Dpo => Objective::Preference(self.preference()),
+        };
+        let options = StepOptions::new(objective, Schedule::Constant { lr: self.lr });
+        StepOptions { n_epochs, temperature: self.temperature, ..options }
+    }
+
+    /// How PPO's critic learns.
+    pub fn critic(&self) -> CriticOptions {
+        CriticOptions {
+            gamma: self.gamma,
+            lambda: self.gae_lambda,
+            clip: self.value_clip,
+            lr: self.value_lr,
+            n_epochs: self.value_epochs as usize,
+        }
+    }
+
+    /// When a run of so many steps ends.
+    pub fn stop(&self, n_steps: u64) -> StopOptions {
+        StopOptions {
+            mode: self.evidence,
+            n_steps_max: n_steps,
+            plateau: (self.plateau > 0).then_some(u64::from(self.plateau)),
+            target: self.target,
+            baseline: self.baseline.map(|score| Baseline { score, margin: self.margin }),
+            n_tokens_max: self.max_tokens,
+            seconds_max: self.max_seconds,
+            dollars_max: self.max_dollars,
+            n_bad_max: u64::from(self.bad_steps),
+            goals: Goals { cost_max: self.max_episode_tokens, latency_ms_max: self.max_episode_ms, turns_max: self.max_turns },
+            hacking_z: None,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `hone train grpo`: many tries at the same task, and more of what earned more.
+//!
+//! Samples come from the weights that are trained, in the same process. With `max_staleness` the next samples are drawn while a
+//! step trains, from the weights before it, and are corrected for that.
+
+use super::flags::SettingFlags;
+use super::session::{Session, Stepped, Teacher, n_sampled};
+use super::start::{RunArgs, start};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::gym::{Exercise, earned, solved};
+use crate::world::World;
+use hone_engine::cpu::Cpu;
+use hone_engine::optim::Schedule;
+use hone_env::Player;
+use hone_env::rollout::Played;
+use hone_eval::interval::mean;
+use hone_policy::local::Local;
+use hone_trace::env::Split;
+use hone_trace::policy::Policy;
+use hone_trace::{Config, Scenario, Trace, TraceOutcome};
+use hone_train::groups::{Counts, Groups};
+use hone_train::step::{StepOptions, StepStats, kl_by_episode};
+use std::time::Instant;
+
+/// The place of this algorithm among all.
+const GRPO: usize = 1;
+
+/// Improve an adapter by many tries at the same tasks
+///
+/// Many tries at the same task, and more of what earned more. The run stands in a folder of its own: `adapter` is the last one, `best`
+/// the one that did best on validation, `metrics.jsonl` and `tensorboard` what every step did. A run that was killed goes on with
+/// --resume to the same bits.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    settings: SettingFlags<GRPO>,
+}
+
+pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    start(&args.run, SettingFlags::<GRPO>::ALGORITHM, &args.settings.0, context, |session| {
+        let world = session.world.clone().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
+        let n_steps = u64::from(session.settings.steps);
+        session.go(&mut Tries { world, n_steps, ahead: None })
+    })
+}
+
+/// What a step of GRPO is made of.
+struct Tries {
+    world: World,
+    n_steps: u64,
+    /// What was sampled while the last step trained, for the next.
+    ahead: Option<Sampled>,
+}
+
+/// What was sampled for a step.
+struct Sampled {
+    step: u64,
+    config: Config,
+    groups: Vec<Played>,
+    n_resampled: usize,
+    seconds: f64,
+}
+
+impl Teacher for Tries {
+    fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure> {
+        let step = session.position.step;
+        let sampled = self.sampled(session, step)?;
+        session.record(&sampled.config, &sampled.groups)?;
+        let begun = Instant::now();
+        let next = (session.settings.max_staleness > 0 && step + 1 < self.n_steps).then_some(step + 1);
+        let policy = next.map(|_| session.learner.policy()).transpose()?;
+        let (trained, ahead) = self.train(session, &sampled, next.zip(policy.as_ref()))?;
+        self.ahead = ahead;
+        Ok(told(session, sampled, trained, begun.elapsed().as_secs_f64()))
+    }
+}
+
+impl Tries {
+    /// What this step learns from: sampled ahead, or by the weights that it begins with.
+    fn sampled(&mut self, session: &mut Session<'_>, step: u64) -> Result<Sampled, Failure> {
+        if let Some(ahead) = self.ahead.take_if(|ahead| ahead.step == step) {
+            return Ok(ahead);
+        }
+        let is_stale = session.settings.max_staleness > 0 && step > 0;
+        if !is_stale {
+            let policy = session.learner.policy()?;
+            return sample(session, &self.world, &policy, step);
+        }
+        // A run that goes on samples anew what it had sampled ahead, by the weights of that time.
+        let now = session.learner.state()?;
+        session.learner.restore(session.states.load(step - 1)?)?;
+        let policy = session.learner.policy()?;
+        let sampled = sample(session, &self.world, &policy, step);
+        session.learner.restore(now)?;
+        sampled
+    }
+
+    /// Moves the weights; meanwhile the samples of the next step are drawn, where that is asked for.
+    fn train(
+        &self,
+        session: &mut Session<'_>,
+        sampled: &Sampled,
+        next: Option<(u64, &Local<Cpu>)>,
+    ) -> Result<(Trained, Option<Sampled>), Failure> {
+        let Some((step, policy)) = next else { return Ok((train(session, &sampled.groups, self.n_steps)?, None)) };
+        // Both want the session: what is sampled is sampled first, and the engine trains when it is done.
+        let ahead = sample(session, &self.world, policy, step)?;
+        Ok((train(session, &sampled.groups, self.n_steps)?, Some(ahead)))
+    }
+}
+
+/// Draws the samples of a step.
+fn sample(session: &Session<'_>, world: &World, policy: &Local<Cpu>, step: u64) -> Result<Sampled, Failure> {
+    let start = Instant::now();
+    let gym = session.gym(world, session.judge);
+    let (n, n_samples) = (session.settings.scenarios as usize, usize::from(session.settings.samples));
+    let n_resamples = session.settings.resamples as usize;
+    let per_step = n * (n_resamples + 1);
+    let first = step as usize * per_step;
+    let all = gym.scenarios(Split::Train, first + per_step)?;
+    // A world with few scenarios is gone through again.
+    let chosen: Vec<Scenario> = (first..first + per_step).map(|i| all[i % all.len()].clone()).collect();
+    let (mut groups, mut n_resampled): (Vec<Played>, usize) = (Vec::new(), 0);
+    for (round, scenarios) in chosen.chunks(n).enumerate() {
+        let n_missing = n - groups.iter().filter(|played| has_signal(played)).count();
+        if round > 0 && n_missing == 0 {
+            break;
+        }
+        if round > 0 {
+            n_resampled += groups.extract_if(.., |played| !has_signal(played)).count();
+        }
+        let exercise = Exercise { name: "step", round: step << 8 | round as u64, n_samples };
+        groups.extend(gym.play(exercise, Player::Policy(policy), &scenarios[..n_missing.min(scenarios.len())])?);
+    }
+    Ok(Sampled { step, config: policy.config().clone(), groups, n_resampled, seconds: start.elapsed().as_secs_f64() })
+}
+
+fn has_signal(played: &Played) -> bool {
+    let rewards: Vec<f64> = played.traces.iter().filter_map(|trace| Some(trace.reward()?.total)).collect();
+    hone_train::advantage::group(&rewards, hone_train::advantage::Centring::Mean).is_some()
+}
+
+/// What training on the samples of a step came to.
+struct Trained {
+    counts: Counts,
+    stats: Option<StepStats>,
+    n_tokens: u64,
+}
+
+fn train(session: &mut Session<'_>, played: &[Played], n_steps: u64) -> Result<Trained, Failure> {
+    let (settings, step) = (&session.settings, session.position.step);
+    let mut counts = Counts::default();
+    let (mut last, mut n_tokens): (Option<StepStats>, u64) = (None, 0);
+    let lr = settings.lr_at(step, n_steps);
+    let options = StepOptions { schedule: Schedule::Constant { lr }, ..settings.step_options(1) };
+    let (group_options, penalty, n_epochs) = (settings.groups(), settings.kl_in_reward(), settings.epochs);
+    let n_groups = played.len().div_ceil(settings.minibatches as usize).max(1);
+    for epoch_idx in 0..n_epochs {
+        for part in played.chunks(n_groups) {
+            let traces: Vec<&[Trace]> = part.iter().map(|played| played.traces.as_slice()).collect();
+            let mut groups = Groups::new(&traces, &group_options).map_err(Failure::user)?;
+            if epoch_idx == 0 {
+                counts.add(&groups.counts);
+            }
+            if groups.batch.is_empty() {
+                continue;
+            }
+            if let Some(kl) = penalty {
+                groups = session
+                    .learner
+                    .with_trainer(move |host, trainer| {
+                        let kl_e = kl_by_episode(host, trainer, &mut groups.batch, &options, kl.estimator)?;
+                        groups.penalise(&kl_e.iter().map(|divergence| kl.beta * divergence).collect::<Vec<_>>())?;
+                        Ok::<_, hone_train::TrainError>(groups)
+                    })?
+                    .map_err(Failure::user)?;
+            }
+            n_tokens += groups.batch.n_tokens() as u64;
+            let stats = session.learner.step(groups.batch, options)?;
+            let is_bad = stats.skipped.is_some();
+            last = Some(match last {
+                // What the first move saw is of the policy that the samples came from.
+                Some(mut first) if !is_bad => {
+                    first.n_moves += stats.n_moves;
+                    (first.drift, first.ratio_max) = (stats.drift, first.ratio_max.max(stats.ratio_max));
+                    first
+                }
+                _ => stats,
+            });
+            if is_bad {
+                return Ok(Trained { counts, stats: last, n_tokens });
+            }
+        }
+    }
+    Ok(Trained { counts, stats: last, n_tokens })
+}
+
+fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f64) -> Stepped {
+    let (reward, half_width) = mean(&earned(&sampled.groups));
+    let traces = || sampled.groups.iter().flat_map(|played| &played.traces);
+    let n_traces = traces().count().max(1) as f64;
+    let n_turns = traces().map(|trace| trace.turns().count()).sum::<usize>() as f64;
+    let n_tokens = traces().map(n_sampled).sum::<usize>() as f64;
+    let n_failed = traces().filter(|trace| trace.outcome == TraceOutcome::Unknown).count() as f64;
+    let rate = |n: f64, seconds: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
+    let n_untrainable: usize = trained.counts.untrainable.values().sum();
+    let values = vec![
+        ("reward", reward),
+        ("reward_half_width", half_width),
+        ("solved", solved(&sampled.groups)),
+        ("turns", n_turns / n_traces),
+        ("tokens_per_answer", n_tokens / n_turns.max(1.0)),
+        ("n_without_signal", trained.counts.n_without_signal as f64),
+        ("n_unscored", trained.counts.n_unscored as f64),
+        ("n_untrainable", n_untrainable as f64),
+        ("n_resampled", sampled.n_resampled as f64),
+        ("n_unfinished", n_failed),
+        ("sampled_s", sampled.seconds),
+        ("trained_s", trained_s),
+        ("sampled_tokens_per_s", rate(n_tokens, sampled.seconds)),
+        ("trained_tokens_per_s", rate(trained.n_tokens as f64, trained_s)),
+        ("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens + trained.n_tokens as f64),
+        ("dollars", (session.spent)()),
+    ];
+    Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: sampled.groups }
+}

@@ -1,0 +1,232 @@
+//! `hone train sft`, `awr`, `dpo` and `ppo`: learning from traces that are in the store, without new samples.
+//!
+//! Which traces a run learns from is fixed when it begins: their ids are kept beside it, and a run that goes on reads the same.
+
+use super::flags::SettingFlags;
+use super::session::{Session, Stepped, Teacher};
+use super::start::{RunArgs, start};
+use crate::context::Context;
+use crate::durable;
+use crate::failure::{Exit, Failure, at_path};
+use crate::learner::Learner;
+use crate::trace::Filter;
+use hone_engine::optim::Schedule;
+use hone_trace::store::TraceQuery;
+use hone_trace::{GroupId, Trace, TraceId};
+use hone_train::advantage::turn_rewards;
+use hone_train::batch::{Advantage, Batch};
+use hone_train::episode::Episode;
+use hone_train::loss::awr_weights;
+use hone_train::settings::{Algorithm, Settings};
+use hone_train::{TrainError, sft, step};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+/// Learn from traces in the store
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args<const A: usize> {
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    settings: SettingFlags<A>,
+}
+
+pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Result<Exit, Failure> {
+    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |session| {
+        let traces = data(&session, &args.filter.query(context), context)?;
+        let mut lessons = Lessons::new(&traces, &session.learner, &session.settings)?;
+        context.printer.say(&lessons.told);
+        session.go(&mut lessons)
+    })
+}
+
+/// The traces that the run learns from: those it began with, or those that are meant now.
+fn data(session: &Session<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
+    let path = session.folder.join("data.json");
+    let n_max = session.settings.traces;
+    context.wait(async |context| {
+        let store = context.store_to_read().await?;
+        if path.is_file() {
+            let text = fs::read(&path).map_err(at_path(&path))?;
+            let ids: Vec<TraceId> =
+                serde_json::from_slice(&text).map_err(|error| Failure::world(error).context(path.display()))?;
+            let mut traces = Vec::with_capacity(ids.len());
+            for id in ids {
+                let gone = || Failure::user(format_args!("trace {id}, which this run learns from, is no longer in the store"));
+                traces.push(store.trace(id).await?.ok_or_else(gone)?);
+            }
+            return Ok(traces);
+        }
+        let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
+        while (traces.len() as u64) < u64::from(n_max) {
+            let n_left = n_max - u32::try_from(traces.len()).unwrap_or(n_max);
+            let page = store.traces(query, after, n_left.min(1000)).await?;
+            traces.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
+        durable::write(&path, &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))?;
+        Ok(traces)
+    })
+}
+
+/// What the steps of a run are made of.
+struct Lessons {
+    episodes: Vec<Episode>,
+    /// Per episode what it is trained with: how much it counts, or what its turns earned.
+    counts: Vec<f64>,
+    rewards: Vec<Vec<f64>>,
+    /// Pairs of a better and a worse episode.
+    pairs: Vec<[usize; 2]>,
+    /// Per step, the episodes or pairs of it.
+    steps: Vec<Vec<usize>>,
+    told: String,
+}
+
+impl Lessons {
+    fn new(traces: &[Trace], learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
+        let is_good = |trace: &&Trace| match settings.algorithm {
+            Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
+            _ => trace.reward().is_some(),
+        };
+        let (mut episodes, mut kept, mut n_untold) = (Vec::new(), Vec::new(), 0);
+        for trace in traces.iter().filter(is_good) {
+            let wanted = match settings.algorithm {
+                Algorithm::Sft => sft::good_turns(trace),
+                _ => vec![true; trace.turns().count()],
+            };
+            match learner.episode(trace, &wanted, settings.algorithm != Algorithm::Ppo) {
+                Some(episode) => {
+                    episodes.push(episode);
+                    kept.push(trace);
+                }
+                None => n_untold += 1,
+            }
+        }
+        let counts = counts(&kept, settings)?;
+        let rewards: Vec<Vec<f64>> = kept.iter().map(|trace| turn_rewards(trace)).collect();
+        let pairs = if settings.algorithm == Algorithm::Dpo { pairs(&kept, settings.pair_margin) } else { Vec::new() };
+        let passes = 0..u64::from(settings.passes);
+        let steps: Vec<Vec<usize>> = match settings.algorithm {
+            Algorithm::Dpo => {
+                let ones = vec![1; pairs.len()];
+                passes.flat_map(|pass| sft::cut(&ones, settings.batch_pairs as usize, settings.seed, pass)).collect()
+            }
+            _ => {
+                let lengths: Vec<usize> = episodes.iter().map(Episode::n_trained).collect();
+                passes.flat_map(|pass| sft::cut(&lengths, settings.batch_tokens as usize, settings.seed, pass)).collect()
+            }
+        };
+        if steps.is_empty() {
+            let hint = match settings.algorithm {
+                Algorithm::Sft => {
+                    format!("{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`", traces.len())
+                }
+                Algorithm::Dpo => {
+                    "DPO needs groups: several traces of one scenario with other rewards, as `hone rollout` makes them".to_owned()
+                }
+                Algorithm::Ppo => "PPO needs the sampler's tokens: traces of local models have them".to_owned(),
+                _ => "weigh traces with `hone reward score`".to_owned(),
+            };
+            return Err(Failure::user("there is nothing to learn from").hint(hint));
+        }
+        let of_pairs = if pairs.is_empty() { String::new() } else { format!(", {} pairs", pairs.len()) };
+        let of_untold = if n_untold > 0 { format!(", {n_untold} whose tokens are not known") } else { String::new() };
+        let told =
+            format!("{} of {} traces to learn from{of_pairs}{of_untold}, {} steps", episodes.len(), traces.len(), steps.len());
+        Ok(Self { episodes, counts, rewards, pairs, steps, told })
+    }
+
+    /// The batch of a step.
+    fn batch(&self, chosen: &[usize], settings: &Settings) -> Result<Batch, TrainError> {
+        let n_rows_max = settings.n_rows_max();
+        if settings.algorithm == Algorithm::Dpo {
+            let pair = |&idx: &usize| self.pairs[idx].map(|episode_idx| self.episodes[episode_idx].clone());
+            return Ok(Batch::of_pairs(&chosen.iter().map(pair).collect::<Vec<_>>(), n_rows_max));
+        }
+        let episodes: Vec<Episode> = chosen.iter().map(|&idx| self.episodes[idx].clone()).collect();
+        let mut batch = Batch::new(&episodes, n_rows_max);
+        batch.set_advantages(&chosen.iter().map(|&idx| Advantage::Episode(self.counts[idx])).collect::<Vec<_>>())?;
+        Ok(batch)
+    }
+}
+
+impl Teacher for Lessons {
+    fn n_steps(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure> {
+        let start = Instant::now();
+        let step_idx = session.position.step;
+        let chosen =
+            usize::try_from(step_idx).ok().and_then(|idx| self.steps.get(idx)).ok_or_else(|| Failure::bug("a step too many"))?;
+        let settings = session.settings.clone();
+        let mut batch = self.batch(chosen, &settings).map_err(Failure::user)?;
+        if batch.is_empty() {
+            return Ok(Stepped::default());
+        }
+        let lr = settings.lr_at(step_idx, self.n_steps());
+        let options = step::StepOptions { schedule: Schedule::Constant { lr }, ..settings.step_options(1) };
+        let mut values = Vec::new();
+        if let Some(mut critic) = session.position.critic.take() {
+            let rewards: Vec<Vec<f64>> = chosen.iter().map(|&idx| self.rewards[idx].clone()).collect();
+            let critic_options = settings.critic();
+            let judged = session.learner.with_trainer(move |host, trainer| {
+                let stats = critic.judge(host, trainer, &mut batch, &rewards, &critic_options)?;
+                Ok::<_, TrainError>((critic, batch, stats))
+            })?;
+            let (critic, judged_batch, stats) = judged.map_err(Failure::user)?;
+            (session.position.critic, batch) = (Some(critic), judged_batch);
+            values.extend([("value_loss", stats.loss), ("value_explained", stats.explained)]);
+        }
+        let n_tokens = batch.n_tokens() as u64;
+        let stats = session.learner.step(batch, options)?;
+        if settings.algorithm == Algorithm::Dpo {
+            values.extend([("pair_accuracy", stats.pair_accuracy), ("pair_margin", stats.pair_margin)]);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        values.extend([("trained_s", seconds), ("trained_tokens_per_s", n_tokens as f64 / seconds.max(1e-9))]);
+        values.push(("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens as f64));
+        Ok(Stepped { merit: -stats.loss, stats: Some(stats), n_tokens, values, groups: Vec::new() })
+    }
+}
+
+/// How much each episode counts: all alike, or for AWR by what it earned beyond its siblings.
+fn counts(traces: &[&Trace], settings: &Settings) -> Result<Vec<f64>, Failure> {
+    if settings.algorithm != Algorithm::Awr {
+        return Ok(vec![1.0; traces.len()]);
+    }
+    let earned = |trace: &Trace| trace.reward().map_or(0.0, |reward| reward.total);
+    let sibling = |trace: &Trace| trace.category.as_ref().map_or_else(String::new, ToString::to_string);
+    let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for trace in traces {
+        let (sum, n) = sums.entry(sibling(trace)).or_default();
+        (*sum, *n) = (*sum + earned(trace), *n + 1.0);
+    }
+    let beyond = |trace: &&Trace| earned(trace) - sums.get(&sibling(trace)).map_or(0.0, |(sum, n)| sum / n);
+    let advantages: Vec<f64> = traces.iter().map(beyond).collect();
+    awr_weights(&advantages, settings.awr_temperature, settings.awr_weight_max).map_err(Failure::user)
+}
+
+/// Of every group the best and the worst, where they differ enough.
+fn pairs(traces: &[&Trace], margin: f64) -> Vec<[usize; 2]> {
+    let mut groups: BTreeMap<GroupId, Vec<(f64, usize)>> = BTreeMap::new();
+    for (idx, trace) in traces.iter().enumerate() {
+        if let (Some(group), Some(reward)) = (trace.group, trace.reward()) {
+            groups.entry(group).or_default().push((reward.total, idx));
+        }
+    }
+    let ends = |members: &Vec<(f64, usize)>| {
+        let by_reward = |a: &&(f64, usize), b: &&(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
+        let (best, worst) = (members.iter().max_by(by_reward)?, members.iter().min_by(by_reward)?);
+        (best.0 - worst.0 >= margin && best.1 != worst.1).then_some([best.1, worst.1])
+    };
+    groups.values().filter_map(ends).collect()
+}

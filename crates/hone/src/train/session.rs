@@ -1,0 +1,375 @@
+//! A run under way: steps until there is a reason to stop, each measured, recorded and durable.
+//!
+//! What a step is made of is up to a [`Teacher`]; everything else is the same for all of them: validation on tasks that are never
+//! trained on, the best adapter so far, alarms, worlds that are watched for forgetting, the reason for stopping.
+
+use super::live;
+use super::metrics::Line;
+use super::plot::{Glyphs, sparkline};
+use super::runs::{End, Run};
+use super::sinks::Sinks;
+use super::state::{Position, States};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::gym::{Exercise, Gym};
+use crate::learner::Learner;
+use crate::world::World;
+use hone_env::Player;
+use hone_env::rollout::{Limits, Played};
+use hone_eval::interval::{mean, wilson};
+use hone_reward::alarm::{Alarm, StepReport, TraceReport};
+use hone_trace::env::Split;
+use hone_trace::policy::Policy;
+use hone_trace::store::{Document, Write};
+use hone_trace::{Config, Trace, TraceOutcome};
+use hone_train::settings::{Measure, Settings};
+use hone_train::step::StepStats;
+use hone_train::stop::{Evaluation, Secondary, StepSeen, Stop, StopOptions};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What a step is made of.
+pub(super) trait Teacher {
+    /// Steps in all.
+    fn n_steps(&self) -> u64;
+
+    /// Takes the next step. Everything about it follows from the settings, the position and the weights.
+    fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure>;
+}
+
+/// What a step came to.
+#[derive(Default)]
+pub(super) struct Stepped {
+    /// What it did to the weights; nothing where nothing was to be learned.
+    pub(super) stats: Option<StepStats>,
+    /// What rises when all goes well: the mean reward, or the loss turned round.
+    pub(super) merit: f64,
+    /// Tokens sampled and trained.
+    pub(super) n_tokens: u64,
+    /// Further figures.
+    pub(super) values: Vec<(&'static str, f64)>,
+    /// What was played.
+    pub(super) groups: Vec<Played>,
+}
+
+/// A run under way.
+pub(super) struct Session<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) settings: Settings,
+    pub(super) run: Run,
+    pub(super) learner: Learner,
+    pub(super) position: Position,
+    pub(super) states: States,
+    pub(super) folder: PathBuf,
+    /// Where it is trained or measured, where there is such a world.
+    pub(super) world: Option<World>,
+    /// Who judges, where the recipe asks for one.
+    pub(super) judge: Option<&'a dyn Policy>,
+    /// What judges have cost.
+    pub(super) spent: &'a dyn Fn() -> f64,
+    /// Worlds that are measured only to see what is forgotten.
+    pub(super) watched: Vec<World>,
+    pub(super) sinks: Sinks<'a>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// The file that asks a run to stop.
+pub(super) const STOP_FILE: &str = "stop";
+/// Points that a watched world may lose before it is said.
+const FORGOTTEN_POINTS: f64 = 3.0;
+/// Steps that the sparkline shows.
+const SPARKLINE_LEN: usize = 24;
+
+/// How a run ended, for who reads it by machine.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    run: &'a str,
+    #[serde(flatten)]
+    end: &'a End,
+    validation: Option<f64>,
+    best_validation: Option<f64>,
+    adapter: &'a str,
+}
+
+impl Session<'_> {
+    /// Steps until there is a reason to stop.
+    pub(super) fn go(mut self, teacher: &mut dyn Teacher) -> Result<Exit, Failure> {
+        let options = self.settings.stop(teacher.n_steps());
+        let every = u64::from(self.settings.validate_every);
+        if self.position.step == 0 && self.position.adapter.is_empty() {
+            self.states.keep(&mut self.position, &mut self.learner, self.settings.checkpoints as usize)?;
+        }
+        let stop = loop {
+            let step = self.position.step;
+            if self.world.is_some()
+                && (step.is_multiple_of(every) || step == teacher.n_steps())
+                && self.last_measured() != Some(step)
+            {
+                self.measure()?;
+            }
+            if let Some(stop) = self.reason(&options) {
+                break stop;
+            }
+            self.step(teacher)?;
+        };
+        self.end(&stop)
+    }
+
+    /// The step of the last evaluation.
+    fn last_measured(&self) -> Option<u64> {
+        self.position.progress.evaluations().last().map(|last| last.step)
+    }
+
+    fn reason(&self, options: &StopOptions) -> Option<Stop> {
+        let is_asked = self.folder.join(STOP_FILE).exists();
+        is_asked.then(|| Stop::asked(self.position.step)).or_else(|| self.position.progress.stop(options))
+    }
+
+    /// One step, durable when it returns.
+    fn step(&mut self, teacher: &mut dyn Teacher) -> Result<(), Failure> {
+        let (start, dollars_before) = (Instant::now(), (self.spent)());
+        let stepped = teacher.step(self)?;
+        let step = self.position.step + 1;
+        let is_bad = stepped.stats.as_ref().is_some_and(|stats| stats.skipped.is_some());
+        if is_bad {
+            self.keep_bad(step, &stepped)?;
+        }
+        let alarms = self.watch(step, &stepped.groups);
+        let mut values = stepped.values;
+        values.push(("alarms", alarms.len() as f64));
+        if let Some(stats) = &stepped.stats {
+            values.extend(figures(stats));
+        }
+        let seen = StepSeen {
+            step,
+            reward_mean: stepped.merit,
+            n_tokens: stepped.n_tokens,
+            seconds: start.elapsed().as_secs_f64(),
+            dollars: (self.spent)() - dollars_before,
+            applied: !is_bad,
+        };
+        self.position.progress.see_step(seen).map_err(Failure::bug)?;
+        self.position.step = step;
+        self.tell(step, teacher.n_steps(), values)?;
+        self.sinks.sync()?;
+        self.states.keep(&mut self.position, &mut self.learner, self.settings.checkpoints as usize)
+    }
+
+    fn tell(&mut self, step: u64, n_steps: u64, values: Vec<(&'static str, f64)>) -> Result<(), Failure> {
+        let line = Line::new(step, crate::clock::now(), values);
+        self.sinks.add(&line)?;
+        self.lines.push(line);
+        let shown = ["reward", "loss"].into_iter().find(|name| self.lines.iter().any(|line| line.values.contains_key(*name)));
+        let series: Vec<f64> = self.lines.iter().filter_map(|line| line.values.get(shown?).copied()).collect();
+        let values = &self.lines[self.lines.len() - 1].values;
+        let printer = self.context.printer;
+        printer.say(&live::line(
+            step,
+            n_steps,
+            values,
+            &sparkline(&series, SPARKLINE_LEN, Glyphs::of(printer)),
+            live::eta(&self.lines, n_steps),
+        ));
+        Ok(())
+    }
+
+    /// Looks for reward hacking in what was played, and says what it finds.
+    fn watch(&mut self, step: u64, groups: &[Played]) -> Vec<Alarm> {
+        let traces: Vec<TraceReport> =
+            groups.iter().flat_map(|played| &played.traces).filter_map(|trace| TraceReport::of(trace, 0)).collect();
+        if traces.is_empty() {
+            return Vec::new();
+        }
+        let validation = self.position.progress.evaluations().last().filter(|last| last.step + 1 == step).map(Evaluation::mean);
+        let report = StepReport { step: u32::try_from(step).unwrap_or(u32::MAX), validation, level: 0, traces };
+        let alarms = self.position.monitor.watch(&report);
+        for alarm in &alarms {
+            self.context.printer.complain(&format!("{}: {}; {}", alarm.kind.name(), alarm.sentence, alarm.action));
+        }
+        alarms
+    }
+
+    /// Keeps what a step was taken on whose loss or gradient was not finite.
+    fn keep_bad(&self, step: u64, stepped: &Stepped) -> Result<(), Failure> {
+        let traces: Vec<String> =
+            stepped.groups.iter().flat_map(|played| &played.traces).map(|trace| trace.id.to_string()).collect();
+        let path = self.folder.join(format!("bad-{step}.json"));
+        let record = serde_json::json!({"step": step, "stats": stepped.stats, "traces": traces});
+        crate::durable::write(&path, &format!("{record:#}\n"))?;
+        let text = format!("step {step} was not finite and moved nothing; what it was taken on is in {}", path.display());
+        self.context.printer.complain(&text);
+        Ok(())
+    }
+
+    /// Measures the adapter on tasks that are never trained on; keeps it where it is the best so far.
+    fn measure(&mut self) -> Result<(), Failure> {
+        let step = self.position.step;
+        let (start, n) = (Instant::now(), self.settings.validation as usize);
+        let Some(world) = self.world.clone() else { return Ok(()) };
+        let played = self.evaluate(&world, n)?;
+        let elapsed_ms = 1e3 * start.elapsed().as_secs_f64();
+        let traces: Vec<&Trace> = played.iter().flat_map(|played| &played.traces).collect();
+        let per_episode = |total: usize| total as f64 / traces.len().max(1) as f64;
+        let scores = scores(&played, self.settings.measure);
+        let n_solved = scores.iter().filter(|score| **score > 0.5).count();
+        let (low, high) = wilson(n_solved, scores.len());
+        let validation = n_solved as f64 / scores.len().max(1) as f64;
+        let turns = per_episode(traces.iter().map(|trace| trace.turns().count()).sum());
+        let tokens = per_episode(traces.iter().map(|trace| n_sampled(trace)).sum());
+        let readable = f64::from(self::scores(&played, Measure::Format).iter().sum::<f32>()) / traces.len().max(1) as f64;
+        let latency_ms = elapsed_ms / traces.len().max(1) as f64;
+        let secondary = Secondary { cost: Some(tokens), latency_ms: Some(latency_ms), turns: Some(turns) };
+        self.position.progress.see_evaluation(Evaluation { step, scores, secondary }).map_err(Failure::bug)?;
+        let mut values = vec![
+            ("validation".to_owned(), validation),
+            ("validation_low".to_owned(), low),
+            ("validation_high".to_owned(), high),
+            ("validation_turns".to_owned(), turns),
+            ("validation_tokens".to_owned(), tokens),
+            ("validation_format".to_owned(), readable),
+        ];
+        let by_category = by_category(&played);
+        if by_category.len() > 1 {
+            values.extend(by_category.into_iter().map(|(name, share)| (format!("validation/{name}"), share)));
+        }
+        for watched in self.watched.clone() {
+            values.push(self.look_back(&watched, n)?);
+        }
+        let said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
+        self.context.printer.say(&format!("{:>10}  {said}", format!("step {step}")));
+        self.sinks.add(&Line::new(step, crate::clock::now(), values.iter().map(|(name, value)| (name.as_str(), *value))))?;
+        self.position.kept.push(step);
+        if self.position.progress.is_best() {
+            self.states.keep_best(&mut self.learner)?;
+        }
+        Ok(())
+    }
+
+    /// Measures a world that is not trained in, and says what was forgotten.
+    fn look_back(&mut self, world: &World, n: usize) -> Result<(String, f64), Failure> {
+        let now = scores(&self.evaluate(world, n)?, Measure::Solved);
+        let share = now.iter().sum::<f32>() / now.len().max(1) as f32;
+        let first = self.position.watched.entry(world.name.clone()).or_insert_with(|| now.clone());
+        let changes: Vec<f64> = now.iter().zip(&*first).map(|(now, first)| 100.0 * f64::from(now - first)).collect();
+        let (change, half) = mean(&changes);
+        if change + half < -FORGOTTEN_POINTS {
+            let text = format!("{} lost {:.1} ± {half:.1} points since the start: it is being forgotten", world.name, -change);
+            self.context.printer.complain(&format!("{text}; lower lr, or hold it by kl"));
+        }
+        Ok((format!("watched/{}", world.name), f64::from(share)))
+    }
+
+    /// Plays validation tasks of a world, always the same with the same dice.
+    fn evaluate(&mut self, world: &World, n: usize) -> Result<Vec<Played>, Failure> {
+        let policy = self.learner.policy()?;
+        let gym = self.gym(world, None);
+        let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
+        let played = gym.play(exercise, Player::Policy(&policy), &gym.scenarios(Split::Validation, n)?)?;
+        let config = policy.config().clone();
+        self.record(&config, &played)?;
+        Ok(played)
+    }
+
+    /// Where it practises.
+    pub(super) fn gym<'g>(&'g self, world: &'g World, judge: Option<&'g dyn Policy>) -> Gym<'g> {
+        let limits = Limits {
+            turns_max: self.settings.turns as usize,
+            answer_tokens_max: u64::from(self.settings.answer_tokens),
+            ..Limits::default()
+        };
+        let tenant = &self.context.settings.tenant;
+        Gym {
+            env: world.env.as_ref(),
+            recipe: &world.recipe,
+            judge,
+            tenant,
+            seed: self.settings.seed,
+            limits,
+            run: &self.run.name,
+        }
+    }
+
+    /// Keeps what was played.
+    pub(super) fn record(&self, config: &Config, groups: &[Played]) -> Result<(), Failure> {
+        let tenant = self.context.settings.tenant.clone();
+        let config = Write::Document(Document::of(config, 0, tenant, crate::play::TOLD_START));
+        let writes: Vec<Write> = [config].into_iter().chain(groups.iter().cloned().flat_map(crate::play::writes)).collect();
+        self.sinks.put(&writes)
+    }
+
+    fn end(self, stop: &Stop) -> Result<Exit, Failure> {
+        let best = self.position.progress.best();
+        let reason = serde_json::to_value(stop.reason).map_err(Failure::bug)?;
+        let end = End {
+            reason: super::runs::text(&reason),
+            why: stop.why.clone(),
+            step: stop.step,
+            best_step: best.map(|best| best.step),
+        };
+        let validation = self.position.progress.evaluations().last().map(Evaluation::mean);
+        let report = Report {
+            run: &self.run.name,
+            end: &end,
+            validation,
+            best_validation: best.map(|best| best.score),
+            adapter: &self.position.adapter,
+        };
+        self.sinks.end(&end, crate::clock::now())?;
+        let printer = self.context.printer;
+        if printer.wants_json() {
+            printer.json(&report)?;
+        } else {
+            let kept = if best.is_some() { "best" } else { "adapter" };
+            printer.plain(&format!("{}: {}", end.reason, end.why))?;
+            printer.say(&format!("its adapter: {}", self.folder.join(kept).display()));
+        }
+        let is_well = !matches!(end.reason.as_str(), "reward_hacking" | "not_finite");
+        Ok(if is_well { Exit::Yes } else { Exit::No })
+    }
+}
+
+/// Per task, 1 where it was done.
+fn scores(played: &[Played], measure: Measure) -> Vec<f32> {
+    let is_read = |trace: &Trace| trace.turns().all(|turn| turn.errors.iter().all(|error| error.kind != "unparsable_action"));
+    let is_done = |trace: &Trace| match measure {
+        Measure::Solved => trace.outcome == TraceOutcome::Success,
+        Measure::Format => is_read(trace),
+    };
+    let score = |trace: &Trace| f32::from(u8::from(is_done(trace)));
+    played.iter().flat_map(|played| &played.traces).map(score).collect()
+}
+
+/// The share of each type of task that was solved.
+fn by_category(played: &[Played]) -> BTreeMap<String, f64> {
+    let mut counts: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for trace in played.iter().flat_map(|played| &played.traces) {
+        let (solved, n) = counts.entry(trace.category.as_ref().map_or_else(String::new, ToString::to_string)).or_default();
+        *solved += f64::from(u8::from(trace.outcome == TraceOutcome::Success));
+        *n += 1.0;
+    }
+    counts.into_iter().map(|(name, (solved, n))| (name, solved / n)).collect()
+}
+
+/// Tokens that a trace sampled.
+pub(super) fn n_sampled(trace: &Trace) -> usize {
+    trace.turns().filter_map(|turn| turn.sampled.as_ref()).map(|sampled| sampled.ids.len()).sum()
+}
+
+/// What a step did to the weights, by name.
+fn figures(stats: &StepStats) -> Vec<(&'static str, f64)> {
+    let mut values = vec![
+        ("loss", stats.loss),
+        ("lr", f64::from(stats.lr)),
+        ("grad_norm", stats.grad_norm),
+        ("entropy", stats.entropy),
+        ("kl", stats.kl),
+        ("clipped", stats.clip_share_low + stats.clip_share_high),
+        ("ratio_max", stats.ratio_max),
+        ("drift", stats.drift),
+        ("trained_tokens", stats.n_tokens as f64),
+    ];
+    values.extend(stats.mismatch_max.map(|mismatch| ("mismatch_max", mismatch)));
+    values
+}

@@ -1,0 +1,244 @@
+//! How a run begins, goes on, or leaves another one.
+
+use super::runs::{Fork, Run, Runs};
+use super::session::{STOP_FILE, Session};
+use super::sinks::Sinks;
+use super::state::{Position, States};
+use crate::context::Context;
+use crate::failure::{Exit, Failure, at_path};
+use crate::learner::{Learner, LearnerOptions};
+use crate::model::Opened;
+use crate::policy::{Bank, PolicyArgs, Ready};
+use crate::world::World;
+use hone_trace::{Time, V1};
+use hone_train::critic::Critic;
+use hone_train::settings::{Algorithm, Given, Settings};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Which run, of which model, in which world.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The name of the run
+    #[arg(long, value_name = "NAME")]
+    run: String,
+    /// The model, by the name it was added under or its path
+    #[arg(long, value_name = "MODEL", required_unless_present = "resume")]
+    model: Option<String>,
+    /// The world it is trained or measured in, such as math:sums or desk
+    #[arg(long, value_name = "WORLD")]
+    env: Option<String>,
+    /// Go on where the run of this name stopped, with the settings it had
+    #[arg(long)]
+    resume: bool,
+    /// Begin with the adapter and optimiser of another run, at its best step or at the one named
+    #[arg(long, value_name = "RUN[@STEP]", conflicts_with = "resume")]
+    fork: Option<String>,
+    /// Measure this world too, to see what is forgotten; may be given several times
+    #[arg(long, value_name = "WORLD")]
+    watch: Vec<String>,
+    /// Who judges, where the recipe asks for one: local:MODEL, PROVIDER:MODEL, URL#MODEL or script:FILE
+    #[arg(long, value_name = "POLICY")]
+    judge: Option<String>,
+    /// What a million tokens of the judge cost in US dollars, read and written, such as 0.25,2
+    #[arg(long, value_name = "IN,OUT", value_parser = crate::policy::price, requires = "judge")]
+    judge_price: Option<hone_policy::upstream::Price>,
+    /// Hear a judge that was refused by `hone reward calibrate`
+    #[arg(long, requires = "judge")]
+    force: bool,
+    /// How many threads compute; without this, all cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+/// What a run is made of, besides its settings; kept beside them.
+#[derive(Debug, Clone, Deserialize)]
+struct Made {
+    started: Time,
+    watch: Vec<String>,
+    judge: Option<String>,
+    recipe: Value,
+}
+
+const MADE: [&str; 4] = ["started", "watch", "judge", "recipe"];
+
+/// Makes everything ready, and lets the run go.
+pub(super) fn start(
+    args: &RunArgs,
+    algorithm: Algorithm,
+    given: &Given,
+    context: &Context<'_>,
+    go: impl FnOnce(Session<'_>) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let runs = Runs::of(&context.settings);
+    let (run, settings, made) =
+        if args.resume { resumed(args, algorithm, given, &runs)? } else { fresh(args, algorithm, given, &runs, context)? };
+    let world = run.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
+    if let Some(world) = world.as_ref().filter(|world| recipe_of(world) != made.recipe) {
+        return Err(Failure::user(format_args!("the recipe of {} is another than when `{}` began", world.name, run.name))
+            .hint("fork the run with --fork to train on by the new recipe"));
+    }
+    let watched: Vec<World> =
+        made.watch.iter().map(|env| context.wait(async |context| World::named(env, context).await)).collect::<Result<_, _>>()?;
+    let bank = Bank::open(&PolicyArgs::of_judge(settings.max_dollars, args.judge_price))?;
+    let policy_args = PolicyArgs::of_judge(settings.max_dollars, args.judge_price);
+    let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
+    let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
+    let mut learner = learner(&run.model, &settings, made.started, args.threads, context)?;
+    let sinks = Sinks::open(&run, context)?;
+    let folder = runs.folder(&run.name)?;
+    let _ = std::fs::remove_file(folder.join(STOP_FILE));
+    let states = States::of(&folder, 1 + u64::from(settings.max_staleness));
+    let position = match states.position()? {
+        Some(position) => {
+            learner.restore(states.load(position.step)?)?;
+            position
+        }
+        None => {
+            if let Some(fork) = &run.fork {
+                learner.restore(States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?)?;
+            }
+            let critic = (algorithm == Algorithm::Ppo).then(|| Critic::new(learner.dim()));
+            Position { critic, ..Position::default() }
+        }
+    };
+    if position.step > 0 {
+        context.printer.say(&format!("goes on after step {}", position.step));
+    }
+    let spent = || bank.budget.spent().known_usd;
+    let lines = runs.read(&run.name)?.metrics.lines;
+    go(Session { context, settings, run, learner, position, states, folder, world, judge, spent: &spent, watched, sinks, lines })
+}
+
+/// A run that goes on, with what it was started with.
+fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> Result<(Run, Settings, Made), Failure> {
+    let run = runs.read(&args.run)?.run;
+    if run.method != algorithm.as_str() {
+        return Err(Failure::user(format_args!("`{}` is a run of {}", run.name, run.method))
+            .hint(format!("hone train {} --run {} --resume", run.method, run.name)));
+    }
+    if *given != Given::default() || args.env.is_some() || args.model.is_some() || !args.watch.is_empty() || args.judge.is_some()
+    {
+        return Err(Failure::user("a run that goes on keeps its settings")
+            .hint(format!("change them in a fork: --run OTHER --fork {}", run.name)));
+    }
+    let (made, settings): (Map<_, _>, Map<_, _>) =
+        run.settings.clone().into_iter().partition(|(key, _)| MADE.contains(&key.as_str()));
+    let wrong = |error: serde_json::Error| Failure::world(error).context(format_args!("run.json of `{}`", args.run));
+    let settings = Settings::deserialize(Value::Object(settings)).map_err(wrong)?;
+    let made = Made::deserialize(Value::Object(made)).map_err(wrong)?;
+    Ok((run, settings, made))
+}
+
+/// A run that begins.
+fn fresh(
+    args: &RunArgs,
+    algorithm: Algorithm,
+    given: &Given,
+    runs: &Runs,
+    context: &Context<'_>,
+) -> Result<(Run, Settings, Made), Failure> {
+    let name = args.run.clone();
+    if runs.names()?.contains(&name) {
+        return Err(Failure::user(format_args!("there is a run `{name}` already"))
+            .hint("go on with it by --resume, or give this one another name"));
+    }
+    let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
+    let settings = given.clone().or(filed).resolve(algorithm).map_err(Failure::user)?;
+    let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
+    let recipe = world.as_ref().map_or(Value::Null, recipe_of);
+    let made = Made { started: crate::clock::now(), watch: args.watch.clone(), judge: args.judge.clone(), recipe };
+    let mut kept: BTreeMap<String, Value> = match serde_json::to_value(&settings).map_err(Failure::bug)? {
+        Value::Object(map) => map.into_iter().collect(),
+        _ => BTreeMap::new(),
+    };
+    let beside = json!({"started": made.started, "watch": made.watch, "judge": made.judge, "recipe": made.recipe});
+    kept.extend(beside.as_object().cloned().unwrap_or_default());
+    let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
+    let model = args.model.clone().ok_or_else(|| Failure::user("a run begins with a model").hint("name one with --model"))?;
+    let (method, env, seed) = (algorithm.as_str().to_owned(), args.env.clone(), settings.seed);
+    Ok((Run { v: V1, name, method, model, env, seed, settings: kept, fork }, settings, made))
+}
+
+/// Where a run leaves another one, and what is another from there on.
+fn fork(text: &str, settings: &BTreeMap<String, Value>, runs: &Runs) -> Result<Fork, Failure> {
+    let (name, step) = match text.split_once('@') {
+        Some((name, step)) => {
+            let step = step.parse().map_err(|_| Failure::user(format_args!("`{step}` in `{text}` is not a step")))?;
+            (name, Some(step))
+        }
+        None => (text, None),
+    };
+    let other = runs.read(name)?;
+    let states = States::of(&runs.folder(name)?, 1);
+    let last = || states.steps().ok().and_then(|steps| steps.last().copied());
+    let step = step.or_else(|| other.best_step()).or_else(last).unwrap_or(0);
+    states.load(step)?;
+    let mut changes = BTreeMap::new();
+    for key in settings.keys().chain(other.run.settings.keys()).filter(|key| *key != "started") {
+        let value = |settings: &BTreeMap<String, Value>| settings.get(key).cloned().unwrap_or(Value::Null);
+        let (before, after) = (value(&other.run.settings), value(settings));
+        if before != after {
+            changes.insert(key.clone(), (before, after));
+        }
+    }
+    Ok(Fork { run: name.to_owned(), step, changes })
+}
+
+fn recipe_of(world: &World) -> Value {
+    serde_json::to_value(&world.recipe).unwrap_or(Value::Null)
+}
+
+fn judge<'a>(
+    ready: Option<&'a Ready>,
+    name: Option<&str>,
+    world: Option<&World>,
+    force: bool,
+    context: &Context<'_>,
+) -> Result<Option<&'a dyn hone_trace::policy::Policy>, Failure> {
+    let needs = world.is_some_and(|world| world.recipe.needs_judge());
+    match (ready, needs) {
+        (None, false) => Ok(None),
+        (None, true) => Err(Failure::user("the recipe asks for a judge").hint("name one with --judge")),
+        (Some(_), false) => Err(Failure::user("--judge has no effect: no component of the recipe asks for one")),
+        (Some(ready), true) => {
+            let judge = ready.policy().ok_or_else(|| Failure::user("gold, random and empty play, and cannot judge"))?;
+            let env = world.map(|world| world.name.as_str());
+            crate::reward::trust(name.unwrap_or_default(), judge.config().hash(), env, force, context)?;
+            Ok(Some(judge))
+        }
+    }
+}
+
+fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, context: &Context<'_>) -> Result<Learner, Failure> {
+    let n_samples = settings.scenarios as usize * usize::from(settings.samples);
+    let options = LearnerOptions {
+        adam: settings.adam(),
+        seed: settings.seed,
+        context_len: settings.context as usize,
+        n_concurrent: n_samples.max(settings.validation as usize),
+        n_threads: threads.map(usize::from),
+        temperature: settings.temperature,
+        memory: settings.memory,
+        now: Some(now),
+    };
+    Learner::adapted(Opened::named(model, context)?, &settings.lora(), options)
+}
+
+/// Asks a run to stop after its present step.
+pub(super) fn ask_to_stop(name: &str, context: &Context<'_>) -> Result<Exit, Failure> {
+    let runs = Runs::of(&context.settings);
+    let recorded = runs.read(name)?;
+    if let Some(end) = recorded.end {
+        return Err(Failure::user(format_args!("`{name}` has ended already: {}", end.why)));
+    }
+    let path: &Path = &runs.folder(name)?.join(STOP_FILE);
+    match std::fs::write(path, "") {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at_path(path)(error)),
+        _ => context.printer.plain(&format!("`{name}` will stop after its present step"))?,
+    }
+    Ok(Exit::Yes)
+}

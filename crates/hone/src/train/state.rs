@@ -1,0 +1,116 @@
+//! Where a run stands, durable after every step.
+//!
+//! The weights and moments of a step are a file of their own under `states/`; `position.json` names the last one that is whole and
+//! is the last to be written. So a run that was killed at any moment goes on from the last step that was durable, to the same bits.
+//! States at which was measured stay for a while, to fork from.
+
+use crate::durable;
+use crate::failure::{Failure, at_path};
+use crate::learner::Learner;
+use hone_engine::checkpoint;
+use hone_engine::trainer::TrainerState;
+use hone_reward::alarm::Monitor;
+use hone_train::critic::Critic;
+use hone_train::stop::Progress;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Position {
+    /// Steps done.
+    pub(super) step: u64,
+    /// What stopping is decided by.
+    pub(super) progress: Progress,
+    /// What looks for reward hacking.
+    pub(super) monitor: Monitor,
+    /// PPO's critic.
+    pub(super) critic: Option<Critic>,
+    /// Per world that is watched, the scores of its tasks before the first step.
+    pub(super) watched: BTreeMap<String, Vec<f32>>,
+    /// Steps whose states are kept to fork from, oldest first.
+    pub(super) kept: Vec<u64>,
+    /// The hash of the adapter as it is.
+    pub(super) adapter: String,
+}
+
+/// The files of a run that say where it stands.
+pub(super) struct States {
+    folder: PathBuf,
+    /// States of the last steps that are always there.
+    n_last: u64,
+}
+
+impl States {
+    pub(super) fn of(folder: &Path, n_last: u64) -> Self {
+        Self { folder: folder.to_owned(), n_last }
+    }
+
+    /// Where the run stands, where it has begun.
+    pub(super) fn position(&self) -> Result<Option<Position>, Failure> {
+        let path = self.folder.join("position.json");
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| Failure::world(error).context(path.display())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at_path(&path)(error)),
+        }
+    }
+
+    /// The weights and moments after a step.
+    pub(super) fn load(&self, step: u64) -> Result<TrainerState, Failure> {
+        let path = self.path(step);
+        if !path.is_file() {
+            let steps: Vec<String> = self.steps()?.iter().map(u64::to_string).collect();
+            let there = if steps.is_empty() { "none is there".to_owned() } else { format!("there are {}", steps.join(", ")) };
+            return Err(Failure::user(format_args!("the state of step {step} is not kept")).hint(there));
+        }
+        checkpoint::load(&path).map_err(Failure::world)
+    }
+
+    /// Makes a step durable, and removes the states that nobody needs any more.
+    pub(super) fn keep(&self, position: &mut Position, learner: &mut Learner, n_kept: usize) -> Result<(), Failure> {
+        let folder = self.folder.join("states");
+        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        checkpoint::save(&self.path(position.step), &learner.state()?).map_err(Failure::world)?;
+        position.adapter = learner.save_adapter(&self.folder.join("adapter"))?;
+        let n_over = position.kept.len().saturating_sub(n_kept);
+        position.kept.drain(..n_over);
+        let text = serde_json::to_string(position).map_err(Failure::bug)?;
+        durable::write(&self.folder.join("position.json"), &(text + "\n"))?;
+        let best = position.progress.best().map(|best| best.step);
+        let is_needed =
+            |step: u64| step + self.n_last > position.step || position.kept.contains(&step) || best == Some(step) || step == 0;
+        for step in self.steps()?.into_iter().filter(|&step| !is_needed(step)) {
+            // What cannot be removed only takes room.
+            let _ = fs::remove_file(self.path(step));
+        }
+        Ok(())
+    }
+
+    /// Keeps the adapter as the best so far.
+    pub(super) fn keep_best(&self, learner: &mut Learner) -> Result<(), Failure> {
+        learner.save_adapter(&self.folder.join("best")).map(drop)
+    }
+
+    /// The steps whose states are there.
+    pub(super) fn steps(&self) -> Result<Vec<u64>, Failure> {
+        let folder = self.folder.join("states");
+        let files = match fs::read_dir(&folder) {
+            Ok(files) => files,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(at_path(&folder)(error)),
+        };
+        let step = |name: &str| name.strip_suffix(".safetensors")?.parse().ok();
+        let mut steps: Vec<u64> = files.flatten().filter_map(|file| step(file.file_name().to_str()?)).collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    fn path(&self, step: u64) -> PathBuf {
+        self.folder.join("states").join(format!("{step}.safetensors"))
+    }
+}
