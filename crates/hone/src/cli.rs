@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, store, trace};
+use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, store, trace, train};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Rollout(Box<rollout::Args>),
     /// Weigh traces, check recipes and judges
     Reward(reward::Args),
+    /// List, show and compare training runs
+    Train(train::Args),
     /// Say how good a policy is on tasks it has not seen
     Eval(eval::Args),
     /// Back up, restore, verify and describe the store

@@ -28,6 +28,7 @@ mod scale;
 mod settings;
 mod store;
 mod trace;
+mod train;
 mod visible;
 mod world;
 
@@ -81,6 +82,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
+        Command::Train(args) => train::run(args, &Context::load(cli, variables, printer)?),
         Command::Trace(args) => trace::run(args, &Context::load(cli, variables, printer)?),
     }
 }

@@ -6,6 +6,7 @@ mod registry;
 mod tiny;
 
 pub(crate) use opened::Opened;
+pub(crate) use registry::is_name;
 pub(crate) use tiny::keep as keep_tiny;
 
 use crate::context::Context;

@@ -117,6 +117,11 @@ impl Printer {
         self.wishes.json
     }
 
+    /// Whether nothing beyond plain characters is wanted.
+    pub fn is_plain(&self) -> bool {
+        self.wishes.plain
+    }
+
     /// Whether a person looks at the data as it comes.
     pub fn out_is_terminal(&self) -> bool {
         self.out.terminal

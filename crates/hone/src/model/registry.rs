@@ -155,7 +155,8 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether this can be the name of a folder of ours: it never leads elsewhere.
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_LEN_MAX && !name.starts_with('.') && name.chars().all(is_name_char)
 }
 

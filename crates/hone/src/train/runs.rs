@@ -1,0 +1,206 @@
+//! The runs that there are: one folder each under `.hone/runs`.
+//!
+//! `run.json` says what a run was started with and does not change; `metrics.jsonl` grows with every step; `end.json` appears when
+//! the run has ended, with the reason. A run without it is at work, or was killed and waits to be resumed.
+
+use super::metrics::{self, Metrics};
+use crate::failure::{Failure, at_path};
+use crate::model::is_name;
+use crate::settings::Settings;
+use hone_trace::V1;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const RUN_FILE: &str = "run.json";
+const END_FILE: &str = "end.json";
+
+/// What a run was started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) v: V1,
+    pub(crate) name: String,
+    /// How it learns, such as `grpo`.
+    pub(crate) method: String,
+    pub(crate) model: String,
+    /// The world it plays, if it plays one.
+    pub(crate) env: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) settings: BTreeMap<String, Value>,
+    pub(crate) fork: Option<Fork>,
+}
+
+/// Where a run left another one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fork {
+    pub(crate) run: String,
+    pub(crate) step: u64,
+    /// Each setting that is another now, with its value before and after.
+    pub(crate) changes: BTreeMap<String, (Value, Value)>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// In a word, such as `plateau`.
+    pub(crate) reason: String,
+    /// In a sentence.
+    pub(crate) why: String,
+    pub(crate) step: u64,
+    pub(crate) best_step: Option<u64>,
+}
+
+/// A run with all that is known of it.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) run: Run,
+    pub(crate) metrics: Metrics,
+    pub(crate) end: Option<End>,
+}
+
+impl Run {
+    /// Everything it was started with but its name, as text.
+    pub(crate) fn facts(&self) -> Vec<(&str, String)> {
+        let own = [("method", self.method.clone()), ("model", self.model.clone())];
+        let env = self.env.clone().map(|env| ("env", env));
+        let settings = self.settings.iter().map(|(key, value)| (key.as_str(), text(value)));
+        own.into_iter().chain(env).chain([("seed", self.seed.to_string())]).chain(settings).collect()
+    }
+}
+
+impl Recorded {
+    /// What tells a good step from a bad one: held-out tasks where they are measured, the reward otherwise.
+    pub(crate) fn measure(&self) -> &'static str {
+        if self.metrics.highest("validation").is_some() { "validation" } else { "reward" }
+    }
+
+    /// The best step: the one the run itself named, or else the one with the highest measure.
+    pub(crate) fn best_step(&self) -> Option<u64> {
+        let named = self.end.as_ref().and_then(|end| end.best_step);
+        named.or_else(|| self.metrics.highest(self.measure()).map(|(step, _)| step))
+    }
+
+    /// How it ended, in a word.
+    pub(crate) fn ended(&self) -> &str {
+        self.end.as_ref().map_or("not ended", |end| &end.reason)
+    }
+
+    /// What is odd about its files.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.metrics
+            .is_cut
+            .then(|| format!("{}: the last line of {} is cut short, and skipped", self.run.name, metrics::FILE_NAME))
+    }
+}
+
+/// All of them.
+pub(crate) struct Runs {
+    folder: PathBuf,
+}
+
+impl Runs {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self { folder: settings.folder.join("runs") }
+    }
+
+    /// Where a run stands, or will.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        if is_name(name) {
+            return Ok(self.folder.join(name));
+        }
+        Err(Failure::user(format_args!("`{name}` is not a name")).hint("a run is named by letters, digits, `-`, `_` and `.`"))
+    }
+
+    /// Their names, in order.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Failure> {
+        let folders = match fs::read_dir(&self.folder) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(at_path(&self.folder)(error)),
+        };
+        let mut names = Vec::new();
+        for folder in folders {
+            let folder = folder.map_err(at_path(&self.folder))?;
+            let name = folder.file_name().to_string_lossy().into_owned();
+            if is_name(&name) && folder.path().join(RUN_FILE).exists() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The run of this name with all that is known of it.
+    pub(crate) fn read(&self, name: &str) -> Result<Recorded, Failure> {
+        let folder = self.folder(name)?;
+        let Some(run) = record::<Run>(&folder.join(RUN_FILE))? else { return Err(self.unknown(name)?) };
+        // A folder that was copied or renamed is found by the name it has now.
+        let run = Run { name: name.to_owned(), ..run };
+        let metrics = Metrics::read(&folder.join(metrics::FILE_NAME))?;
+        Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))? })
+    }
+
+    /// Makes the folder of a run that begins or goes on. A name stands for one run: other settings want another name.
+    pub(crate) fn begin(&self, run: &Run) -> Result<PathBuf, Failure> {
+        let folder = self.folder(&run.name)?;
+        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        match record::<Run>(&folder.join(RUN_FILE))? {
+            None => write(&folder.join(RUN_FILE), run)?,
+            Some(known) if known == *run => {}
+            Some(known) => {
+                let keys: Vec<&str> = differences(&known, run).into_iter().map(|(key, _, _)| key).collect();
+                let what = if keys.is_empty() { "fork".to_owned() } else { keys.join(", ") };
+                return Err(Failure::user(format_args!("the run `{}` is there already with another {what}", run.name))
+                    .hint("give the new one a name of its own"));
+            }
+        }
+        match fs::remove_file(folder.join(END_FILE)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(at_path(&folder.join(END_FILE))(error)),
+            _ => Ok(folder),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Result<Failure, Failure> {
+        let known = self.names()?;
+        let hint = match known.is_empty() {
+            true => "no run was recorded here yet; `--folder` names another place".to_owned(),
+            false => format!("there are {}", known.join(", ")),
+        };
+        Ok(Failure::user(format_args!("there is no run `{name}`")).hint(hint))
+    }
+}
+
+/// Keeps how the run in this folder ended.
+pub(crate) fn end(folder: &Path, end: &End) -> Result<(), Failure> {
+    write(&folder.join(END_FILE), end)
+}
+
+/// The facts in which two runs differ, with both values; one that a run does not have is empty.
+pub(crate) fn differences<'a>(one: &'a Run, two: &'a Run) -> Vec<(&'a str, String, String)> {
+    let (one, two) = (one.facts(), two.facts());
+    let value = |facts: &[(&str, String)], key: &str| {
+        facts.iter().find(|fact| fact.0 == key).map(|fact| fact.1.clone()).unwrap_or_default()
+    };
+    let more = two.iter().filter(|(key, _)| one.iter().all(|(other, _)| other != key));
+    let both = one.iter().chain(more).map(|(key, _)| (*key, value(&one, key), value(&two, key)));
+    both.filter(|(_, one, two)| one != two).collect()
+}
+
+/// A setting as people write it.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let Some(bytes) = metrics::read(path)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Failure::world(error).context(path.display()))
+}
+
+fn write(path: &Path, record: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(record).map_err(Failure::bug)?;
+    crate::durable::write(path, &(text + "\n"))
+}

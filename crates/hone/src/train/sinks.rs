@@ -1,0 +1,162 @@
+//! Where the metrics of a run go: each line once, to everything that wants it.
+//!
+//! `metrics.jsonl` comes first and is the truth; then TensorBoard's event file and the store, as the event stream `run:NAME`; then a
+//! collector, if one is named, which never holds up a run. Belongs to a thread that is in no async runtime.
+
+use super::metrics::{self, Line, Log};
+use super::runs::{self, End, Run, Runs};
+use super::telemetry::{Collector, Telemetry};
+use super::tensorboard::Board;
+use crate::context::Context;
+use crate::failure::Failure;
+use hone_store::Database;
+use hone_trace::store::{Event, Write};
+use hone_trace::{EventId, Time};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// Where the metrics of one run go.
+pub(crate) struct Sinks<'a> {
+    context: &'a Context<'a>,
+    folder: PathBuf,
+    stream: String,
+    log: Log,
+    board: Board,
+    store: Arc<dyn Database>,
+    telemetry: Option<Telemetry>,
+    /// What the store works on; below it, so that it goes last.
+    runtime: Runtime,
+}
+
+impl<'a> Sinks<'a> {
+    /// Opens them for a run that begins or goes on. What is configured wrongly is found out here, before anything is computed.
+    pub(crate) fn open(run: &Run, context: &'a Context<'a>) -> Result<Self, Failure> {
+        let collector = Collector::of(context.variables)?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Failure::world)?;
+        let store = runtime.block_on(context.store())?;
+        let folder = Runs::of(&context.settings).begin(run)?;
+        Ok(Self {
+            context,
+            stream: format!("run:{}", run.name),
+            log: Log::open(&folder.join(metrics::FILE_NAME))?,
+            board: Board::open(&folder.join("tensorboard"))?,
+            telemetry: collector.map(|collector| Telemetry::start(collector, run)).transpose()?,
+            folder,
+            store,
+            runtime,
+        })
+    }
+
+    /// Hands a line to all of them.
+    pub(crate) fn add(&mut self, line: &Line) -> Result<(), Failure> {
+        self.log.add(line)?;
+        self.board.add(line)?;
+        self.record("step", Time::from_unix_nanos(line.unix_nanos()), line)?;
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.add(line);
+            telemetry.trouble().iter().for_each(|trouble| self.context.printer.complain(trouble));
+        }
+        Ok(())
+    }
+
+    /// Answers when every line so far is durable: whoever writes a checkpoint calls it first.
+    pub(crate) fn sync(&self) -> Result<(), Failure> {
+        self.log.sync()
+    }
+
+    /// Keeps how the run ended, and closes them.
+    pub(crate) fn end(self, end: &End, at: Time) -> Result<(), Failure> {
+        self.sync()?;
+        self.record("end", at, end)?;
+        runs::end(&self.folder, end)?;
+        if let Some(trouble) = self.telemetry.and_then(Telemetry::close) {
+            self.context.printer.complain(&trouble);
+        }
+        Ok(())
+    }
+
+    fn record(&self, kind: &str, at: Time, what: &impl Serialize) -> Result<(), Failure> {
+        let (tenant, stream) = (self.context.settings.tenant.clone(), self.stream.clone());
+        let body = serde_json::to_value(what).map_err(Failure::bug)?;
+        let facts = [stream.as_str(), tenant.as_str(), kind, &at.unix_nanos().to_string(), &body.to_string()];
+        let event = Event { id: EventId::derived(&facts), at, tenant, stream, kind: kind.to_owned(), body };
+        self.runtime.block_on(self.store.put(vec![Write::Event(event)]))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::Metrics;
+    use super::*;
+    use crate::printer::{Printer, Wishes};
+    use crate::settings::{Flags, Settings, Variables};
+    use hone_trace::V1;
+    use std::path::Path;
+
+    fn in_folder(folder: &Path, act: impl FnOnce(&Context<'_>)) {
+        let (variables, printer) = (Variables::default(), Printer::on(Wishes::default(), std::io::sink(), std::io::sink()));
+        let settings = Settings::load(&Flags::default(), &variables, folder).unwrap();
+        act(&Context { settings, printer: &printer, variables: &variables });
+    }
+
+    fn run(lr: f64) -> Run {
+        let settings = [("lr".to_owned(), lr.into())].into();
+        let (name, method, model) = ("run-7".to_owned(), "grpo".to_owned(), "tiny".to_owned());
+        Run { v: V1, name, method, model, env: None, seed: 1, settings, fork: None }
+    }
+
+    fn line(step: u64, reward: f64) -> Line {
+        let at = Time::from_unix_nanos(1_700_000_000_000_000_000 + i64::try_from(step).unwrap() * 250_000_000);
+        Line::new(step, at, [("reward", reward)])
+    }
+
+    #[test]
+    fn a_run_that_was_killed_goes_on_in_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        in_folder(folder.path(), |context| {
+            let mut sinks = Sinks::open(&run(0.5), context).unwrap();
+            (1..=3).for_each(|step| sinks.add(&line(step, 0.1)).unwrap());
+            drop(sinks);
+            let mut sinks = Sinks::open(&run(0.5), context).unwrap();
+            (3..=4).for_each(|step| sinks.add(&line(step, 0.2)).unwrap());
+            let end = End { reason: "steps".to_owned(), why: "all steps are done".to_owned(), step: 4, best_step: Some(3) };
+            sinks.end(&end, Time::from_unix_nanos(1)).unwrap();
+
+            let recorded = Runs::of(&context.settings).read("run-7").unwrap();
+            assert_eq!(recorded.metrics.series("reward"), [(1, 0.1), (2, 0.1), (3, 0.2), (4, 0.2)]);
+            assert_eq!((recorded.end, recorded.run), (Some(end), run(0.5)));
+            let files = std::fs::read_dir(folder.path().join(".hone/runs/run-7/tensorboard")).unwrap();
+            assert_eq!(files.count(), 2);
+            let events =
+                context.wait(async |context| Ok(context.store().await?.events(Some("run:run-7"), 0, 100).await?)).unwrap();
+            let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind.as_str()).collect();
+            assert_eq!(kinds, ["step", "step", "step", "step", "step", "end"]);
+            assert_eq!(events[4].1.body["values"]["reward"], 0.2);
+
+            // Going on takes the end back; other settings are another run.
+            drop(Sinks::open(&run(0.5), context).unwrap());
+            assert_eq!(Runs::of(&context.settings).read("run-7").unwrap().end, None);
+            let failure = Sinks::open(&run(0.25), context).err().unwrap();
+            assert_eq!(failure.to_string(), "the run `run-7` is there already with another lr");
+            assert!(Runs::of(&context.settings).folder("../up").is_err());
+        });
+    }
+
+    #[test]
+    fn the_same_line_is_one_event() {
+        let folder = tempfile::tempdir().unwrap();
+        in_folder(folder.path(), |context| {
+            let mut sinks = Sinks::open(&run(0.5), context).unwrap();
+            (0..2).for_each(|_| sinks.add(&line(1, 0.1)).unwrap());
+            let events =
+                context.wait(async |context| Ok(context.store().await?.events(Some("run:run-7"), 0, 100).await?)).unwrap();
+            assert_eq!(events.len(), 1);
+            let metrics = Metrics::read(&sinks.folder.join(metrics::FILE_NAME)).unwrap();
+            assert_eq!(metrics.lines, [line(1, 0.1)]);
+        });
+    }
+}
