@@ -13,7 +13,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let written = File::create(&partial).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
     written.map_err(at_path(&partial))?;
     fs::rename(&partial, path).map_err(at_path(path))?;
-    // The new name is durable when its folder is.
+    name(path)
+}
+
+/// Makes the name of a new file durable, which it is when its folder is.
+pub(crate) fn name(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))
 }

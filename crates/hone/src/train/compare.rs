@@ -28,11 +28,10 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     [&a, &b].into_iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
     // Both are measured alike, or it would be no comparison.
     let measure = if a.measure() == b.measure() { a.measure() } else { "reward" };
-    let (facts_a, facts_b) = (a.run.facts(), b.run.facts());
-    let differ = differences(&facts_a, &facts_b);
+    let differ = differences(&a.run, &b.run);
     let (reach_a, reach_b) = (Reach::of(&a, &b, measure), Reach::of(&b, &a, measure));
     if printer.wants_json() {
-        let differ: BTreeMap<&str, (&str, &str)> = differ.into_iter().map(|(key, a, b)| (key, (a, b))).collect();
+        let differ: BTreeMap<&str, (String, String)> = differ.into_iter().map(|(key, a, b)| (key, (a, b))).collect();
         let (a, b) = (side(&a, &reach_a), side(&b, &reach_b));
         printer.json(&json!({"measure": measure, "differ": differ, "a": a, "b": b}))?;
         return Ok(Exit::Yes);
@@ -41,8 +40,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if differ.is_empty() {
         printer.plain("both were started with the same settings")?;
     } else {
-        let rows: Vec<Vec<String>> =
-            differ.iter().map(|(key, a, b)| [key, a, b].map(|cell| (*cell).to_owned()).to_vec()).collect();
+        let rows: Vec<Vec<String>> = differ.into_iter().map(|(key, a, b)| vec![key.to_owned(), a, b]).collect();
         printer.table(&["setting", name_a, name_b], &rows)?;
     }
     printer.plain("")?;

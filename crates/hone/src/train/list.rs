@@ -14,9 +14,9 @@ pub(crate) struct Args {}
 
 pub(super) fn run(_: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (printer, runs) = (context.printer, Runs::of(&context.settings));
-    let mut all = Vec::new();
-    for name in runs.names()? {
-        match runs.read(&name) {
+    let (names, mut all) = (runs.names()?, Vec::new());
+    for name in &names {
+        match runs.read(name) {
             Ok(recorded) => all.push(recorded),
             // One that cannot be read does not hide the others.
             Err(failure) => printer.complain(&format!("{name}: {failure}")),
@@ -25,7 +25,7 @@ pub(super) fn run(_: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     all.iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
     if printer.wants_json() {
         all.iter().try_for_each(|recorded| printer.json(&summary(recorded)))?;
-    } else if all.is_empty() {
+    } else if names.is_empty() {
         printer.say("no run is recorded here yet");
     } else {
         let heads = ["name", "method", "model", "env", "steps", "reward", "best validation", "ended"];

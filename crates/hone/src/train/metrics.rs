@@ -112,6 +112,7 @@ impl Log {
         let there = read(path)?.unwrap_or_default();
         let whole = there.iter().rposition(|&byte| byte == b'\n').map_or(0, |idx| idx + 1);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(at_path(path))?;
+        crate::durable::name(path)?;
         if whole < there.len() {
             file.set_len(whole as u64).map_err(at_path(path))?;
         }

@@ -64,15 +64,11 @@ pub(crate) struct Recorded {
 
 impl Run {
     /// Everything it was started with but its name, as text.
-    pub(crate) fn facts(&self) -> BTreeMap<String, String> {
-        let own = [
-            ("method", self.method.clone()),
-            ("model", self.model.clone()),
-            ("env", self.env.clone().unwrap_or_default()),
-            ("seed", self.seed.to_string()),
-        ];
-        let settings = self.settings.iter().map(|(key, value)| (key.clone(), text(value)));
-        own.map(|(key, value)| (key.to_owned(), value)).into_iter().chain(settings).collect()
+    pub(crate) fn facts(&self) -> Vec<(&str, String)> {
+        let own = [("method", self.method.clone()), ("model", self.model.clone())];
+        let env = self.env.clone().map(|env| ("env", env));
+        let settings = self.settings.iter().map(|(key, value)| (key.as_str(), text(value)));
+        own.into_iter().chain(env).chain([("seed", self.seed.to_string())]).chain(settings).collect()
     }
 }
 
@@ -141,7 +137,9 @@ impl Runs {
     /// The run of this name with all that is known of it.
     pub(crate) fn read(&self, name: &str) -> Result<Recorded, Failure> {
         let folder = self.folder(name)?;
-        let Some(run) = record(&folder.join(RUN_FILE))? else { return Err(self.unknown(name)?) };
+        let Some(run) = record::<Run>(&folder.join(RUN_FILE))? else { return Err(self.unknown(name)?) };
+        // A folder that was copied or renamed is found by the name it has now.
+        let run = Run { name: name.to_owned(), ..run };
         let metrics = Metrics::read(&folder.join(metrics::FILE_NAME))?;
         Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))? })
     }
@@ -154,8 +152,7 @@ impl Runs {
             None => write(&folder.join(RUN_FILE), run)?,
             Some(known) if known == *run => {}
             Some(known) => {
-                let (known, asked) = (known.facts(), run.facts());
-                let keys: Vec<&str> = differences(&known, &asked).into_iter().map(|(key, _, _)| key).collect();
+                let keys: Vec<&str> = differences(&known, run).into_iter().map(|(key, _, _)| key).collect();
                 let what = if keys.is_empty() { "fork".to_owned() } else { keys.join(", ") };
                 return Err(Failure::user(format_args!("the run `{}` is there already with another {what}", run.name))
                     .hint("give the new one a name of its own"));
@@ -182,16 +179,15 @@ pub(crate) fn end(folder: &Path, end: &End) -> Result<(), Failure> {
     write(&folder.join(END_FILE), end)
 }
 
-/// The keys with another value in two sets of facts, with both values.
-pub(crate) fn differences<'a>(
-    one: &'a BTreeMap<String, String>,
-    two: &'a BTreeMap<String, String>,
-) -> Vec<(&'a str, &'a str, &'a str)> {
-    let value = |facts: &'a BTreeMap<String, String>, key: &str| facts.get(key).map_or("", String::as_str);
-    let mut keys: Vec<&str> = one.keys().chain(two.keys()).map(String::as_str).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.into_iter().map(|key| (key, value(one, key), value(two, key))).filter(|(_, one, two)| one != two).collect()
+/// The facts in which two runs differ, with both values; one that a run does not have is empty.
+pub(crate) fn differences<'a>(one: &'a Run, two: &'a Run) -> Vec<(&'a str, String, String)> {
+    let (one, two) = (one.facts(), two.facts());
+    let value = |facts: &[(&str, String)], key: &str| {
+        facts.iter().find(|fact| fact.0 == key).map(|fact| fact.1.clone()).unwrap_or_default()
+    };
+    let more = two.iter().filter(|(key, _)| one.iter().all(|(other, _)| other != key));
+    let both = one.iter().chain(more).map(|(key, _)| (*key, value(&one, key), value(&two, key)));
+    both.filter(|(_, one, two)| one != two).collect()
 }
 
 /// A setting as people write it.

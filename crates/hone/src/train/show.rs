@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     printer.line(&[(Style::Strong, &run.name)])?;
     let fact = |key: &str, value: &str| printer.line(&[(Style::Faint, &format!("{key:<20} ")), (Style::Plain, value)]);
-    run.facts().iter().filter(|(_, value)| !value.is_empty()).try_for_each(|(key, value)| fact(key, value))?;
+    run.facts().iter().try_for_each(|(key, value)| fact(key, value))?;
     if let Some(fork) = &run.fork {
         fact("forked from", &format!("{} at step {}", fork.run, fork.step))?;
         for (key, (before, after)) in &fork.changes {
@@ -89,7 +89,7 @@ fn curves<'a>(asked: &'a [String], metrics: &Metrics) -> Result<Vec<&'a str>, Fa
 }
 
 fn draw(name: &str, series: &[(u64, f64)], printer: &Printer) -> Result<(), Failure> {
-    let glyphs = if printer.is_plain() { Glyphs::Ascii } else { Glyphs::Fine };
+    let glyphs = Glyphs::of(printer);
     printer.line(&[(Style::Strong, &format!("\n{name}"))])?;
     plot(series, SIZE, glyphs).iter().try_for_each(|line| printer.plain(line))
 }

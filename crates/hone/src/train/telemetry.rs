@@ -7,6 +7,7 @@
 use super::metrics::Line;
 use super::runs::Run;
 use crate::failure::Failure;
+use crate::printer::counted;
 use crate::settings::{Variables, without_password};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ pub(crate) struct Telemetry {
 /// What did not arrive.
 #[derive(Debug, Default)]
 struct Lost {
-    n_lines: usize,
+    n_lines: u64,
     /// Why the first of them did not.
     why: Option<String>,
     is_told: bool,
@@ -92,7 +93,7 @@ impl Telemetry {
                     Ok(answer) => format!("it answers {}", answer.status()),
                     Err(error) => format!("{:#}", anyhow::Error::new(error.without_url())),
                 };
-                lose(&shared, batch.len(), why);
+                lose(&shared, batch.len() as u64, why);
             }
             // Nobody waits for it when the run was given up.
             let _ = finish.send(());
@@ -124,12 +125,14 @@ impl Telemetry {
         match (n_lines, is_late) {
             (0, false) => None,
             (_, true) => Some(format!("{} did not take the last metrics in time; metrics.jsonl has them all", self.address)),
-            (n, false) => Some(format!("{} did not get {n} lines of metrics; metrics.jsonl has them all", self.address)),
+            (n, false) => {
+                Some(format!("{} did not get {} of metrics; metrics.jsonl has them all", self.address, counted(n, "line")))
+            }
         }
     }
 }
 
-fn lose(lost: &Mutex<Lost>, n_lines: usize, why: String) {
+fn lose(lost: &Mutex<Lost>, n_lines: u64, why: String) {
     let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
     lost.n_lines += n_lines;
     lost.why.get_or_insert(why);

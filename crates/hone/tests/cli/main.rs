@@ -15,6 +15,7 @@ mod postgres;
 mod provider;
 mod store;
 mod trace;
+mod train;
 mod worlds;
 
 use std::io::Write;

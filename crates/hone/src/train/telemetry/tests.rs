@@ -110,7 +110,7 @@ fn a_collector_that_refuses_or_is_away_is_named_once() {
     let lost = Arc::clone(&telemetry.lost);
     assert_eq!(
         telemetry.close().unwrap().split_once(" did not get ").unwrap().1,
-        "1 lines of metrics; metrics.jsonl has them all"
+        "1 line of metrics; metrics.jsonl has them all"
     );
     assert_eq!(lost.lock().unwrap().why.as_deref(), Some("it answers 503 Service Unavailable"));
     let away = Collector::of(&[("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9/m")].into()).unwrap().unwrap();
