@@ -88,28 +88,28 @@ settings! {
     /// Passes over the traces
     passes: u32 = |algorithm| if algorithm == Ppo { 4 } else { 1 }, for LOGGED;
     /// The learning rate at its peak
-    lr: f32 = |algorithm| match algorithm { Dpo => 5e-5, Awr | Ppo => 1e-4, Grpo | Sft => 2e-4 }, for ALL;
+    lr: f64 = |algorithm| match algorithm { Dpo => 5e-5, Awr | Ppo => 1e-4, Grpo | Sft => 2e-4 }, for ALL;
     /// The last learning rate, as a share of the peak
-    lr_floor: f32 = |_| 0.1, for ALL;
+    lr_floor: f64 = |_| 0.1, for ALL;
     /// Steps over which the learning rate rises
     warmup: u32 = |_| 0, for ALL;
     /// The rank of the adapter
     rank: u16 = |_| 16, for ALL;
     /// The scale of the adapter times its rank
-    alpha: f32 = |_| 32.0, for ALL;
+    alpha: f64 = |_| 32.0, for ALL;
     /// How fast the optimiser's second moment forgets
-    beta2: f32 = |_| 0.99, for ALL;
+    beta2: f64 = |_| 0.99, for ALL;
     /// Decay of the weights
-    weight_decay: f32 = |_| 0.0, for ALL;
+    weight_decay: f64 = |_| 0.0, for ALL;
     /// The largest gradient norm; 0 for no limit
-    grad_clip: f32 = |_| 1.0, for ALL;
+    grad_clip: f64 = |_| 1.0, for ALL;
 
     /// Scenarios of a step
     scenarios: u32 = |_| 8, for ONLINE;
     /// Samples of each scenario: 4 to 64 make a good group
     samples: u16 = |_| 8, for ONLINE;
     /// How adventurous samples are
-    temperature: f32 = |_| 1.0, for BY_ADVANTAGE;
+    temperature: f64 = |_| 1.0, for BY_ADVANTAGE;
     /// The most tokens of an answer
     answer_tokens: u32 = |_| 64, for ALL;
     /// The most answers of an episode

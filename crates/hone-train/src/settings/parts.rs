@@ -20,16 +20,16 @@ impl Settings {
         let above_zero = f64::MIN_POSITIVE..f64::INFINITY;
         within("steps", f64::from(self.steps), 1.0..=1e6, "1 to 1000000")?;
         within("passes", f64::from(self.passes), 1.0..=1000.0, "1 to 1000")?;
-        within("lr", f64::from(self.lr), 0.0..=1.0, "0 to 1")?;
-        within("lr_floor", f64::from(self.lr_floor), 0.0..=1.0, "0 to 1")?;
+        within("lr", self.lr, 0.0..=1.0, "0 to 1")?;
+        within("lr_floor", self.lr_floor, 0.0..=1.0, "0 to 1")?;
         within("rank", f64::from(self.rank), 1.0..=512.0, "1 to 512")?;
-        within("alpha", f64::from(self.alpha), above_zero.clone(), "above 0")?;
-        within("beta2", f64::from(self.beta2), 0.0..1.0, "0 to below 1")?;
-        within("weight_decay", f64::from(self.weight_decay), 0.0..=1.0, "0 to 1")?;
-        within("grad_clip", f64::from(self.grad_clip), 0.0..f64::INFINITY, "0 and above")?;
+        within("alpha", self.alpha, above_zero.clone(), "above 0")?;
+        within("beta2", self.beta2, 0.0..1.0, "0 to below 1")?;
+        within("weight_decay", self.weight_decay, 0.0..=1.0, "0 to 1")?;
+        within("grad_clip", self.grad_clip, 0.0..f64::INFINITY, "0 and above")?;
         within("scenarios", f64::from(self.scenarios), 1.0..=4096.0, "1 to 4096")?;
         within("samples", f64::from(self.samples), 2.0..=1024.0, "2 to 1024")?;
-        within("temperature", f64::from(self.temperature), 0.01..=100.0, "0.01 to 100")?;
+        within("temperature", self.temperature, 0.01..=100.0, "0.01 to 100")?;
         within("answer_tokens", f64::from(self.answer_tokens), 1.0..=1e6, "1 to 1000000")?;
         within("turns", f64::from(self.turns), 1.0..=1e5, "1 to 100000")?;
         within("context", f64::from(self.context), 16.0..=1e6, "16 to 1000000")?;
@@ -63,18 +63,18 @@ impl Settings {
 
     /// The shape of the adapter.
     pub fn lora(&self) -> LoraSpec {
-        LoraSpec::all(usize::from(self.rank), self.alpha)
+        LoraSpec::all(usize::from(self.rank), self.alpha as f32)
     }
 
     /// The optimiser.
     pub fn adam(&self) -> AdamOptions {
-        let (beta2, weight_decay, clip) = (self.beta2, self.weight_decay, self.grad_clip);
+        let (beta2, weight_decay, clip) = (self.beta2 as f32, self.weight_decay as f32, self.grad_clip as f32);
         AdamOptions { beta2, weight_decay, clip, ..AdamOptions::default() }
     }
 
     /// The learning rate at a move of the weights, of so many.
     pub fn lr_at(&self, step: u64, n_steps: u64) -> f32 {
-        let (lr, floor, n_warmup) = (self.lr, self.lr * self.lr_floor, u64::from(self.warmup));
+        let (lr, floor, n_warmup) = (self.lr as f32, (self.lr * self.lr_floor) as f32, u64::from(self.warmup));
         Schedule::Cosine { lr, floor, n_warmup, n_steps }.lr(step)
     }
 
@@ -148,8 +148,8 @@ impl Settings {
             Algorithm::Sft | Algorithm::Awr => Objective::Imitation,
             Algorithm::Dpo => Objective::Preference(self.preference()),
         };
-        let options = StepOptions::new(objective, Schedule::Constant { lr: self.lr });
-        StepOptions { n_epochs, temperature: self.temperature, ..options }
+        let options = StepOptions::new(objective, Schedule::Constant { lr: self.lr as f32 });
+        StepOptions { n_epochs, temperature: self.temperature as f32, ..options }
     }
 
     /// How PPO's critic learns.

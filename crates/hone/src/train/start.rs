@@ -221,7 +221,7 @@ fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, co
         context_len: settings.context as usize,
         n_concurrent: n_samples.max(settings.validation as usize),
         n_threads: threads.map(usize::from),
-        temperature: settings.temperature,
+        temperature: settings.temperature as f32,
         memory: settings.memory,
         now: Some(now),
     };
