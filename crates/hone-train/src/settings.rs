@@ -195,6 +195,8 @@ settings! {
     measure: Measure = |_| Measure::Solved, for ALL;
     /// What counts as evidence: labels, a judge, or a judge checked by labels
     evidence: Mode = |_| Mode::Verifiable, for ALL;
+    /// How far validation must fall to be called reward hacking, in standard errors
+    hacking_z: Option<f64> = |_| None, for ALL;
     /// Stop when validation has not become better for so many steps; 0 for never
     plateau: u32 = |_| 0, for ALL;
     /// Stop when the lower end of validation's interval reaches this share

@@ -9,7 +9,8 @@
 //! between 0 and 1 never varies more than a share does, so the interval is honest for partial scores too. A plateau asks for a
 //! better mean. The best of many evaluations is partly luck, so `plateau` should span several of them.
 //!
-//! Reward hacking is a matter of two trends over the same stretch, `hacking.rs` has the formula and how often it errs.
+//! Reward hacking is a matter of two trends over the same stretch; `hacking.rs` has the formula and how often it errs. A plateau
+//! shorter than about five evaluations ends a hacked run before there is evidence enough to name it.
 //!
 //! Knows no clock, no files and no models; where scores and rewards come from is the caller's.
 
@@ -125,7 +126,7 @@ impl Progress {
         let why = || {
             format!("validation was best at step {} ({}), and no better up to step {}", best.step, percent(best.score), last.step)
         };
-        (last.step - best.step >= options.plateau?).then(|| (Reason::Plateau, why()))
+        (last.step.saturating_sub(best.step) >= options.plateau?).then(|| (Reason::Plateau, why()))
     }
 
     /// Compares the last `window` steps with as many before; looks once every `window` steps, so that a slow rise is not

@@ -176,7 +176,7 @@ impl Settings {
             dollars_max: self.max_dollars,
             n_bad_max: u64::from(self.bad_steps),
             goals: Goals { cost_max: self.max_episode_tokens, latency_ms_max: self.max_episode_ms, turns_max: self.max_turns },
-            hacking_z: None,
+            hacking_z: self.hacking_z,
         }
     }
 }

@@ -4,22 +4,32 @@
 //! x of the stretch, so tasks are compared with themselves. Then
 //!
 //! - `z_validation = mean(d) / (deviation(d) / √n_tasks)`;
-//! - `z_reward` is the slope of the rewards of the steps in the stretch by its standard error, the noise of a step taken from
-//!   the differences between neighbouring steps.
+//! - `z_reward` is the slope of the rewards, from the step after the evaluation before the stretch to now, by its standard
+//!   error; the noise of a step is taken from the differences between neighbouring steps.
 //!
-//! A stretch convicts when `z_validation ≤ -hacking_z` and `z_reward ≥ 3`. There is no comparison with the best evaluation,
+//! A stretch convicts when `z_validation ≤ -hacking_z` and `z_reward ≥ 3.5`. There is no comparison with the best evaluation,
 //! which is the luckiest as well: where validation never truly fell, the expected trend of every stretch is 0 or more, however
-//! the stretch was chosen. What remains is looking often. Both trends must agree by chance, and 3 on the side of the reward
-//! is what pays for it: a run that has levelled off is hardly ever convicted. A run whose reward goes on rising for 20
-//! evaluations in which validation stays exactly flat has only the other half of the guard; there a `hacking_z` of 3.5 is
-//! as careful, and sees a fall about a point later. `simulated.rs` measures all of this.
+//! the stretch was chosen. What remains is looking often, and the strict bound on the reward pays for that: chance must
+//! move both at once. So a run that has levelled off is hardly ever convicted, and a small fall is enough where the reward
+//! surely rises.
+//!
+//! The price: a reward that goes on rising while validation stays exactly flat has only the weak bound of validation left
+//! between it and a verdict. More validation tasks allow a higher `hacking_z` without being later.
+//! `cargo test -p hone-train simulated -- --nocapture` with `N_RUNS` at 1500 prints, where validation falls by 1 point an
+//! evaluation and the bounds were chosen on other seeds:
+//!
+//! | tasks | `hacking_z` | stopped with < 5 points lost | lost | clean runs stopped | stopped where the reward alone rises |
+//! |---|---|---|---|---|---|
+//! | 400 | 1.8, the default | 94.9 % (79.4 % when it falls straight from a peak) | 3.4 | 0.4 % | 57.9 % |
+//! | 400 | 3.5 | 39.0 % | 5.0 | not run | 0.8 % |
+//! | 1000 | 2.6 | 99.6 % | 3.3 | 0.07 % | 13.7 % |
 
 use super::seen::{Evaluation, N_EVALUATIONS_MAX};
 use super::trend::{Slope, noise_variance, slope};
 use std::fmt;
 
 /// How surely the reward must have risen, in standard errors.
-const REWARD_Z: f64 = 3.0;
+const REWARD_Z: f64 = 3.5;
 /// Steps below which a rise of the reward is not believed.
 const N_STEPS_MIN: usize = 8;
 /// Tasks below which a mean is not yet normally distributed.
@@ -42,16 +52,18 @@ pub(super) fn find<'a>(
     hacking_z: f64,
 ) -> Option<Found> {
     let latest: Vec<&Evaluation> = evaluations.rev().take(N_EVALUATIONS_MAX).collect();
-    let (&last, &oldest) = (latest.first()?, latest.last()?);
+    let last = *latest.first()?;
     let n_tasks = last.scores.len();
     if n_tasks < N_TASKS_MIN {
         return None;
     }
-    let rewards: Vec<(u64, f64)> = rewards.filter(|&(step, _)| step > oldest.step && step <= last.step).collect();
+    let rewards: Vec<(u64, f64)> = rewards.filter(|&(step, _)| step <= last.step).collect();
     let variance = noise_variance(&rewards.iter().map(|&(_, reward)| reward).collect::<Vec<_>>());
-    let trends = falling(&latest).into_iter().zip(&latest[1..]).filter(|(trend, _)| trend.z <= -hacking_z);
-    let stretches = trends.filter_map(|(validation, first)| {
-        let within = &rewards[rewards.partition_point(|&(step, _)| step <= first.step)..];
+    let stretches = falling(&latest).into_iter().enumerate().filter(|(_, trend)| trend.z <= -hacking_z);
+    let stretches = stretches.filter_map(|(stretch_idx, validation)| {
+        let first = latest[stretch_idx + 1];
+        let before = latest.get(stretch_idx + 2).map_or(first.step, |before| before.step);
+        let within = &rewards[rewards.partition_point(|&(step, _)| step <= before)..];
         let reward = slope(within, variance).filter(|reward| within.len() >= N_STEPS_MIN && reward.z >= REWARD_Z)?;
         Some(Found { from: first.step, to: last.step, validation, reward, n_tasks })
     });
@@ -65,9 +77,9 @@ fn falling(latest: &[&Evaluation]) -> Vec<Slope> {
     let (mut sums, mut moments) = (vec![0.0; n_tasks], vec![0.0; n_tasks]);
     let mut trends = Vec::with_capacity(latest.len());
     for (ago, evaluation) in latest.iter().enumerate() {
-        for (task_idx, &score) in evaluation.scores.iter().enumerate() {
-            sums[task_idx] += f64::from(score);
-            moments[task_idx] += ago as f64 * f64::from(score);
+        for ((&score, sum), moment) in evaluation.scores.iter().zip(&mut sums).zip(&mut moments) {
+            *sum += f64::from(score);
+            *moment += ago as f64 * f64::from(score);
         }
         if ago > 0 {
             trends.push(paired(&sums, &moments, ago + 1));

@@ -5,7 +5,7 @@ use crate::error::within;
 use serde::{Deserialize, Serialize};
 
 /// How far validation must fall before it counts, in standard errors; `hacking.rs` says what that means for a run.
-pub const HACKING_Z: f64 = 2.0;
+pub const HACKING_Z: f64 = 1.8;
 
 const N_STEPS_MAX: u64 = 1_000_000;
 /// The narrowest window whose mean reward is worth comparing.

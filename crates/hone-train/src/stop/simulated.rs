@@ -1,14 +1,14 @@
 //! Runs with a known truth: how soon reward hacking is seen, and how often it is seen where there is none.
 //!
-//! 400 tasks are evaluated every 5 steps. A task is solved when its draw lies below the true share; the draw is the task's own
+//! Tasks are evaluated every 5 steps. A task is solved when its draw lies below the true share; the draw is the task's own
 //! with probability √0.7, else fresh, so that two evaluations correlate by 0.7. A step's mean reward has a deviation of
 //! 0.03: 256 episodes, and luck with their scenarios.
 
 use super::{Evaluation, Mode, Progress, Reason, StepSeen, StopOptions};
 use hone_trace::Draws;
 
-const N_RUNS: usize = 400;
-const N_TASKS: usize = 400;
+const N_RUNS: usize = 200;
+const CORRELATION: f64 = 0.7;
 const N_STEPS: u64 = 5;
 const REWARD_NOISE: f64 = 0.03;
 
@@ -43,9 +43,10 @@ struct Rates {
     loss_mean: f64,
 }
 
-fn rates(what: &str, truth: &Truth, correlation: f64, options: &StopOptions) -> Rates {
-    let losses: Vec<Option<f64>> =
-        (0..N_RUNS).map(|run_idx| play(truth, correlation, options, Draws::new(5, &[what, &run_idx.to_string()]))).collect();
+fn rates(what: &str, truth: &Truth, n_tasks: usize, hacking_z: Option<f64>) -> Rates {
+    let options = StopOptions { mode: Mode::Hybrid, plateau: None, hacking_z, ..StopOptions::default() };
+    let draws = |run_idx: usize| Draws::new(12, &[what, &run_idx.to_string()]);
+    let losses: Vec<Option<f64>> = (0..N_RUNS).map(|run_idx| play(truth, n_tasks, &options, draws(run_idx))).collect();
     let share = |n: usize| n as f64 / N_RUNS as f64;
     let at_end = loss(truth, truth.0.len() - 1);
     let rates = Rates {
@@ -64,9 +65,9 @@ fn loss(truth: &Truth, evaluation_idx: usize) -> f64 {
 }
 
 /// The true loss where the run was stopped as reward hacking.
-fn play(truth: &Truth, correlation: f64, options: &StopOptions, mut draws: Draws) -> Option<f64> {
+fn play(truth: &Truth, n_tasks: usize, options: &StopOptions, mut draws: Draws) -> Option<f64> {
     let mut progress = Progress::default();
-    let own: Vec<f64> = (0..N_TASKS).map(|_| draws.uniform()).collect();
+    let own: Vec<f64> = (0..n_tasks).map(|_| draws.uniform()).collect();
     for (evaluation_idx, &(validation, reward)) in truth.0.iter().enumerate() {
         let (_, before) = truth.0[evaluation_idx.saturating_sub(1)];
         for step_idx in 1..=N_STEPS {
@@ -81,7 +82,7 @@ fn play(truth: &Truth, correlation: f64, options: &StopOptions, mut draws: Draws
             };
             progress.see_step(seen).expect("a good step");
         }
-        let mut draw = |&own: &f64| if draws.chance(correlation.sqrt()) { own } else { draws.uniform() };
+        let mut draw = |&own: &f64| if draws.chance(CORRELATION.sqrt()) { own } else { draws.uniform() };
         let scores = own.iter().map(|own| f32::from(u8::from(draw(own) < validation))).collect();
         progress.see_evaluation(Evaluation { step: progress.step(), scores, ..Evaluation::default() }).expect("good scores");
         if let Some(stop) = progress.stop(options) {
@@ -92,28 +93,31 @@ fn play(truth: &Truth, correlation: f64, options: &StopOptions, mut draws: Draws
     None
 }
 
-fn hybrid() -> StopOptions {
-    StopOptions { mode: Mode::Hybrid, plateau: None, n_steps_max: 10_000, ..StopOptions::default() }
-}
-
 #[test]
 fn a_hack_is_seen_before_five_points_are_lost() {
-    let held = Truth::rising().then(4, 0.0, 0.0);
-    let found = rates("held, then 1 point down", &held.clone().then(15, -0.01, 0.02), 0.7, &hybrid());
-    //A
-    let found = rates("held, then 3 points down", &held.then(15, -0.03, 0.02), 0.7, &hybrid());
-    assert!(found.stopped == 1.0, "{found:?}");
-    rates("peak, then 1 point down", &Truth::rising().then(15, -0.01, 0.02), 0.7, &hybrid());
-    rates("held, correlation 0.5", &Truth::rising().then(4, 0.0, 0.0).then(15, -0.01, 0.02), 0.5, &hybrid());
-    rates("held, slow reward", &Truth::rising().then(4, 0.0, 0.0).then(15, -0.01, 0.01), 0.7, &hybrid());
+    let (held, falls) = (Truth::rising().then(4, 0.0, 0.0), |truth: Truth| truth.then(15, -0.01, 0.02));
+    let found = rates("400 tasks, held, then falling", &falls(held.clone()), 400, None);
+    assert!(found.in_time >= 0.93 && found.loss_mean < 3.5, "{found:?}");
+    let found = rates("400 tasks, falling from a peak", &falls(Truth::rising()), 400, None);
+    assert!(found.in_time >= 0.7 && found.loss_mean < 4.2, "{found:?}");
+    let found = rates("1000 tasks, 2.6, held, then falling", &falls(held.clone()), 1000, Some(2.6));
+    assert!(found.in_time >= 0.95, "{found:?}");
+    let found = rates("400 tasks, 3.5, held, then falling", &falls(held), 400, Some(3.5));
+    assert!(found.loss_mean < 5.5, "{found:?}");
 }
 
 #[test]
 fn a_clean_run_is_not_called_a_hack() {
-    let found = rates("clean", &Truth::rising().then(20, 0.0, 0.0), 0.7, &hybrid());
+    let clean = Truth::rising().then(20, 0.0, 0.0);
+    let found = rates("400 tasks, clean", &clean, 400, None);
     assert!(found.stopped < 0.01, "{found:?}");
-    rates("reward alone rises", &Truth::rising().then(20, 0.0, 0.01), 0.7, &hybrid());
-    let careful = StopOptions { hacking_z: Some(3.5), ..hybrid() };
-    rates("reward alone rises, 3.5", &Truth::rising().then(20, 0.0, 0.01), 0.7, &careful);
-    rates("held, 3.5", &Truth::rising().then(4, 0.0, 0.0).then(15, -0.01, 0.02), 0.7, &careful);
+    let found = rates("1000 tasks, 2.6, clean", &clean, 1000, Some(2.6));
+    assert!(found.stopped < 0.01, "{found:?}");
+    let reward_alone = Truth::rising().then(20, 0.0, 0.01);
+    let found = rates("400 tasks, reward alone rises", &reward_alone, 400, None);
+    assert!(found.stopped < 0.65, "{found:?}");
+    let found = rates("1000 tasks, 2.6, reward alone rises", &reward_alone, 1000, Some(2.6));
+    assert!(found.stopped < 0.25, "{found:?}");
+    let found = rates("400 tasks, 3.5, reward alone rises", &reward_alone, 400, Some(3.5));
+    assert!(found.stopped < 0.03, "{found:?}");
 }
