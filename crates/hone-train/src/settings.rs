@@ -178,8 +178,8 @@ settings! {
     label_smoothing: f64 = |_| 0.0, for &[Dpo];
     /// From one-step estimates, 0, to whole returns, 1
     gae_lambda: f64 = |_| 0.95, for &[Ppo];
-    /// How far an estimate of the value may move in one step; no bound where not said
-    value_clip: Option<f64> = |_| Some(0.2), for &[Ppo];
+    /// How far an estimate of the value may move in one step; 0 for no bound
+    value_clip: f64 = |_| 0.2, for &[Ppo];
     /// The learning rate of the value estimate
     value_lr: f64 = |_| 0.01, for &[Ppo];
     /// Passes of the value estimate over a step

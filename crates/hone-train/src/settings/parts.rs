@@ -157,7 +157,7 @@ impl Settings {
         CriticOptions {
             gamma: self.gamma,
             lambda: self.gae_lambda,
-            clip: self.value_clip,
+            clip: (self.value_clip != 0.0).then_some(self.value_clip),
             lr: self.value_lr,
             n_epochs: self.value_epochs as usize,
         }

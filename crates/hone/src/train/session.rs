@@ -364,12 +364,13 @@ fn figures(stats: &StepStats) -> Vec<(&'static str, f64)> {
         ("lr", f64::from(stats.lr)),
         ("grad_norm", stats.grad_norm),
         ("entropy", stats.entropy),
-        ("kl", stats.kl),
         ("clipped", stats.clip_share_low + stats.clip_share_high),
         ("ratio_max", stats.ratio_max),
         ("drift", stats.drift),
         ("trained_tokens", stats.n_tokens as f64),
     ];
+    // Without a reference there is no divergence to tell.
+    values.extend((stats.kl != 0.0).then_some(("kl", stats.kl)));
     values.extend(stats.mismatch_max.map(|mismatch| ("mismatch_max", mismatch)));
     values
 }

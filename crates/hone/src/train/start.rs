@@ -12,7 +12,7 @@ use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
 use hone_trace::{Time, V1};
 use hone_train::critic::Critic;
-use hone_train::settings::{Algorithm, Given, Settings};
+use hone_train::settings::{Algorithm, Given, KEYS, Settings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -83,6 +83,9 @@ pub(super) fn start(
     }
     let watched: Vec<World> =
         made.watch.iter().map(|env| context.wait(async |context| World::named(env, context).await)).collect::<Result<_, _>>()?;
+    if settings.max_dollars.is_some() && made.judge.is_none() {
+        return Err(Failure::user("max_dollars has no effect: only a judge costs dollars"));
+    }
     let bank = Bank::open(&PolicyArgs::of_judge(settings.max_dollars, args.judge_price))?;
     let policy_args = PolicyArgs::of_judge(settings.max_dollars, args.judge_price);
     let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
@@ -128,7 +131,7 @@ fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> 
     let (made, settings): (Map<_, _>, Map<_, _>) =
         run.settings.clone().into_iter().partition(|(key, _)| MADE.contains(&key.as_str()));
     let wrong = |error: serde_json::Error| Failure::world(error).context(format_args!("run.json of `{}`", args.run));
-    let settings = Settings::deserialize(Value::Object(settings)).map_err(wrong)?;
+    let settings = Given::deserialize(Value::Object(settings)).map_err(wrong)?.resolve(algorithm).map_err(Failure::user)?;
     let made = Made::deserialize(Value::Object(made)).map_err(wrong)?;
     Ok((run, settings, made))
 }
@@ -151,10 +154,9 @@ fn fresh(
     let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
     let recipe = world.as_ref().map_or(Value::Null, recipe_of);
     let made = Made { started: crate::clock::now(), watch: args.watch.clone(), judge: args.judge.clone(), recipe };
-    let mut kept: BTreeMap<String, Value> = match serde_json::to_value(&settings).map_err(Failure::bug)? {
-        Value::Object(map) => map.into_iter().collect(),
-        _ => BTreeMap::new(),
-    };
+    let all = serde_json::to_value(&settings).map_err(Failure::bug)?;
+    let own = KEYS.iter().filter(|key| key.algorithms.contains(&algorithm));
+    let mut kept: BTreeMap<String, Value> = own.map(|key| (key.name.to_owned(), all[key.name].clone())).collect();
     let beside = json!({"started": made.started, "watch": made.watch, "judge": made.judge, "recipe": made.recipe});
     kept.extend(beside.as_object().cloned().unwrap_or_default());
     let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
