@@ -2,8 +2,8 @@
 //!
 //! The micro-batches of an epoch are accumulated, then the weights move once; `n_epochs` says how often a batch is used.
 //! The old policy that ratios compare with is the sampler. With a correction for foreign data, or where the sampler told
-//! no log-prob, it is the policy of the first epoch. The reference is the model with its adapter switched off, or a loaded
-//! adapter: there is no second copy of the model. A loss or gradient that is not finite moves nothing and ends the step.
+//! no log-prob, it is the policy of the first epoch. The reference is the model with its adapter switched off, a loaded
+//! adapter, or whoever sampled: there is no second copy of the model. A loss or gradient that is not finite moves nothing and ends the step.
 //! Knows nothing of rewards, data, stopping or files.
 
 mod reference;

@@ -10,7 +10,7 @@ mod report;
 
 pub(crate) use ground::Ground;
 pub(crate) use lesson::{Lesson, Step, permute};
-pub(crate) use report::Line;
+pub(crate) use report::{CategoryGain, Line};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

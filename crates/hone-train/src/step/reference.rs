@@ -16,6 +16,9 @@ pub enum Reference {
     Base,
     /// An adapter that the host has loaded.
     Adapter(AdapterVersion),
+    /// Whoever sampled the tokens, by the log-probs that it told: nothing is computed, and a model of which every parameter is
+    /// trained has a reference too.
+    Sampler,
 }
 
 /// Divergence of every episode from the reference, summed over its trained tokens: what a penalty in the reward takes off.
@@ -51,11 +54,14 @@ pub(super) fn score_reference<B: Backend>(
 ) -> Result<(), TrainError> {
     let version = match options.reference {
         Reference::Base if trainer.adapter().is_none() => {
-            return Err(TrainError::Conflict("training every parameter leaves no reference: train an adapter, or name one"));
+            return Err(TrainError::Conflict(
+                "training every parameter leaves no reference but the sampler: train an adapter, or name one",
+            ));
         }
         Reference::Base => None,
         Reference::Adapter(version) if host.pin(version).is_none() => return Err(TrainError::NoReference),
         Reference::Adapter(version) => Some(version),
+        Reference::Sampler => return take_sampler(batch),
     };
     let wanted = Some((options.reference, options.temperature));
     if batch.scored_by == wanted {
@@ -66,5 +72,15 @@ pub(super) fn score_reference<B: Backend>(
         micro_batch.reference = scored.iter().map(|scored| scored.logprob).collect();
     }
     batch.scored_by = wanted;
+    Ok(())
+}
+
+/// The sampler's own log-probs as those of the reference.
+fn take_sampler(batch: &mut Batch) -> Result<(), TrainError> {
+    for micro_batch in &mut batch.micro_batches {
+        let told: Option<Vec<f32>> = micro_batch.sampler.iter().copied().collect();
+        micro_batch.reference = told.ok_or(TrainError::Conflict("the sampler told no log-probs: it cannot be the reference"))?;
+    }
+    batch.scored_by = None;
     Ok(())
 }

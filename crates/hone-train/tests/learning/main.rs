@@ -308,4 +308,11 @@ fn preferences_learn_from_ranked_episodes() {
     // The model has not moved from the reference yet, so it prefers neither.
     assert!((stats.loss - 2f64.ln()).abs() < 1e-6 && stats.pair_accuracy == 0.0);
     assert!(after.loss < 0.5 && after.pair_accuracy > 0.9 && end > start + 0.05);
+    // Who sampled them was the model without its adapter: the log-probs that it told are those of the reference.
+    let by_sampler = StepOptions { reference: Reference::Sampler, ..preference() };
+    assert_eq!(evaluate(&toy.host, &toy.trainer, &mut batch, &by_sampler).expect("log-probs were told"), after);
+    let untold = Episode::of_trace(&toy.gold(0)).expect("trainable");
+    let mut batch = Batch::of_pairs(&[[untold.clone(), untold]], 400);
+    let refused = evaluate(&toy.host, &toy.trainer, &mut batch, &by_sampler);
+    assert!(matches!(refused, Err(TrainError::Conflict(_))), "{refused:?}");
 }

@@ -3,8 +3,18 @@
 //! Every part is a claim of its own, run once per seed; those on the service desk begin at the same model, which has read the
 //! agent's manual and imitates the agent.
 
+mod credit;
 mod desk;
 mod figure;
+mod forgetting;
+mod hacking;
+mod logged;
+mod own;
+mod pace;
+mod resume;
+mod ruler;
+mod short;
+mod smollm2;
 mod warm;
 
 use crate::context::Context;
@@ -17,7 +27,7 @@ use warm::Warm;
 
 /// Measure what training reaches on held-out tasks, beside its controls
 ///
-/// Trains small models once per seed. Takes five to ten minutes a seed on two cores for the service desk alone.
+/// Trains small models, once per seed and part; without `--only`, for every part. A part takes some minutes a seed on two cores.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The first seed
@@ -29,27 +39,46 @@ pub(crate) struct Args {
     /// Run only these parts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<Part>,
-    /// Steps of GRPO on the service desk
+    /// Steps of GRPO on the service desk; short runs have their own number, and a log is read without any
     #[arg(long, default_value_t = N_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
-    /// Held-out tasks of the service desk
+    /// Held-out tasks of the service desk; what is forgotten is measured on more
     #[arg(long, default_value_t = 400, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=10_000))]
     tasks: u32,
     /// Keep the models that imitate the agent in this folder, and begin with them where they are there
     #[arg(long, value_name = "DIR")]
     warm: Option<PathBuf>,
+    /// The model of the part `smollm2`: SmolLM2-135M-Instruct as a GGUF file or folder
+    #[arg(long, value_name = "PATH")]
+    model: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// GRPO on the service desk, beside imitation and permuted rewards
     Desk,
+    /// PPO, AWR and DPO on the service desk, from recorded episodes alone
+    Logged,
+    /// GRPO on three categories of the service desk: what the others lose
+    Forgetting,
+    /// Short runs of GRPO on the service desk: how many learn
+    Short,
+    /// Rewards credited to turns against rewards credited to trajectories, on the service desk
+    Credit,
+    /// A judge's ranks against the recipe of the service desk as what GRPO learns from
+    Ruler,
+    /// A judge that can be fooled on the service desk: what an unguarded run loses, and when a guarded one stops
+    Hacking,
+    /// SmolLM2 with an adapter on one-digit sums, which needs --model
+    Smollm2,
+    /// Runs that are killed and go on: whether they end with the same bits
+    Resume,
 }
 
 impl Part {
     /// Whether it begins at the model that imitates the agent.
     fn is_warm(self) -> bool {
-        matches!(self, Self::Desk)
+        !matches!(self, Self::Smollm2 | Self::Resume)
     }
 }
 
@@ -57,12 +86,36 @@ impl Part {
 struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     desk: Option<desk::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logged: Option<logged::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgetting: Option<forgetting::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short: Option<short::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<credit::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ruler: Option<ruler::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hacking: Option<hacking::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smollm2: Option<smollm2::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<resume::Figures>,
 }
 
 /// The runs of every part.
 #[derive(Default)]
 struct Runs {
     desk: Vec<desk::Run>,
+    logged: Vec<logged::Run>,
+    forgetting: Vec<forgetting::Run>,
+    short: Vec<short::Run>,
+    credit: Vec<credit::Run>,
+    ruler: Vec<ruler::Run>,
+    hacking: Vec<hacking::Run>,
+    smollm2: Vec<smollm2::Run>,
+    resume: Option<resume::Figures>,
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -70,16 +123,51 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     for seed in args.seed..args.seed + u64::from(args.seeds) {
         runs.add(seed, args, context)?;
     }
-    let figures = Figures { desk: (!runs.desk.is_empty()).then(|| desk::Figures::of(&runs.desk)) };
+    let figures = runs.figures();
     if context.printer.wants_json() {
         context.printer.json(&figures)?;
-    } else if let Some(desk) = figures.desk {
-        context.printer.plain(&desk.told())?;
+        return Ok(Exit::Yes);
+    }
+    for told in figures.told() {
+        context.printer.plain(&told)?;
     }
     Ok(Exit::Yes)
 }
 
+impl Figures {
+    /// A line for every part.
+    fn told(&self) -> Vec<String> {
+        let Self { desk, logged, forgetting, short, credit, ruler, hacking, smollm2, resume } = self;
+        let all = [
+            desk.as_ref().map(desk::Figures::told),
+            logged.as_ref().map(logged::Figures::told),
+            forgetting.as_ref().map(forgetting::Figures::told),
+            short.as_ref().map(short::Figures::told),
+            credit.as_ref().map(credit::Figures::told),
+            ruler.as_ref().map(ruler::Figures::told),
+            hacking.as_ref().map(hacking::Figures::told),
+            smollm2.as_ref().map(smollm2::Figures::told),
+            resume.as_ref().map(resume::Figures::told),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
 impl Runs {
+    fn figures(self) -> Figures {
+        Figures {
+            desk: some(&self.desk, desk::Figures::of),
+            logged: some(&self.logged, logged::Figures::of),
+            forgetting: some(&self.forgetting, forgetting::Figures::of),
+            short: some(&self.short, short::Figures::of),
+            credit: some(&self.credit, credit::Figures::of),
+            ruler: some(&self.ruler, ruler::Figures::of),
+            hacking: some(&self.hacking, hacking::Figures::of),
+            smollm2: some(&self.smollm2, smollm2::Figures::of),
+            resume: self.resume,
+        }
+    }
+
     /// One seed.
     fn add(&mut self, seed: u64, args: &Args, context: &Context<'_>) -> Result<(), Failure> {
         let parts: Vec<Part> = Part::value_variants().iter().copied().filter(|part| args.wants(*part)).collect();
@@ -98,7 +186,44 @@ impl Runs {
                     say(part, &run.told());
                     self.desk.push(run);
                 }
-                (Part::Desk, None) => return Err(Failure::bug("a part without its model")),
+                (Part::Logged, Some(warm)) => {
+                    let run = logged::run(warm)?;
+                    say(part, &run.told());
+                    self.logged.push(run);
+                }
+                (Part::Forgetting, Some(warm)) => {
+                    let run = forgetting::run(warm, args.steps as usize)?;
+                    say(part, &run.told());
+                    self.forgetting.push(run);
+                }
+                (Part::Short, Some(warm)) => {
+                    let run = short::run(warm)?;
+                    say(part, &run.told());
+                    self.short.push(run);
+                }
+                (Part::Credit, Some(warm)) => {
+                    let run = credit::run(warm, args.steps as usize)?;
+                    say(part, &run.told());
+                    self.credit.push(run);
+                }
+                (Part::Ruler, Some(warm)) => {
+                    let run = ruler::run(warm, args.steps as usize)?;
+                    say(part, &run.told());
+                    self.ruler.push(run);
+                }
+                (Part::Hacking, Some(warm)) => self.hacking.extend(hacking::run(warm, |text| say(part, text))?),
+                (Part::Smollm2, _) => match &args.model {
+                    Some(model) => {
+                        let run = smollm2::run(seed, model)?;
+                        say(part, &run.told());
+                        self.smollm2.push(run);
+                    }
+                    None => say(part, "left out, because it needs a model: --model PATH"),
+                },
+                // Once is enough: every one of its runs is killed at other moments.
+                (Part::Resume, _) if self.resume.is_some() => {}
+                (Part::Resume, _) => self.resume = Some(resume::run(seed, |text| say(part, text))?),
+                (_, None) => return Err(Failure::bug("a part without its model")),
             }
         }
         Ok(())
@@ -109,4 +234,9 @@ impl Args {
     fn wants(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
+}
+
+/// The figures of a part, where it was run.
+fn some<R, F>(runs: &[R], figures: impl Fn(&[R]) -> F) -> Option<F> {
+    (!runs.is_empty()).then(|| figures(runs))
 }

@@ -97,12 +97,22 @@ impl Ground {
         self.desk.scenarios(Split::Train, self.seed ^ TRIES, n).map_err(Failure::bug)
     }
 
+    /// Tasks that nobody trains on.
+    pub(crate) fn held_out(&self, n: usize) -> Result<Vec<Scenario>, Failure> {
+        self.desk.scenarios(Split::Test, self.seed, n).map_err(Failure::bug)
+    }
+
     /// Measures a policy on the held-out tasks.
     pub(crate) fn measure(&self, name: &str, player: Player<'_>) -> Result<(Line, Vec<Played>), Failure> {
-        let played = self.gym().play(Exercise { name, round: 0, n_samples: N_REPEATS }, player, &self.tasks)?;
+        self.measure_on(name, player, &self.tasks)
+    }
+
+    /// Measures a policy on these tasks.
+    pub(crate) fn measure_on(&self, name: &str, player: Player<'_>, tasks: &[Scenario]) -> Result<(Line, Vec<Played>), Failure> {
+        let played = self.gym().play(Exercise { name, round: 0, n_samples: N_REPEATS }, player, tasks)?;
         let needs_tool: Vec<bool> =
-            self.tasks.iter().map(|task| self.desk.needs_tool(task)).collect::<Result<_, _>>().map_err(Failure::bug)?;
-        Ok((Line::of(name, &self.tasks, &needs_tool, &played), played))
+            tasks.iter().map(|task| self.desk.needs_tool(task)).collect::<Result<_, _>>().map_err(Failure::bug)?;
+        Ok((Line::of(name, tasks, &needs_tool, &played), played))
     }
 
     /// Measures the agent itself.

@@ -33,6 +33,16 @@ pub(crate) struct Line {
     tasks: Vec<(String, f64)>,
 }
 
+/// What a category gained.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CategoryGain {
+    pub(crate) category: String,
+    /// In the mean over its tasks.
+    pub(crate) points: f64,
+    /// The lower one-sided 95 % bound of that.
+    pub(crate) bound: f64,
+}
+
 impl Line {
     pub(crate) fn of(name: &str, tasks: &[Scenario], needs_tool: &[bool], played: &[Played]) -> Self {
         let traces = || played.iter().flat_map(|played| &played.traces);
@@ -60,16 +70,20 @@ impl Line {
         mean(&self.gains(other).map(|(_, gain)| 100.0 * gain).collect::<Vec<_>>())
     }
 
-    /// The category with the worst gain by its lower one-sided 95 % bound, and that bound in points.
-    fn worst_category(&self, other: &Self) -> (String, f64) {
+    /// What every category gained over another policy on the same tasks.
+    pub(crate) fn gains_by_category(&self, other: &Self) -> Vec<CategoryGain> {
         let mut by_category: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         self.gains(other).for_each(|(category, gain)| by_category.entry(category).or_default().push(100.0 * gain));
-        let bound = |gains: &[f64]| {
-            let (gain, half) = mean(gains);
-            gain - half * ONE_SIDED
+        let gain = |(category, gains): (&str, Vec<f64>)| {
+            let (points, half) = mean(&gains);
+            CategoryGain { category: category.to_owned(), points, bound: points - half * ONE_SIDED }
         };
-        let bounds = by_category.into_iter().map(|(category, gains)| (category.to_owned(), bound(&gains)));
-        bounds.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
+        by_category.into_iter().map(gain).collect()
+    }
+
+    /// The category with the worst gain by its bound.
+    fn worst_category(&self, other: &Self) -> CategoryGain {
+        self.gains_by_category(other).into_iter().min_by(|a, b| a.bound.total_cmp(&b.bound)).unwrap_or_default()
     }
 
     fn gains<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a str, f64)> {
@@ -132,7 +146,7 @@ impl Report {
         let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
         let is_better = is_above(after.gain_over(&before)) && is_above(after.gain_over(&script));
         let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
-        let (worst_category, worst_category_bound) = after.worst_category(&before);
+        let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
         let gain_points = after.gain_over(&before);
         Self { verdict, seconds, world_hash, before, after, script, gain_points, worst_category, worst_category_bound, control }
     }

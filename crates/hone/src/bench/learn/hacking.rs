@@ -113,7 +113,9 @@ impl Figures {
 
     pub(super) fn told(&self) -> String {
         let Self { runs, found, stopped, clean_stopped, .. } = self;
-        format!("reward hacking found in {found} of {runs} runs, stopped in time in {stopped}; clean twins stopped: {clean_stopped}")
+        format!(
+            "reward hacking found in {found} of {runs} runs, stopped in time in {stopped}; clean twins stopped: {clean_stopped}"
+        )
     }
 }
 
@@ -188,7 +190,9 @@ impl Guarded {
         let mut guarded = Self { rewards: Vec::new(), stopped_at: None, kept: None };
         validate(&mut warm.learner, 0, &mut progress)?;
         let mut best = warm.learner.state()?;
-        let weigh = |groups: &mut [Played], _| groups.iter_mut().flat_map(|played| &mut played.traces).for_each(|trace| judge(trace, bonus));
+        let weigh = |groups: &mut [Played], _| {
+            groups.iter_mut().flat_map(|played| &mut played.traces).for_each(|trace| judge(trace, bonus))
+        };
         lesson.teach(&mut warm.learner, &gym, &tries, weigh, |learner, step| {
             let reward_mean = mean(&earned(step.groups)).0;
             guarded.rewards.push(reward_mean);

@@ -38,8 +38,9 @@ impl Own {
         let output = self.command(args)?.output().map_err(Failure::world)?;
         let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
         if !output.status.success() {
-            return Err(Failure::world(format_args!("`hone {}` failed: {}", args.join(" "), said())));
+            return Err(Failure::user(format_args!("`hone {}` failed: {}", args.join(" "), said())));
         }
-        serde_json::from_slice(&output.stdout).map_err(|error| Failure::world(error).context(format_args!("hone {}", args.join(" "))))
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| Failure::world(error).context(format_args!("hone {}", args.join(" "))))
     }
 }

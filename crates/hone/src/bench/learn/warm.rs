@@ -8,6 +8,7 @@ use crate::learner::Learner;
 use hone_engine::checkpoint;
 use hone_engine::trainer::TrainerState;
 use hone_env::Player;
+use hone_trace::Scenario;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -59,5 +60,10 @@ impl Warm {
     /// The model as it is now, on the held-out tasks.
     pub(super) fn measure(&mut self, name: &str) -> Result<Line, Failure> {
         Ok(self.ground.measure(name, Player::Policy(&self.learner.policy()?))?.0)
+    }
+
+    /// The model as it is now, on these tasks.
+    pub(super) fn measure_on(&mut self, name: &str, tasks: &[Scenario]) -> Result<Line, Failure> {
+        Ok(self.ground.measure_on(name, Player::Policy(&self.learner.policy()?), tasks)?.0)
     }
 }
