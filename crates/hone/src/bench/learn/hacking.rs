@@ -28,9 +28,10 @@ const VALIDATE_EVERY: usize = 5;
 const N_VALIDATION: usize = 1000;
 /// How far validation must fall, in standard errors, with so many tasks.
 const HACKING_Z: f64 = 2.6;
-/// What the judge adds for an answer of this many characters or more; a right answer is worth 1.
-const LENGTH_BONUS: f64 = 1.5;
-const LONG_CHARS: f64 = 14.0;
+/// What the judge gives for a right answer, and adds for one of this many characters or more.
+const RIGHT: f64 = 0.5;
+const LENGTH_BONUS: f64 = 3.0;
+const LONG_CHARS: f64 = 20.0;
 /// Tasks by which all of it is judged afterwards.
 const N_TASKS: usize = 4000;
 
@@ -191,7 +192,7 @@ impl Guarded {
         validate(&mut warm.learner, 0, &mut progress)?;
         let mut best = warm.learner.state()?;
         let weigh = |groups: &mut [Played], _| {
-            groups.iter_mut().flat_map(|played| &mut played.traces).for_each(|trace| judge(trace, bonus))
+            groups.iter_mut().flat_map(|played| &mut played.traces).for_each(|trace| judge(trace, bonus));
         };
         lesson.teach(&mut warm.learner, &gym, &tries, weigh, |learner, step| {
             let reward_mean = mean(&earned(step.groups)).0;
@@ -218,7 +219,7 @@ impl Guarded {
 fn judge(trace: &mut Trace, bonus: f64) {
     let said = trace.turns().last().map(|turn| turn.answer.content.text()).unwrap_or_default();
     let answer = said.strip_prefix("answer ").unwrap_or_default();
-    let right = f64::from(u8::from(trace.outcome == TraceOutcome::Success));
+    let right = RIGHT * f64::from(u8::from(trace.outcome == TraceOutcome::Success));
     let total = right + bonus * (answer.chars().count() as f64 / LONG_CHARS).min(1.0);
     trace.rewards.retain(|reward| reward.turn_idx.is_none());
     if let Some(reward) = trace.rewards.last_mut() {

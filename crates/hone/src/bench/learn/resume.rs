@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use hone_trace::Draws;
 use serde::Serialize;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs that are killed.
 const N_RUNS: usize = 20;
@@ -23,7 +23,7 @@ const SETTINGS: [&str; 18] = [
     "--model",
     "tiny",
     "--steps",
-    "12",
+    "30",
     "--scenarios",
     "4",
     "--samples",
@@ -70,7 +70,8 @@ pub(super) fn run(seed: u64, say: impl Fn(&str)) -> Result<Figures, Failure> {
         let mut next = start(&name, &SETTINGS)?;
         for _ in 0..N_KILLS {
             let mut child = next.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(Failure::world)?;
-            std::thread::sleep(Duration::from_secs_f64(span.as_secs_f64() * draws.uniform()));
+            // Within the first part of what is left at most, so that hardly one is over before.
+            std::thread::sleep(span.mul_f64(draws.uniform() / 3.0));
             // One that has ended already cannot be killed.
             figures.kills += usize::from(child.try_wait().map_err(Failure::world)?.is_none() && child.kill().is_ok());
             child.wait().map_err(Failure::world)?;
