@@ -21,6 +21,7 @@ mod request;
 mod retry;
 mod spec;
 mod sse;
+mod versions;
 mod wire;
 
 pub use budget::{Budget, OverBudget, Projection, Spent, project, project_guess};
@@ -33,6 +34,7 @@ pub use request::{ChatRequest, RequestError, Sampling, Transfer};
 pub use retry::{RealSleeper, Retry, Sleeper};
 pub use spec::{PROVIDERS, Provider, SpecError, UpstreamSpec};
 pub use sse::{Decoder, Event, SseError};
+pub use versions::VersionError;
 pub use wire::{Wire, body, reply};
 
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};

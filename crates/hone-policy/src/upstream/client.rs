@@ -90,6 +90,7 @@ pub enum ClientError {
 }
 
 /// One model at one provider.
+#[derive(Clone)]
 pub struct Client {
     pub(super) http: reqwest::Client,
     pub(super) spec: UpstreamSpec,

@@ -6,6 +6,7 @@ mod faults;
 mod money;
 mod server;
 mod streams;
+mod versions;
 mod wire;
 mod world;
 
