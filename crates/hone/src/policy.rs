@@ -63,6 +63,9 @@ pub(crate) enum Ready {
     Policy(Box<dyn Policy>, Option<Price>),
 }
 
+/// Conversations that a server that samples is asked for at once.
+const N_ASKED_AT_ONCE: usize = 256;
+
 /// What policies of one command share.
 pub(crate) struct Bank {
     pub(crate) budget: Arc<Budget>,
@@ -78,6 +81,18 @@ impl Bank {
         };
         Ok(Self { budget, runtime: upstream::runtime().map_err(Failure::world)? })
     }
+
+    /// What its calls run on.
+    pub(crate) fn handle(&self) -> tokio::runtime::Handle {
+        self.runtime.handle().clone()
+    }
+}
+
+/// A server that is asked for a model and loads adapters.
+pub(crate) fn server(name: &str, bank: &Bank, context: &Context<'_>) -> Result<Client, Failure> {
+    let spec: UpstreamSpec = name.parse().map_err(|error| Failure::user(error).hint("a server is URL#MODEL or vllm:MODEL"))?;
+    // What it costs to run is not counted by its tokens.
+    client(spec, &PolicyArgs::of_judge(None, Some(Price::FREE)), N_ASKED_AT_ONCE, bank, context)
 }
 
 impl Ready {

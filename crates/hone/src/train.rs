@@ -9,6 +9,7 @@ mod logged;
 mod metrics;
 mod plot;
 mod runs;
+mod sampler;
 mod session;
 mod show;
 mod sinks;

@@ -58,7 +58,7 @@ impl Settings {
         self.stop(1).check()?;
         self.critic().check()?;
         self.preference().check()?;
-        self.step_options(1).check()
+        self.step_options(false).check()
     }
 
     /// The shape of the adapter.
@@ -113,7 +113,7 @@ impl Settings {
         (self.kl > 0.0 && self.kl_in == KlPlace::Reward).then_some(kl)
     }
 
-    fn policy_loss(&self) -> PolicyLoss {
+    fn policy_loss(&self, is_foreign: bool) -> PolicyLoss {
         let method = if self.algorithm == Algorithm::Ppo { Method::Bnpo } else { self.loss };
         let mut loss = method.loss(self.episode_tokens());
         match &mut loss.surrogate {
@@ -123,7 +123,7 @@ impl Settings {
             }
             Surrogate::Weighted { ratio_max } => *ratio_max = self.clip_high.map_or(*ratio_max, |high| 1.0 + high),
         }
-        let is_stale = self.max_staleness > 0;
+        let is_stale = is_foreign || self.max_staleness > 0;
         let correction = |remedy| Some(Correction { remedy, high: self.correction_max, level: Level::Token, low: 0.0 });
         loss.correction = match self.correction {
             CorrectionName::Auto if is_stale => correction(Remedy::Truncate),
@@ -141,15 +141,15 @@ impl Settings {
         PreferenceLoss { beta: self.dpo_beta, label_smoothing: self.label_smoothing }
     }
 
-    /// How a step is taken whose learning rate is told with it.
-    pub fn step_options(&self, n_epochs: usize) -> StepOptions {
+    /// How a step is taken whose learning rate is told with it; `is_foreign` where another program sampled.
+    pub fn step_options(&self, is_foreign: bool) -> StepOptions {
         let objective = match self.algorithm {
-            Algorithm::Grpo | Algorithm::Ppo => Objective::Policy(self.policy_loss()),
+            Algorithm::Grpo | Algorithm::Ppo => Objective::Policy(self.policy_loss(is_foreign)),
             Algorithm::Sft | Algorithm::Awr => Objective::Imitation,
             Algorithm::Dpo => Objective::Preference(self.preference()),
         };
         let options = StepOptions::new(objective, Schedule::Constant { lr: self.lr as f32 });
-        StepOptions { n_epochs, temperature: self.temperature as f32, ..options }
+        StepOptions { temperature: self.temperature as f32, ..options }
     }
 
     /// How PPO's critic learns.

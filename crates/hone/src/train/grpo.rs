@@ -4,22 +4,22 @@
 //! step trains, from the weights before it, and are corrected for that.
 
 use super::flags::SettingFlags;
-use super::session::{Session, Stepped, Teacher, n_sampled};
+use super::session::{Practice, Session, Stepped, Teacher, gym, n_sampled};
 use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::gym::{Exercise, earned, solved};
+use crate::learner::Learner;
 use crate::world::World;
-use hone_engine::cpu::Cpu;
 use hone_engine::optim::Schedule;
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_eval::interval::mean;
-use hone_policy::local::Local;
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::{Config, Scenario, Trace, TraceOutcome};
 use hone_train::groups::{Counts, Groups};
+use hone_train::settings::Settings;
 use hone_train::step::{StepOptions, StepStats, kl_by_episode};
 use std::time::Instant;
 
@@ -75,8 +75,8 @@ impl Teacher for Tries {
         session.record(&sampled.config, &sampled.groups)?;
         let begun = Instant::now();
         let next = (session.settings.max_staleness > 0 && step + 1 < self.n_steps).then_some(step + 1);
-        let policy = next.map(|_| session.learner.policy()).transpose()?;
-        let (trained, ahead) = self.train(session, &sampled, next.zip(policy.as_ref()))?;
+        let policy = next.map(|_| session.policy()).transpose()?;
+        let (trained, ahead) = self.train(session, &sampled, next.zip(policy.as_deref()))?;
         self.ahead = ahead;
         Ok(told(session, sampled, trained, begun.elapsed().as_secs_f64()))
     }
@@ -90,14 +90,14 @@ impl Tries {
         }
         let is_stale = session.settings.max_staleness > 0 && step > 0;
         if !is_stale {
-            let policy = session.learner.policy()?;
-            return sample(session, &self.world, &policy, step);
+            let policy = session.policy()?;
+            return sample(&session.practice(&self.world), policy.as_ref(), step);
         }
         // A run that goes on samples anew what it had sampled ahead, by the weights of that time.
         let now = session.learner.state()?;
         session.learner.restore(session.states.load(step - 1)?)?;
-        let policy = session.learner.policy()?;
-        let sampled = sample(session, &self.world, &policy, step);
+        let policy = session.policy()?;
+        let sampled = sample(&session.practice(&self.world), policy.as_ref(), step);
         session.learner.restore(now)?;
         sampled
     }
@@ -107,21 +107,31 @@ impl Tries {
         &self,
         session: &mut Session<'_>,
         sampled: &Sampled,
-        next: Option<(u64, &Local<Cpu>)>,
+        next: Option<(u64, &dyn Policy)>,
     ) -> Result<(Trained, Option<Sampled>), Failure> {
-        let Some((step, policy)) = next else { return Ok((train(session, &sampled.groups, self.n_steps)?, None)) };
-        // Both want the session: what is sampled is sampled first, and the engine trains when it is done.
-        let ahead = sample(session, &self.world, policy, step)?;
-        Ok((train(session, &sampled.groups, self.n_steps)?, Some(ahead)))
+        let lr = session.settings.lr_at(session.position.step, self.n_steps);
+        let options = session.settings.step_options(session.sampler.is_some());
+        let options = StepOptions { schedule: Schedule::Constant { lr }, ..options };
+        let Some((step, policy)) = next else {
+            return Ok((train(&mut session.learner, &session.settings, options, &sampled.groups)?, None));
+        };
+        let Session { context, settings, run, learner, judge, .. } = session;
+        let practice = Practice { gym: gym(context, settings, run, &self.world, *judge), settings };
+        std::thread::scope(|scope| {
+            let ahead = scope.spawn(|| sample(&practice, policy, step));
+            let trained = train(learner, settings, options, &sampled.groups)?;
+            let ahead = ahead.join().map_err(|_| Failure::bug("sampling ahead stopped in the middle of its work"))??;
+            Ok((trained, Some(ahead)))
+        })
     }
 }
 
 /// Draws the samples of a step.
-fn sample(session: &Session<'_>, world: &World, policy: &Local<Cpu>, step: u64) -> Result<Sampled, Failure> {
+fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sampled, Failure> {
     let start = Instant::now();
-    let gym = session.gym(world, session.judge);
-    let (n, n_samples) = (session.settings.scenarios as usize, usize::from(session.settings.samples));
-    let n_resamples = session.settings.resamples as usize;
+    let Practice { gym, settings } = practice;
+    let (n, n_samples) = (settings.scenarios as usize, usize::from(settings.samples));
+    let n_resamples = settings.resamples as usize;
     let per_step = n * (n_resamples + 1);
     let first = step as usize * per_step;
     let all = gym.scenarios(Split::Train, first + per_step)?;
@@ -154,12 +164,9 @@ struct Trained {
     n_tokens: u64,
 }
 
-fn train(session: &mut Session<'_>, played: &[Played], n_steps: u64) -> Result<Trained, Failure> {
-    let (settings, step) = (&session.settings, session.position.step);
+fn train(learner: &mut Learner, settings: &Settings, options: StepOptions, played: &[Played]) -> Result<Trained, Failure> {
     let mut counts = Counts::default();
     let (mut last, mut n_tokens): (Option<StepStats>, u64) = (None, 0);
-    let lr = settings.lr_at(step, n_steps);
-    let options = StepOptions { schedule: Schedule::Constant { lr }, ..settings.step_options(1) };
     let (group_options, penalty, n_epochs) = (settings.groups(), settings.kl_in_reward(), settings.epochs);
     let n_groups = played.len().div_ceil(settings.minibatches as usize).max(1);
     for epoch_idx in 0..n_epochs {
@@ -173,8 +180,7 @@ fn train(session: &mut Session<'_>, played: &[Played], n_steps: u64) -> Result<T
                 continue;
             }
             if let Some(kl) = penalty {
-                groups = session
-                    .learner
+                groups = learner
                     .with_trainer(move |host, trainer| {
                         let kl_e = kl_by_episode(host, trainer, &mut groups.batch, &options, kl.estimator)?;
                         groups.penalise(&kl_e.iter().map(|divergence| kl.beta * divergence).collect::<Vec<_>>())?;
@@ -183,7 +189,7 @@ fn train(session: &mut Session<'_>, played: &[Played], n_steps: u64) -> Result<T
                     .map_err(Failure::user)?;
             }
             n_tokens += groups.batch.n_tokens() as u64;
-            let stats = session.learner.step(groups.batch, options)?;
+            let stats = learner.step(groups.batch, options)?;
             let is_bad = stats.skipped.is_some();
             last = Some(match last {
                 // What the first move saw is of the policy that the samples came from.

@@ -173,7 +173,7 @@ impl Teacher for Lessons {
             return Ok(Stepped::default());
         }
         let lr = settings.lr_at(step_idx, self.n_steps());
-        let options = step::StepOptions { schedule: Schedule::Constant { lr }, ..settings.step_options(1) };
+        let options = step::StepOptions { schedule: Schedule::Constant { lr }, ..settings.step_options(false) };
         let mut values = Vec::new();
         if let Some(mut critic) = session.position.critic.take() {
             let rewards: Vec<Vec<f64>> = chosen.iter().map(|&idx| self.rewards[idx].clone()).collect();

@@ -7,6 +7,7 @@ use super::live;
 use super::metrics::Line;
 use super::plot::{Glyphs, sparkline};
 use super::runs::{End, Run};
+use super::sampler::Sampler;
 use super::sinks::Sinks;
 use super::state::{Position, States};
 use crate::context::Context;
@@ -60,6 +61,8 @@ pub(super) struct Session<'a> {
     pub(super) settings: Settings,
     pub(super) run: Run,
     pub(super) learner: Learner,
+    /// Who samples, where it is not the learner itself.
+    pub(super) sampler: Option<Sampler>,
     pub(super) position: Position,
     pub(super) states: States,
     pub(super) folder: PathBuf,
@@ -73,6 +76,26 @@ pub(super) struct Session<'a> {
     pub(super) watched: Vec<World>,
     pub(super) sinks: Sinks<'a>,
     pub(super) lines: Vec<Line>,
+}
+
+/// Where a run practises, and by which settings.
+pub(super) struct Practice<'p> {
+    pub(super) gym: Gym<'p>,
+    pub(super) settings: &'p Settings,
+}
+
+/// Where a run practises.
+pub(super) fn gym<'g>(
+    context: &'g Context<'_>,
+    settings: &Settings,
+    run: &'g Run,
+    world: &'g World,
+    judge: Option<&'g dyn Policy>,
+) -> Gym<'g> {
+    let limits =
+        Limits { turns_max: settings.turns as usize, answer_tokens_max: u64::from(settings.answer_tokens), ..Limits::default() };
+    let (env, tenant) = (world.env.as_ref(), &context.settings.tenant);
+    Gym { env, recipe: &world.recipe, judge, tenant, seed: settings.seed, limits, run: &run.name }
 }
 
 /// The file that asks a run to stop.
@@ -263,32 +286,27 @@ impl Session<'_> {
 
     /// Plays validation tasks of a world, always the same with the same dice.
     fn evaluate(&mut self, world: &World, n: usize) -> Result<Vec<Played>, Failure> {
-        let policy = self.learner.policy()?;
-        let gym = self.gym(world, None);
+        let policy = self.policy()?;
+        let gym = gym(self.context, &self.settings, &self.run, world, None);
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
-        let played = gym.play(exercise, Player::Policy(&policy), &gym.scenarios(Split::Validation, n)?)?;
+        let played = gym.play(exercise, Player::Policy(policy.as_ref()), &gym.scenarios(Split::Validation, n)?)?;
         let config = policy.config().clone();
         self.record(&config, &played)?;
         Ok(played)
     }
 
-    /// Where it practises.
-    pub(super) fn gym<'g>(&'g self, world: &'g World, judge: Option<&'g dyn Policy>) -> Gym<'g> {
-        let limits = Limits {
-            turns_max: self.settings.turns as usize,
-            answer_tokens_max: u64::from(self.settings.answer_tokens),
-            ..Limits::default()
-        };
-        let tenant = &self.context.settings.tenant;
-        Gym {
-            env: world.env.as_ref(),
-            recipe: &world.recipe,
-            judge,
-            tenant,
-            seed: self.settings.seed,
-            limits,
-            run: &self.run.name,
-        }
+    /// The model with its adapter as it is now, as a policy.
+    pub(super) fn policy(&mut self) -> Result<Box<dyn Policy>, Failure> {
+        Ok(match &mut self.sampler {
+            Some(sampler) => Box::new(sampler.policy(&mut self.learner, self.position.step)?),
+            None => Box::new(self.learner.policy()?),
+        })
+    }
+
+    /// Where it practises, and by which settings.
+    pub(super) fn practice<'p>(&'p self, world: &'p World) -> Practice<'p> {
+        let Self { context, settings, run, judge, .. } = self;
+        Practice { gym: gym(context, settings, run, world, *judge), settings }
     }
 
     /// Keeps what was played.

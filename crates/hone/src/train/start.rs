@@ -1,6 +1,7 @@
 //! How a run begins, goes on, or leaves another one.
 
 use super::runs::{Fork, Run, Runs};
+use super::sampler::Sampler;
 use super::session::{STOP_FILE, Session};
 use super::sinks::Sinks;
 use super::state::{Position, States};
@@ -37,6 +38,9 @@ pub(crate) struct RunArgs {
     /// Begin with the adapter and optimiser of another run, at its best step or at the one named
     #[arg(long, value_name = "RUN[@STEP]", conflicts_with = "resume")]
     fork: Option<String>,
+    /// Sample from this server, which loads adapters as vLLM does, instead of in this process: URL#MODEL or vllm:MODEL
+    #[arg(long, value_name = "SERVER")]
+    sampler: Option<String>,
     /// Measure this world too, to see what is forgotten; may be given several times
     #[arg(long, value_name = "WORLD")]
     watch: Vec<String>,
@@ -60,10 +64,11 @@ struct Made {
     started: Time,
     watch: Vec<String>,
     judge: Option<String>,
+    sampler: Option<String>,
     recipe: Value,
 }
 
-const MADE: [&str; 4] = ["started", "watch", "judge", "recipe"];
+const MADE: [&str; 5] = ["started", "watch", "judge", "sampler", "recipe"];
 
 /// Makes everything ready, and lets the run go.
 pub(super) fn start(
@@ -90,6 +95,7 @@ pub(super) fn start(
     let policy_args = PolicyArgs::of_judge(settings.max_dollars, args.judge_price);
     let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
     let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
+    let sampler_client = made.sampler.as_deref().map(|name| crate::policy::server(name, &bank, context)).transpose()?;
     let mut learner = learner(&run.model, &settings, made.started, args.threads, context)?;
     let sinks = Sinks::open(&run, context)?;
     let folder = runs.folder(&run.name)?;
@@ -111,9 +117,26 @@ pub(super) fn start(
     if position.step > 0 {
         context.printer.say(&format!("goes on after step {}", position.step));
     }
+    let sampler =
+        sampler_client.map(|client| Sampler::new(client, bank.handle(), &run.name, &folder, settings.temperature)).transpose()?;
     let spent = || bank.budget.spent().known_usd;
     let lines = runs.read(&run.name)?.metrics.lines;
-    go(Session { context, settings, run, learner, position, states, folder, world, judge, spent: &spent, watched, sinks, lines })
+    go(Session {
+        context,
+        settings,
+        run,
+        learner,
+        sampler,
+        position,
+        states,
+        folder,
+        world,
+        judge,
+        spent: &spent,
+        watched,
+        sinks,
+        lines,
+    })
 }
 
 /// A run that goes on, with what it was started with.
@@ -153,11 +176,17 @@ fn fresh(
     let settings = given.clone().or(filed).resolve(algorithm).map_err(Failure::user)?;
     let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
     let recipe = world.as_ref().map_or(Value::Null, recipe_of);
-    let made = Made { started: crate::clock::now(), watch: args.watch.clone(), judge: args.judge.clone(), recipe };
+    let made = Made {
+        started: crate::clock::now(),
+        watch: args.watch.clone(),
+        judge: args.judge.clone(),
+        sampler: args.sampler.clone(),
+        recipe,
+    };
     let all = serde_json::to_value(&settings).map_err(Failure::bug)?;
     let own = KEYS.iter().filter(|key| key.algorithms.contains(&algorithm));
     let mut kept: BTreeMap<String, Value> = own.map(|key| (key.name.to_owned(), all[key.name].clone())).collect();
-    let beside = json!({"started": made.started, "watch": made.watch, "judge": made.judge, "recipe": made.recipe});
+    let beside = json!({"started": made.started, "watch": made.watch, "judge": made.judge, "sampler": made.sampler, "recipe": made.recipe});
     kept.extend(beside.as_object().cloned().unwrap_or_default());
     let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
     let model = args.model.clone().ok_or_else(|| Failure::user("a run begins with a model").hint("name one with --model"))?;
