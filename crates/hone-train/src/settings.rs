@@ -127,8 +127,8 @@ settings! {
     loss: Method = |_| Method::DrGrpo, for ONLINE;
     /// How far a ratio may fall before it teaches nothing; the loss's own where not said
     clip_low: Option<f64> = |_| None, for BY_ADVANTAGE;
-    /// How far a ratio may rise before it teaches nothing; the loss's own where not said
-    clip_high: Option<f64> = |_| None, for BY_ADVANTAGE;
+    /// How far a ratio may rise before it teaches nothing; the loss's own where not said, and far for a log, which is not sampled anew
+    clip_high: Option<f64> = |algorithm| (algorithm == Ppo).then_some(3.0), for BY_ADVANTAGE;
     /// How much divergence from the model without adapter costs
     kl: f64 = |_| 0.0, for BY_ADVANTAGE;
     /// How divergence is estimated
