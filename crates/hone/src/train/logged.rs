@@ -4,7 +4,7 @@
 
 use super::flags::SettingFlags;
 use super::session::{Session, Stepped, Teacher};
-use super::start::{RunArgs, start};
+use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
+/// The ids of the traces that a run learns from.
+const DATA_FILE: &str = "data.json";
+
 /// Learn from traces in the store
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args<const A: usize> {
@@ -35,21 +38,30 @@ pub(crate) struct Args<const A: usize> {
 }
 
 pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Result<Exit, Failure> {
-    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |session| {
-        let traces = data(&session, &args.filter.query(context), context)?;
-        let mut lessons = Lessons::new(&traces, &session.learner, &session.settings)?;
+    let query = args.filter.query(context);
+    let all = TraceQuery { tenant: query.tenant.clone(), ..TraceQuery::default() };
+    if args.run.resume && query != all {
+        return Err(Failure::user("a run that goes on learns from the traces that it began with")
+            .hint("leave the filters away, or begin another run"));
+    }
+    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| {
+        let traces = data(ground, &query, context)?;
+        let lessons = Lessons::new(&traces, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
-        session.go(&mut lessons)
+        if !ground.goes_on {
+            keep(ground, &traces)?;
+        }
+        Ok(lessons)
     })
 }
 
 /// The traces that the run learns from: those it began with, or those that are meant now.
-fn data(session: &Session<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
-    let path = session.folder.join("data.json");
-    let n_max = session.settings.traces;
+fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
+    let path = ground.folder.join(DATA_FILE);
+    let n_max = ground.settings.traces;
     context.wait(async |context| {
         let store = context.store_to_read().await?;
-        if path.is_file() {
+        if ground.goes_on {
             let text = fs::read(&path).map_err(at_path(&path))?;
             let ids: Vec<TraceId> =
                 serde_json::from_slice(&text).map_err(|error| Failure::world(error).context(path.display()))?;
@@ -70,10 +82,15 @@ fn data(session: &Session<'_>, query: &TraceQuery, context: &Context<'_>) -> Res
                 break;
             }
         }
-        let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
-        durable::write(&path, &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))?;
         Ok(traces)
     })
+}
+
+/// Keeps which traces the run learns from.
+fn keep(ground: &Ground<'_>, traces: &[Trace]) -> Result<(), Failure> {
+    fs::create_dir_all(ground.folder).map_err(at_path(ground.folder))?;
+    let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
+    durable::write(&ground.folder.join(DATA_FILE), &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))
 }
 
 /// What the steps of a run are made of.
