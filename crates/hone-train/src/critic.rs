@@ -10,6 +10,7 @@ use crate::TrainError;
 use crate::advantage::{Gae, gae, whitened};
 use crate::batch::{Advantage, Batch};
 use crate::error::within;
+use crate::step::check_batch;
 use crate::loss::value;
 use hone_engine::backend::Backend;
 use hone_engine::forward::hidden;
@@ -91,6 +92,7 @@ impl Critic {
         options: &CriticOptions,
     ) -> Result<CriticStats, TrainError> {
         options.check()?;
+        check_batch(host, batch)?;
         let n_expected = batch.n_tokens_by_episode().len();
         if rewards_e.len() != n_expected {
             return Err(TrainError::Count { what: "episodes", n_given: rewards_e.len(), n_expected });

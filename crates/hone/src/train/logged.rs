@@ -20,7 +20,7 @@ use hone_train::loss::awr_weights;
 use hone_train::settings::{Algorithm, Settings};
 use hone_train::{TrainError, sft, step};
 use std::collections::BTreeMap;
-use std::fs;
+use std::{fmt, fs};
 use std::time::Instant;
 
 /// The ids of the traces that a run learns from.
@@ -112,18 +112,23 @@ impl Lessons {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
-        let (mut episodes, mut kept, mut n_untold) = (Vec::new(), Vec::new(), 0);
+        let (mut episodes, mut kept, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
         for trace in traces.iter().filter(is_good) {
             let wanted = match settings.algorithm {
                 Algorithm::Sft => sft::good_turns(trace),
                 _ => vec![true; trace.turns().count()],
             };
+            if !wanted.contains(&true) {
+                left_out.n_without_good_turn += 1;
+                continue;
+            }
             match learner.episode(trace, &wanted, settings.algorithm != Algorithm::Ppo) {
+                None => left_out.n_without_tokens += 1,
+                Some(episode) if episode.n_longest() > learner.context_len() => left_out.n_too_long += 1,
                 Some(episode) => {
                     episodes.push(episode);
                     kept.push(trace);
                 }
-                None => n_untold += 1,
             }
         }
         let counts = counts(&kept, settings)?;
@@ -151,12 +156,11 @@ impl Lessons {
                 Algorithm::Ppo => "PPO needs the sampler's tokens: traces of local models have them".to_owned(),
                 _ => "weigh traces with `hone reward score`".to_owned(),
             };
-            return Err(Failure::user("there is nothing to learn from").hint(hint));
+            return Err(Failure::user(format_args!("there is nothing to learn from{left_out}")).hint(hint));
         }
         let of_pairs = if pairs.is_empty() { String::new() } else { format!(", {} pairs", pairs.len()) };
-        let of_untold = if n_untold > 0 { format!(", {n_untold} whose tokens are not known") } else { String::new() };
         let told =
-            format!("{} of {} traces to learn from{of_pairs}{of_untold}, {} steps", episodes.len(), traces.len(), steps.len());
+            format!("{} of {} traces to learn from{of_pairs}, {} steps{left_out}", episodes.len(), traces.len(), steps.len());
         Ok(Self { episodes, counts, rewards, pairs, steps, told })
     }
 
@@ -171,6 +175,29 @@ impl Lessons {
         let mut batch = Batch::new(&episodes, n_rows_max);
         batch.set_advantages(&chosen.iter().map(|&idx| Advantage::Episode(self.counts[idx])).collect::<Vec<_>>())?;
         Ok(batch)
+    }
+}
+
+/// Traces that cannot be learned from, by why.
+#[derive(Default)]
+struct LeftOut {
+    n_without_good_turn: usize,
+    n_without_tokens: usize,
+    n_too_long: usize,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, why) in [
+            (self.n_without_good_turn, "in which no turn went well"),
+            (self.n_without_tokens, "whose tokens are not known"),
+            (self.n_too_long, "longer than the context"),
+        ] {
+            if n > 0 {
+                write!(f, "; left out {n} {why}")?;
+            }
+        }
+        Ok(())
     }
 }
 
