@@ -56,7 +56,8 @@ impl Settings {
     }
 
     fn check_counts(&self) -> Result<(), TrainError> {
-        let count = |name, n: u32, least: u32, most: u32, says| within(name, f64::from(n), f64::from(least)..=f64::from(most), says);
+        let count =
+            |name, n: u32, least: u32, most: u32, says| within(name, f64::from(n), f64::from(least)..=f64::from(most), says);
         count("steps", self.steps, 1, 1_000_000, "1 to 1000000")?;
         count("passes", self.passes, 1, 1000, "1 to 1000")?;
         count("rank", self.rank.into(), 1, 512, "1 to 512")?;
@@ -177,10 +178,7 @@ impl Settings {
                 !by_turns && self.turn_baseline != TurnBaseline::Trajectory,
                 "turn_baseline has no effect on credit = \"episode\": set credit = \"turns\"",
             ),
-            (
-                is_grpo && !by_turns && self.gamma != 1.0,
-                "gamma has no effect on credit = \"episode\": set credit = \"turns\"",
-            ),
+            (is_grpo && !by_turns && self.gamma != 1.0, "gamma has no effect on credit = \"episode\": set credit = \"turns\""),
         ];
         match refused.into_iter().find(|(is_refused, _)| *is_refused) {
             Some((_, says)) => Err(TrainError::Conflict(says)),

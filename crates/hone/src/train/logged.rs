@@ -20,8 +20,8 @@ use hone_train::loss::awr_weights;
 use hone_train::settings::{Algorithm, Settings};
 use hone_train::{TrainError, sft, step};
 use std::collections::BTreeMap;
-use std::{fmt, fs};
 use std::time::Instant;
+use std::{fmt, fs};
 
 /// The ids of the traces that a run learns from.
 const DATA_FILE: &str = "data.json";

@@ -272,7 +272,7 @@ impl Session<'_> {
         Ok(played)
     }
 
-    /// Where it practises.
+    /// Where it practises. Validation asks no judge: it goes by outcomes, and what only a judge can weigh is not weighed there.
     pub(super) fn gym<'g>(&'g self, world: &'g World, judge: Option<&'g dyn Policy>) -> Gym<'g> {
         let limits = Limits {
             turns_max: self.settings.turns as usize,
@@ -282,7 +282,7 @@ impl Session<'_> {
         let tenant = &self.context.settings.tenant;
         Gym {
             env: world.env.as_ref(),
-            recipe: &world.recipe,
+            recipe: Some(&world.recipe).filter(|recipe| judge.is_some() || !recipe.needs_judge()),
             judge,
             tenant,
             seed: self.settings.seed,

@@ -122,13 +122,7 @@ pub(super) fn start<T: Teacher>(
 }
 
 /// Where the run stands, with the weights of that step.
-fn position(
-    run: &Run,
-    algorithm: Algorithm,
-    states: &States,
-    learner: &mut Learner,
-    runs: &Runs,
-) -> Result<Position, Failure> {
+fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Learner, runs: &Runs) -> Result<Position, Failure> {
     if let Some(position) = states.position()? {
         learner.restore(states.load(position.step)?)?;
         return Ok(position);
@@ -178,7 +172,7 @@ fn fresh(
     let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
     let given = given.clone().or(filed);
     let settings = given.resolve(algorithm).map_err(Failure::user)?;
-    if args.env.is_none() {
+    if args.env.is_none() && algorithm != Algorithm::Grpo {
         if !args.watch.is_empty() {
             return Err(Failure::user("--watch has no effect on a run that is measured nowhere").hint("name a world with --env"));
         }
