@@ -218,7 +218,7 @@ settings! {
     max_tokens: Option<u64> = |_| None, for ALL;
     /// Stop after so many seconds
     max_seconds: Option<f64> = |_| None, for ALL;
-    /// Stop after so many dollars for judges and providers
+    /// Stop after the step in which the judge has cost so many dollars
     max_dollars: Option<f64> = |_| None, for ALL;
     /// Turns per episode that validation may take at most for target, baseline and plateau to count
     max_turns: Option<f64> = |_| None, for ALL;

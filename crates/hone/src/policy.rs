@@ -48,9 +48,9 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Those of a judge: no adventure, and a budget.
-    pub(crate) fn of_judge(budget: Option<f64>, price: Option<Price>) -> Self {
-        Self { temperature: 0.0, context: 4096, adapter: None, budget, price, max_answer_seconds: 600, threads: None }
+    /// Those of a judge: no adventure, and no budget of its own.
+    pub(crate) fn of_judge(price: Option<Price>) -> Self {
+        Self { temperature: 0.0, context: 4096, adapter: None, budget: None, price, max_answer_seconds: 600, threads: None }
     }
 }
 

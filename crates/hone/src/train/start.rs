@@ -98,9 +98,14 @@ pub(super) fn start<T: Teacher>(
     if settings.max_dollars.is_some() && made.judge.is_none() {
         return Err(Failure::user("max_dollars has no effect: only a judge costs dollars"));
     }
-    let policy_args = PolicyArgs::of_judge(settings.max_dollars, made.judge_price);
+    // A budget would leave groups unscored near its end; the run stops after the step that reaches max_dollars instead.
+    let policy_args = PolicyArgs::of_judge(made.judge_price);
     let bank = Bank::open(&policy_args)?;
     let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
+    if settings.max_dollars.is_some() && ready.as_ref().is_none_or(|ready| ready.price().is_none()) {
+        return Err(Failure::user("max_dollars has no effect: it is not known what the judge costs")
+            .hint("say it with --judge-price IN,OUT"));
+    }
     let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
     let mut learner = learner(&run.model, &settings, made.started, args.threads, context)?;
     let folder = runs.folder(&run.name)?;

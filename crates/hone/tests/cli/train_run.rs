@@ -222,5 +222,7 @@ fn a_judge_costs_dollars_up_to_a_limit() {
     let figures = desk.standing("free")["figures"].clone();
     assert!((figures["6 dollars"].as_f64().unwrap() - 6.0 * 4.0 * 0.0018).abs() < 1e-9, "{figures}");
     run("limited", "--max-dollars 0.012").expect(0, "\"reason\":\"dollars\"", "");
+    let unpriced = grpo(&format!("--judge {url} --force --max-dollars 1"));
+    desk.hone(&unpriced).expect(2, "", "max_dollars has no effect: it is not known what the judge costs\n\nhint: say it");
     desk.hone(&grpo("")).expect(2, "", "the recipe asks for a judge\n\nhint: name one with --judge");
 }
