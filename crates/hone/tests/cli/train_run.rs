@@ -109,6 +109,10 @@ fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     assert_eq!(changes["recipe"][1]["components"][1]["weight"], 0.25);
     desk.hone("train show changed").expect(0, "forked from          r at step 2\n", "");
 
+    let flags = "--batch-tokens 64 --validation 4 --fork r@2";
+    let imitated = format!("train sft {COMMON} {flags}").replace("--run r", "--run imitated");
+    desk.hone(&imitated).expect(0, "steps", "");
+
     desk.hone("train grpo --run r --resume").expect(2, "", "the recipe of tictactoe is another than when `r` began");
     desk.hone(&fork("none", "--fork r@99")).expect(2, "", "the state of step 99 is not kept\n\nhint: there are 0, 2, 4, 6");
     desk.hone(&fork("none", "--fork r@x")).expect(2, "", "`x` in `r@x` is not a step");
