@@ -11,6 +11,7 @@ use crate::advantage::{Gae, gae, whitened};
 use crate::batch::{Advantage, Batch};
 use crate::error::within;
 use crate::loss::value;
+use crate::step::check_batch;
 use hone_engine::backend::Backend;
 use hone_engine::forward::hidden;
 use hone_engine::host::Host;
@@ -91,6 +92,7 @@ impl Critic {
         options: &CriticOptions,
     ) -> Result<CriticStats, TrainError> {
         options.check()?;
+        check_batch(host, batch)?;
         let n_expected = batch.n_tokens_by_episode().len();
         if rewards_e.len() != n_expected {
             return Err(TrainError::Count { what: "episodes", n_given: rewards_e.len(), n_expected });

@@ -93,6 +93,11 @@ impl Episode {
         &self.sequences
     }
 
+    /// Tokens of its longest sequence.
+    pub fn n_longest(&self) -> usize {
+        self.sequences.iter().map(|sequence| sequence.ids.len()).max().unwrap_or(0)
+    }
+
     /// How many tokens are trained.
     pub fn n_trained(&self) -> usize {
         self.sequences.iter().map(|sequence| sequence.trained.len()).sum()

@@ -24,6 +24,12 @@ pub enum TrainError {
         /// The algorithm.
         algorithm: crate::settings::Algorithm,
     },
+    /// A setting of validation, where there is none.
+    #[error("{name} has no effect on a run that is measured nowhere")]
+    Unmeasured {
+        /// The setting.
+        name: &'static str,
+    },
     /// There is nothing to train on.
     #[error("the batch has no token to train on")]
     EmptyBatch,

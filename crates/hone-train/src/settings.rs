@@ -3,6 +3,7 @@
 //! A key that has no effect on an algorithm is refused there, so a setting that is accepted does something.
 //! Knows nothing of files, flags or models.
 
+mod checks;
 mod choices;
 mod parts;
 
@@ -70,6 +71,14 @@ macro_rules! settings {
                 let settings = Settings { algorithm, $( $key, )* };
                 settings.check()?;
                 Ok(settings)
+            }
+
+            /// Whether the key of this name is asked for.
+            pub fn has(&self, name: &str) -> bool {
+                match name {
+                    $( stringify!($key) => self.$key.is_some(), )*
+                    _ => false,
+                }
             }
 
             /// What is asked for here, and what is asked for there where nothing is asked for here.
@@ -209,7 +218,7 @@ settings! {
     max_tokens: Option<u64> = |_| None, for ALL;
     /// Stop after so many seconds
     max_seconds: Option<f64> = |_| None, for ALL;
-    /// Stop after so many dollars for judges and providers
+    /// Stop after the step in which the judge has cost so many dollars
     max_dollars: Option<f64> = |_| None, for ALL;
     /// Turns per episode that validation may take at most for target, baseline and plateau to count
     max_turns: Option<f64> = |_| None, for ALL;
@@ -220,3 +229,6 @@ settings! {
     /// Steps in a row whose loss or gradient is not finite before the run gives up
     bad_steps: u32 = |_| 3, for ALL;
 }
+
+#[cfg(test)]
+mod tests;

@@ -232,7 +232,7 @@ fn targets(micro_batch: &MicroBatch, options: &StepOptions) -> Vec<Target> {
 }
 
 /// Refuses what the model cannot compute.
-fn check_batch<B: Backend>(host: &Host<B>, batch: &Batch) -> Result<(), TrainError> {
+pub(crate) fn check_batch<B: Backend>(host: &Host<B>, batch: &Batch) -> Result<(), TrainError> {
     let (vocab, n_tokens_max) = (host.model().config.vocab, host.model().n_positions);
     if batch.is_empty() {
         return Err(TrainError::EmptyBatch);

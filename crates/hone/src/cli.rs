@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Rollout(Box<rollout::Args>),
     /// Weigh traces, check recipes and judges
     Reward(reward::Args),
-    /// List, show and compare training runs
+    /// Train adapters, and see how runs went
     Train(train::Args),
     /// Say how good a policy is on tasks it has not seen
     Eval(eval::Args),

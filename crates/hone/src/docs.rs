@@ -8,6 +8,8 @@ use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::settings::schema::{keys, tables};
 use clap::{CommandFactory, ValueEnum};
+use hone_train::settings::{Algorithm, Given, KEYS};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Print a page of the reference
@@ -23,12 +25,15 @@ enum Page {
     Cli,
     /// Every setting with its meaning
     Configuration,
+    /// Every setting of training
+    Training,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> Result<Exit, Failure> {
     let page = match args.page {
         Page::Cli => cli(),
         Page::Configuration => configuration(),
+        Page::Training => training(),
     };
     printer.plain(page.trim_end())?;
     Ok(Exit::Yes)
@@ -70,6 +75,44 @@ fn configuration() -> String {
     page
 }
 
+fn training() -> String {
+    let mut page = "# Settings of training\n\nMade by `hone docs training`. Each is a flag of `hone train ALGORITHM` (`lr_floor` is \
+        `--lr-floor`) or a key of `[train.ALGORITHM]` in `hone.toml`; flags win. A setting stands under the algorithms on which it \
+        has an effect: elsewhere, or beside others that leave it without one, it is refused. The guide is \
+        [Training](../guide/training.md).\n\n| setting | algorithms | default | meaning |\n|---|---|---|---|\n"
+        .to_owned();
+    for key in KEYS {
+        let algorithms = match key.algorithms.len() == Algorithm::ALL.len() {
+            true => "all".to_owned(),
+            false => key.algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", "),
+        };
+        let mut defaults: Vec<(String, Vec<&str>)> = Vec::new();
+        for &algorithm in key.algorithms {
+            let text = default_of(key.name, algorithm);
+            match defaults.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push(algorithm.as_str()),
+                None => defaults.push((text, vec![algorithm.as_str()])),
+            }
+        }
+        let default = match &defaults[..] {
+            [(text, _)] => text.clone(),
+            several => several.iter().map(|(text, of)| format!("{text} ({})", of.join(", "))).collect::<Vec<_>>().join(", "),
+        };
+        let _ = writeln!(page, "| `{}` | {algorithms} | {default} | {} |", key.name, key.about);
+    }
+    page
+}
+
+/// What a setting of training is when nobody says.
+fn default_of(name: &str, algorithm: Algorithm) -> String {
+    let settings = Given::default().resolve(algorithm).ok().and_then(|settings| serde_json::to_value(settings).ok());
+    match settings.map(|settings| settings[name].clone()) {
+        None | Some(Value::Null) => "–".to_owned(),
+        Some(Value::String(text)) => format!("`{text}`"),
+        Some(value) => format!("`{value}`"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,7 +120,7 @@ mod tests {
     #[test]
     fn the_reference_is_up_to_date() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
-        for (name, page) in [("cli", cli()), ("configuration", configuration())] {
+        for (name, page) in [("cli", cli()), ("configuration", configuration()), ("training", training())] {
             let kept = std::fs::read_to_string(format!("{folder}/{name}.md")).unwrap_or_default();
             let up_to_date = kept.trim_end() == page.trim_end();
             assert!(up_to_date, "out of date; run: cargo run -p hone -- docs {name} > docs/reference/{name}.md");

@@ -22,7 +22,8 @@ const N_CONCURRENT_SCRIPTS: usize = 4;
 #[derive(Clone, Copy)]
 pub(crate) struct Gym<'a> {
     pub(crate) env: &'a dyn Env,
-    pub(crate) recipe: &'a Recipe,
+    /// What weighs; without it nothing is.
+    pub(crate) recipe: Option<&'a Recipe>,
     /// Who judges, where the recipe asks for one.
     pub(crate) judge: Option<&'a dyn Policy>,
     pub(crate) tenant: &'a Tenant,
@@ -73,10 +74,12 @@ impl Gym<'_> {
             n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { N_CONCURRENT_SCRIPTS },
             ..Plan::new(name, scenarios, self.seed)
         };
-        let weigher = Weigher::new(self.recipe, &plan, self.judge)?;
+        let weigher = self.recipe.map(|recipe| Weigher::new(recipe, &plan, self.judge)).transpose()?;
         let mut all = Vec::with_capacity(scenarios.len());
         rollout(self.env, player, &plan, |mut played| {
-            weigher.weigh(&mut played);
+            if let Some(weigher) = &weigher {
+                weigher.weigh(&mut played);
+            }
             all.push(played);
             ControlFlow::Continue(())
         });

@@ -136,6 +136,11 @@ impl Learner {
         self.config.dim
     }
 
+    /// Tokens of the longest conversation that it can have.
+    pub(crate) fn context_len(&self) -> usize {
+        self.local.context_len_max
+    }
+
     /// The model as it is now, as a policy. One that was lent before can no longer open conversations with its adapter.
     pub(crate) fn policy(&mut self) -> Result<Local<Cpu>, Failure> {
         let mut options = self.local.clone();

@@ -48,9 +48,9 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Those of a judge: no adventure, and a budget.
-    pub(crate) fn of_judge(budget: Option<f64>, price: Option<Price>) -> Self {
-        Self { temperature: 0.0, context: 4096, adapter: None, budget, price, max_answer_seconds: 600, threads: None }
+    /// Those of a judge: no adventure, and no budget of its own.
+    pub(crate) fn of_judge(price: Option<Price>) -> Self {
+        Self { temperature: 0.0, context: 4096, adapter: None, budget: None, price, max_answer_seconds: 600, threads: None }
     }
 }
 
@@ -92,7 +92,7 @@ impl Bank {
 pub(crate) fn server(name: &str, bank: &Bank, context: &Context<'_>) -> Result<Client, Failure> {
     let spec: UpstreamSpec = name.parse().map_err(|error| Failure::user(error).hint("a server is URL#MODEL or vllm:MODEL"))?;
     // What it costs to run is not counted by its tokens.
-    client(spec, &PolicyArgs::of_judge(None, Some(Price::FREE)), N_ASKED_AT_ONCE, bank, context)
+    client(spec, &PolicyArgs::of_judge(Some(Price::FREE)), N_ASKED_AT_ONCE, bank, context)
 }
 
 impl Ready {

@@ -1,10 +1,8 @@
 //! What the settings mean to the parts of training.
 
 use super::{Algorithm, CentringName, CorrectionName, CreditName, KlPlace, Settings};
-use crate::TrainError;
 use crate::advantage::{Centring, Overlong};
 use crate::critic::CriticOptions;
-use crate::error::within;
 use crate::groups::{Credit, GroupOptions};
 use crate::loss::{Correction, Kl, Level, Method, PolicyLoss, PreferenceLoss, Remedy, Surrogate};
 use crate::step::{Objective, StepOptions};
@@ -16,51 +14,6 @@ use hone_engine::optim::{AdamOptions, Schedule};
 const N_ROWS_MAX: usize = 4096;
 
 impl Settings {
-    pub(super) fn check(&self) -> Result<(), TrainError> {
-        let above_zero = f64::MIN_POSITIVE..f64::INFINITY;
-        within("steps", f64::from(self.steps), 1.0..=1e6, "1 to 1000000")?;
-        within("passes", f64::from(self.passes), 1.0..=1000.0, "1 to 1000")?;
-        within("lr", self.lr, 0.0..=1.0, "0 to 1")?;
-        within("lr_floor", self.lr_floor, 0.0..=1.0, "0 to 1")?;
-        within("rank", f64::from(self.rank), 1.0..=512.0, "1 to 512")?;
-        within("alpha", self.alpha, above_zero.clone(), "above 0")?;
-        within("beta2", self.beta2, 0.0..1.0, "0 to below 1")?;
-        within("weight_decay", self.weight_decay, 0.0..=1.0, "0 to 1")?;
-        within("grad_clip", self.grad_clip, 0.0..f64::INFINITY, "0 and above")?;
-        within("scenarios", f64::from(self.scenarios), 1.0..=4096.0, "1 to 4096")?;
-        within("samples", f64::from(self.samples), 2.0..=1024.0, "2 to 1024")?;
-        within("temperature", self.temperature, 0.01..=100.0, "0.01 to 100")?;
-        within("answer_tokens", f64::from(self.answer_tokens), 1.0..=1e6, "1 to 1000000")?;
-        within("turns", f64::from(self.turns), 1.0..=1e5, "1 to 100000")?;
-        within("context", f64::from(self.context), 16.0..=1e6, "16 to 1000000")?;
-        within("resamples", f64::from(self.resamples), 0.0..=100.0, "0 to 100")?;
-        within("max_staleness", f64::from(self.max_staleness), 0.0..=1.0, "0 to 1")?;
-        within("epochs", f64::from(self.epochs), 1.0..=64.0, "1 to 64")?;
-        within("minibatches", f64::from(self.minibatches), 1.0..=64.0, "1 to 64")?;
-        within("traces", f64::from(self.traces), 1.0..=1e6, "1 to 1000000")?;
-        within("batch_tokens", f64::from(self.batch_tokens), 1.0..=1e7, "1 to 10000000")?;
-        within("batch_pairs", f64::from(self.batch_pairs), 1.0..=1e5, "1 to 100000")?;
-        within("pair_margin", self.pair_margin, 0.0..f64::INFINITY, "0 and above")?;
-        within("awr_temperature", self.awr_temperature, above_zero.clone(), "above 0")?;
-        within("awr_weight_max", self.awr_weight_max, above_zero, "above 0")?;
-        within("validate_every", f64::from(self.validate_every), 1.0..=1e6, "1 to 1000000")?;
-        within("validation", f64::from(self.validation), 1.0..=1e6, "1 to 1000000")?;
-        within("checkpoints", f64::from(self.checkpoints), 0.0..=1000.0, "0 to 1000")?;
-        if self.margin != 0.0 && self.baseline.is_none() {
-            return Err(TrainError::Conflict("margin has no effect without a baseline"));
-        }
-        if self.kl_in == KlPlace::Reward && self.kl == 0.0 {
-            return Err(TrainError::Conflict("kl_in = \"reward\" has no effect while kl is 0"));
-        }
-        if self.algorithm == Algorithm::Grpo && matches!(self.loss, Method::Cispo) && self.clip_low.is_some() {
-            return Err(TrainError::Conflict("clip_low has no effect on cispo, which only bounds ratios from above"));
-        }
-        self.stop(1).check()?;
-        self.critic().check()?;
-        self.preference().check()?;
-        self.step_options(false).check()
-    }
-
     /// The shape of the adapter.
     pub fn lora(&self) -> LoraSpec {
         LoraSpec::all(usize::from(self.rank), self.alpha as f32)
@@ -79,7 +32,7 @@ impl Settings {
     }
 
     /// The most tokens that an episode may sample.
-    fn episode_tokens(&self) -> usize {
+    pub(super) fn episode_tokens(&self) -> usize {
         (self.answer_tokens as usize).saturating_mul(self.turns as usize).min(self.context as usize)
     }
 
@@ -113,7 +66,7 @@ impl Settings {
         (self.kl > 0.0 && self.kl_in == KlPlace::Reward).then_some(kl)
     }
 
-    fn policy_loss(&self, is_foreign: bool) -> PolicyLoss {
+    pub(super) fn policy_loss(&self, is_foreign: bool) -> PolicyLoss {
         let method = if self.algorithm == Algorithm::Ppo { Method::Bnpo } else { self.loss };
         let mut loss = method.loss(self.episode_tokens());
         match &mut loss.surrogate {
@@ -137,7 +90,7 @@ impl Settings {
         loss
     }
 
-    fn preference(&self) -> PreferenceLoss {
+    pub(super) fn preference(&self) -> PreferenceLoss {
         PreferenceLoss { beta: self.dpo_beta, label_smoothing: self.label_smoothing }
     }
 

@@ -51,7 +51,15 @@ impl Ground {
     /// Where policies practise.
     pub(crate) fn gym(&self) -> Gym<'_> {
         let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
-        Gym { env: &self.desk, recipe: &self.recipe, judge: None, tenant: &self.tenant, seed: self.seed, limits, run: "loop" }
+        Gym {
+            env: &self.desk,
+            recipe: Some(&self.recipe),
+            judge: None,
+            tenant: &self.tenant,
+            seed: self.seed,
+            limits,
+            run: "loop",
+        }
     }
 
     /// A model that knows the words that are spoken here, and nothing else.

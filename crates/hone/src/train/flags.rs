@@ -28,7 +28,14 @@ impl<const A: usize> clap::Args for SettingFlags<A> {
         };
         Self::keys().fold(command, |command, key| {
             let help = format!("{}{}", key.about, default(key));
-            command.arg(Arg::new(key.name).long(flag(key)).value_name("VALUE").help(help).help_heading("Settings"))
+            command.arg(
+                Arg::new(key.name)
+                    .long(flag(key))
+                    .value_name("VALUE")
+                    .allow_negative_numbers(true)
+                    .help(help)
+                    .help_heading("Settings"),
+            )
         })
     }
 

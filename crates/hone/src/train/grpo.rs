@@ -40,10 +40,9 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    start(&args.run, SettingFlags::<GRPO>::ALGORITHM, &args.settings.0, context, |session| {
-        let world = session.world.clone().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
-        let n_steps = u64::from(session.settings.steps);
-        session.go(&mut Tries { world, n_steps, ahead: None })
+    start(&args.run, SettingFlags::<GRPO>::ALGORITHM, &args.settings.0, context, |ground| {
+        let world = ground.world.cloned().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
+        Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None })
     })
 }
 

@@ -4,7 +4,7 @@
 
 use super::flags::SettingFlags;
 use super::session::{Session, Stepped, Teacher};
-use super::start::{RunArgs, start};
+use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
@@ -20,8 +20,11 @@ use hone_train::loss::awr_weights;
 use hone_train::settings::{Algorithm, Settings};
 use hone_train::{TrainError, sft, step};
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Instant;
+use std::{fmt, fs};
+
+/// The ids of the traces that a run learns from.
+const DATA_FILE: &str = "data.json";
 
 /// Learn from traces in the store
 #[derive(Debug, clap::Args)]
@@ -35,21 +38,30 @@ pub(crate) struct Args<const A: usize> {
 }
 
 pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Result<Exit, Failure> {
-    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |session| {
-        let traces = data(&session, &args.filter.query(context), context)?;
-        let mut lessons = Lessons::new(&traces, &session.learner, &session.settings)?;
+    let query = args.filter.query(context);
+    let all = TraceQuery { tenant: query.tenant.clone(), ..TraceQuery::default() };
+    if args.run.resume && query != all {
+        return Err(Failure::user("a run that goes on learns from the traces that it began with")
+            .hint("leave the filters away, or begin another run"));
+    }
+    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| {
+        let traces = data(ground, &query, context)?;
+        let lessons = Lessons::new(&traces, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
-        session.go(&mut lessons)
+        if !ground.goes_on {
+            keep(ground, &traces)?;
+        }
+        Ok(lessons)
     })
 }
 
 /// The traces that the run learns from: those it began with, or those that are meant now.
-fn data(session: &Session<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
-    let path = session.folder.join("data.json");
-    let n_max = session.settings.traces;
+fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
+    let path = ground.folder.join(DATA_FILE);
+    let n_max = ground.settings.traces;
     context.wait(async |context| {
         let store = context.store_to_read().await?;
-        if path.is_file() {
+        if ground.goes_on {
             let text = fs::read(&path).map_err(at_path(&path))?;
             let ids: Vec<TraceId> =
                 serde_json::from_slice(&text).map_err(|error| Failure::world(error).context(path.display()))?;
@@ -70,10 +82,15 @@ fn data(session: &Session<'_>, query: &TraceQuery, context: &Context<'_>) -> Res
                 break;
             }
         }
-        let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
-        durable::write(&path, &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))?;
         Ok(traces)
     })
+}
+
+/// Keeps which traces the run learns from.
+fn keep(ground: &Ground<'_>, traces: &[Trace]) -> Result<(), Failure> {
+    fs::create_dir_all(ground.folder).map_err(at_path(ground.folder))?;
+    let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
+    durable::write(&ground.folder.join(DATA_FILE), &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))
 }
 
 /// What the steps of a run are made of.
@@ -95,18 +112,23 @@ impl Lessons {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
-        let (mut episodes, mut kept, mut n_untold) = (Vec::new(), Vec::new(), 0);
+        let (mut episodes, mut kept, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
         for trace in traces.iter().filter(is_good) {
             let wanted = match settings.algorithm {
                 Algorithm::Sft => sft::good_turns(trace),
                 _ => vec![true; trace.turns().count()],
             };
+            if !wanted.contains(&true) {
+                left_out.n_without_good_turn += 1;
+                continue;
+            }
             match learner.episode(trace, &wanted, settings.algorithm != Algorithm::Ppo) {
+                None => left_out.n_without_tokens += 1,
+                Some(episode) if episode.n_longest() > learner.context_len() => left_out.n_too_long += 1,
                 Some(episode) => {
                     episodes.push(episode);
                     kept.push(trace);
                 }
-                None => n_untold += 1,
             }
         }
         let counts = counts(&kept, settings)?;
@@ -134,12 +156,11 @@ impl Lessons {
                 Algorithm::Ppo => "PPO needs the sampler's tokens: traces of local models have them".to_owned(),
                 _ => "weigh traces with `hone reward score`".to_owned(),
             };
-            return Err(Failure::user("there is nothing to learn from").hint(hint));
+            return Err(Failure::user(format_args!("there is nothing to learn from{left_out}")).hint(hint));
         }
         let of_pairs = if pairs.is_empty() { String::new() } else { format!(", {} pairs", pairs.len()) };
-        let of_untold = if n_untold > 0 { format!(", {n_untold} whose tokens are not known") } else { String::new() };
         let told =
-            format!("{} of {} traces to learn from{of_pairs}{of_untold}, {} steps", episodes.len(), traces.len(), steps.len());
+            format!("{} of {} traces to learn from{of_pairs}, {} steps{left_out}", episodes.len(), traces.len(), steps.len());
         Ok(Self { episodes, counts, rewards, pairs, steps, told })
     }
 
@@ -154,6 +175,29 @@ impl Lessons {
         let mut batch = Batch::new(&episodes, n_rows_max);
         batch.set_advantages(&chosen.iter().map(|&idx| Advantage::Episode(self.counts[idx])).collect::<Vec<_>>())?;
         Ok(batch)
+    }
+}
+
+/// Traces that cannot be learned from, by why.
+#[derive(Default)]
+struct LeftOut {
+    n_without_good_turn: usize,
+    n_without_tokens: usize,
+    n_too_long: usize,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, why) in [
+            (self.n_without_good_turn, "in which no turn went well"),
+            (self.n_without_tokens, "whose tokens are not known"),
+            (self.n_too_long, "longer than the context"),
+        ] {
+            if n > 0 {
+                write!(f, "; left out {n} {why}")?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -161,6 +161,21 @@ impl Runs {
         match fs::remove_file(folder.join(END_FILE)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(at_path(&folder.join(END_FILE))(error)),
             _ => Ok(folder),
+        }
+    }
+
+    /// Holds a run for this process alone, as long as what it returns lives; a kill lets it go too.
+    pub(crate) fn hold(&self, name: &str) -> Result<File, Failure> {
+        let path = self.folder(name)?.join(RUN_FILE);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.unknown(name)?),
+            opened => opened.map_err(at_path(&path))?,
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("`{name}` is at work in another process"))
+                .hint(format!("hone train stop {name} ends it after its present step"))),
+            Err(TryLockError::Error(error)) => Err(at_path(&path)(error)),
         }
     }
 

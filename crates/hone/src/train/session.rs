@@ -95,7 +95,9 @@ pub(super) fn gym<'g>(
     let limits =
         Limits { turns_max: settings.turns as usize, answer_tokens_max: u64::from(settings.answer_tokens), ..Limits::default() };
     let (env, tenant) = (world.env.as_ref(), &context.settings.tenant);
-    Gym { env, recipe: &world.recipe, judge, tenant, seed: settings.seed, limits, run: &run.name }
+    // Validation asks no judge: it goes by outcomes, and what only a judge can weigh is not weighed there.
+    let recipe = Some(&world.recipe).filter(|recipe| judge.is_some() || !recipe.needs_judge());
+    Gym { env, recipe, judge, tenant, seed: settings.seed, limits, run: &run.name }
 }
 
 /// The file that asks a run to stop.

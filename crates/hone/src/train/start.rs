@@ -2,7 +2,7 @@
 
 use super::runs::{Fork, Run, Runs};
 use super::sampler::Sampler;
-use super::session::{STOP_FILE, Session};
+use super::session::{STOP_FILE, Session, Teacher};
 use super::sinks::Sinks;
 use super::state::{Position, States};
 use crate::context::Context;
@@ -11,13 +11,13 @@ use crate::learner::{Learner, LearnerOptions};
 use crate::model::Opened;
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
+use hone_policy::upstream::Price;
 use hone_trace::{Time, V1};
 use hone_train::critic::Critic;
 use hone_train::settings::{Algorithm, Given, KEYS, Settings};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Which run, of which model, in which world.
@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     env: Option<String>,
     /// Go on where the run of this name stopped, with the settings it had
     #[arg(long)]
-    resume: bool,
+    pub(super) resume: bool,
     /// Begin with the adapter and optimiser of another run, at its best step or at the one named
     #[arg(long, value_name = "RUN[@STEP]", conflicts_with = "resume")]
     fork: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     judge: Option<String>,
     /// What a million tokens of the judge cost in US dollars, read and written, such as 0.25,2
     #[arg(long, value_name = "IN,OUT", value_parser = crate::policy::price, requires = "judge")]
-    judge_price: Option<hone_policy::upstream::Price>,
+    judge_price: Option<Price>,
     /// Hear a judge that was refused by `hone reward calibrate`
     #[arg(long, requires = "judge")]
     force: bool,
@@ -59,26 +59,38 @@ pub(crate) struct RunArgs {
 }
 
 /// What a run is made of, besides its settings; kept beside them.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Made {
     started: Time,
     watch: Vec<String>,
     judge: Option<String>,
+    judge_price: Option<Price>,
     sampler: Option<String>,
     recipe: Value,
 }
 
-const MADE: [&str; 5] = ["started", "watch", "judge", "sampler", "recipe"];
+const MADE: [&str; 6] = ["started", "watch", "judge", "judge_price", "sampler", "recipe"];
 
-/// Makes everything ready, and lets the run go.
-pub(super) fn start(
+/// What a teacher is made from.
+pub(super) struct Ground<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) learner: &'a Learner,
+    pub(super) world: Option<&'a World>,
+    pub(super) folder: &'a Path,
+    /// Whether the run has begun before.
+    pub(super) goes_on: bool,
+}
+
+/// Makes everything ready, and lets the run go. A run that cannot begin leaves no record.
+pub(super) fn start<T: Teacher>(
     args: &RunArgs,
     algorithm: Algorithm,
     given: &Given,
     context: &Context<'_>,
-    go: impl FnOnce(Session<'_>) -> Result<Exit, Failure>,
+    teach: impl FnOnce(&Ground<'_>) -> Result<T, Failure>,
 ) -> Result<Exit, Failure> {
     let runs = Runs::of(&context.settings);
+    let held = args.resume.then(|| runs.hold(&args.run)).transpose()?;
     let (run, settings, made) =
         if args.resume { resumed(args, algorithm, given, &runs)? } else { fresh(args, algorithm, given, &runs, context)? };
     let world = run.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
@@ -91,29 +103,25 @@ pub(super) fn start(
     if settings.max_dollars.is_some() && made.judge.is_none() {
         return Err(Failure::user("max_dollars has no effect: only a judge costs dollars"));
     }
-    let bank = Bank::open(&PolicyArgs::of_judge(settings.max_dollars, args.judge_price))?;
-    let policy_args = PolicyArgs::of_judge(settings.max_dollars, args.judge_price);
+    // A budget would leave groups unscored near its end; the run stops after the step that reaches max_dollars instead.
+    let policy_args = PolicyArgs::of_judge(made.judge_price);
+    let bank = Bank::open(&policy_args)?;
     let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
+    if settings.max_dollars.is_some() && ready.as_ref().is_none_or(|ready| ready.price().is_none()) {
+        return Err(Failure::user("max_dollars has no effect: it is not known what the judge costs")
+            .hint("say it with --judge-price IN,OUT"));
+    }
     let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
     let sampler_client = made.sampler.as_deref().map(|name| crate::policy::server(name, &bank, context)).transpose()?;
     let mut learner = learner(&run.model, &settings, made.started, args.threads, context)?;
-    let sinks = Sinks::open(&run, context)?;
     let folder = runs.folder(&run.name)?;
-    let _ = std::fs::remove_file(folder.join(STOP_FILE));
     let states = States::of(&folder, 1 + u64::from(settings.max_staleness));
-    let position = match states.position()? {
-        Some(position) => {
-            learner.restore(states.load(position.step)?)?;
-            position
-        }
-        None => {
-            if let Some(fork) = &run.fork {
-                learner.restore(States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?)?;
-            }
-            let critic = (algorithm == Algorithm::Ppo).then(|| Critic::new(learner.dim()));
-            Position { critic, ..Position::default() }
-        }
-    };
+    let position = position(&run, algorithm, &states, &mut learner, &runs)?;
+    let ground = Ground { settings: &settings, learner: &learner, world: world.as_ref(), folder: &folder, goes_on: args.resume };
+    let mut teacher = teach(&ground)?;
+    let sinks = Sinks::open(&run, context)?;
+    let _held = held.map_or_else(|| runs.hold(&run.name), Ok)?;
+    let _ = std::fs::remove_file(folder.join(STOP_FILE));
     if position.step > 0 {
         context.printer.say(&format!("goes on after step {}", position.step));
     }
@@ -121,7 +129,7 @@ pub(super) fn start(
         sampler_client.map(|client| Sampler::new(client, bank.handle(), &run.name, &folder, settings.temperature)).transpose()?;
     let spent = || bank.budget.spent().known_usd;
     let lines = runs.read(&run.name)?.metrics.lines;
-    go(Session {
+    let session = Session {
         context,
         settings,
         run,
@@ -136,7 +144,23 @@ pub(super) fn start(
         watched,
         sinks,
         lines,
-    })
+    };
+    session.go(&mut teacher)
+}
+
+/// Where the run stands, with the weights of that step.
+fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Learner, runs: &Runs) -> Result<Position, Failure> {
+    if let Some(position) = states.position()? {
+        learner.restore(states.load(position.step)?)?;
+        return Ok(position);
+    }
+    if let Some(fork) = &run.fork {
+        let state = States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?;
+        let shape = "a fork keeps the model and the rank of the run that it leaves";
+        learner.restore(state).map_err(|failure| failure.hint(shape))?;
+    }
+    let critic = (algorithm == Algorithm::Ppo).then(|| Critic::new(learner.dim()));
+    Ok(Position { critic, ..Position::default() })
 }
 
 /// A run that goes on, with what it was started with.
@@ -146,7 +170,12 @@ fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> 
         return Err(Failure::user(format_args!("`{}` is a run of {}", run.name, run.method))
             .hint(format!("hone train {} --run {} --resume", run.method, run.name)));
     }
-    if *given != Given::default() || args.env.is_some() || args.model.is_some() || !args.watch.is_empty() || args.judge.is_some()
+    if *given != Given::default()
+        || args.env.is_some()
+        || args.model.is_some()
+        || !args.watch.is_empty()
+        || args.judge.is_some()
+        || args.sampler.is_some()
     {
         return Err(Failure::user("a run that goes on keeps its settings")
             .hint(format!("change them in a fork: --run OTHER --fork {}", run.name)));
@@ -173,20 +202,22 @@ fn fresh(
             .hint("go on with it by --resume, or give this one another name"));
     }
     let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
-    let settings = given.clone().or(filed).resolve(algorithm).map_err(Failure::user)?;
+    let given = given.clone().or(filed);
+    let settings = given.resolve(algorithm).map_err(Failure::user)?;
+    if args.env.is_none() && algorithm != Algorithm::Grpo {
+        if !args.watch.is_empty() {
+            return Err(Failure::user("--watch has no effect on a run that is measured nowhere").hint("name a world with --env"));
+        }
+        given.check_unmeasured().map_err(|error| Failure::user(error).hint("name a world with --env"))?;
+    }
     let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
     let recipe = world.as_ref().map_or(Value::Null, recipe_of);
-    let made = Made {
-        started: crate::clock::now(),
-        watch: args.watch.clone(),
-        judge: args.judge.clone(),
-        sampler: args.sampler.clone(),
-        recipe,
-    };
+    let (watch, judge, sampler) = (args.watch.clone(), args.judge.clone(), args.sampler.clone());
+    let made = Made { started: crate::clock::now(), watch, judge, judge_price: args.judge_price, sampler, recipe };
     let all = serde_json::to_value(&settings).map_err(Failure::bug)?;
     let own = KEYS.iter().filter(|key| key.algorithms.contains(&algorithm));
     let mut kept: BTreeMap<String, Value> = own.map(|key| (key.name.to_owned(), all[key.name].clone())).collect();
-    let beside = json!({"started": made.started, "watch": made.watch, "judge": made.judge, "sampler": made.sampler, "recipe": made.recipe});
+    let beside = serde_json::to_value(&made).map_err(Failure::bug)?;
     kept.extend(beside.as_object().cloned().unwrap_or_default());
     let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
     let model = args.model.clone().ok_or_else(|| Failure::user("a run begins with a model").hint("name one with --model"))?;
@@ -266,10 +297,12 @@ pub(super) fn ask_to_stop(name: &str, context: &Context<'_>) -> Result<Exit, Fai
     if let Some(end) = recorded.end {
         return Err(Failure::user(format_args!("`{name}` has ended already: {}", end.why)));
     }
-    let path: &Path = &runs.folder(name)?.join(STOP_FILE);
-    match std::fs::write(path, "") {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at_path(path)(error)),
-        _ => context.printer.plain(&format!("`{name}` will stop after its present step"))?,
+    if runs.hold(name).is_ok() {
+        return Err(Failure::user(format_args!("`{name}` is not at work: it was killed"))
+            .hint(format!("go on with it by hone train {} --run {name} --resume", recorded.run.method)));
     }
+    let path: &Path = &runs.folder(name)?.join(STOP_FILE);
+    std::fs::write(path, "").map_err(at_path(path))?;
+    context.printer.plain(&format!("`{name}` will stop after its present step"))?;
     Ok(Exit::Yes)
 }

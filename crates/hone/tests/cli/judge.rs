@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the judge does with the scores of a call, given how many calls came before it.
-type Manner = fn(&mut Vec<Value>, usize) -> Reply;
+pub(crate) type Manner = fn(&mut Vec<Value>, usize) -> Reply;
 
-enum Reply {
+pub(crate) enum Reply {
     /// The scores as JSON.
     Scores,
     /// With words around them.
@@ -19,7 +19,7 @@ enum Reply {
 }
 
 /// A judge that gives every trajectory the length of its text as a score, in its own manner.
-fn judge(manner: Manner) -> (String, Arc<AtomicUsize>) {
+pub(crate) fn judge(manner: Manner) -> (String, Arc<AtomicUsize>) {
     provider::start(move |request, n_before| {
         let messages = request["messages"].as_array().unwrap();
         let mut texts = messages.iter().filter_map(|message| message["content"].as_str());
@@ -47,7 +47,7 @@ fn judge(manner: Manner) -> (String, Arc<AtomicUsize>) {
 }
 
 /// A recipe that asks for a judge.
-const RANK: &str = "components = [{ name = 'rank', kind = 'ruler', n_retries = 1, weight = 1.0, role = 'primary' }]";
+pub(crate) const RANK: &str = "components = [{ name = 'rank', kind = 'ruler', n_retries = 1, weight = 1.0, role = 'primary' }]";
 
 /// Scores one group of four traces by this judge: the exit code, the summary, the rewards, and how often it was asked.
 #[track_caller]

@@ -12,10 +12,13 @@ mod judge;
 mod model;
 mod output;
 mod postgres;
+mod practice;
 mod provider;
 mod store;
 mod trace;
 mod train;
+mod train_run;
+mod train_settings;
 mod worlds;
 
 use std::io::Write;

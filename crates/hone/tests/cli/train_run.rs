@@ -1,0 +1,232 @@
+//! `hone train grpo` and its kin from end to end: killed and resumed to the same bits, forked, stopped, refused.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use super::practice::{COMMON, RECIPE};
+use super::{Desk, judge};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+const GRPO: &str = "--steps 6 --scenarios 4 --samples 4 --validation 8 --validate-every 2 --lr 0.3";
+
+fn grpo(more: &str) -> String {
+    format!("train grpo {COMMON} {GRPO} {more}")
+}
+
+/// Waits until the run has so many lines of metrics.
+fn wait_for_lines(desk: &Desk, n_lines: usize) {
+    let start = Instant::now();
+    let path = desk.path(".hone/runs/r/metrics.jsonl");
+    while fs::read_to_string(&path).unwrap_or_default().lines().count() < n_lines {
+        assert!(start.elapsed() < Duration::from_secs(120), "the run does not get to {n_lines} lines");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Kills the run when it has so many lines, again and again; at the end it is as if nothing had happened.
+#[track_caller]
+fn check_killed(line: &str, n_lines: &[usize]) {
+    let whole = Desk::of_practice();
+    let expected = whole.hone(line).expect(0, "\"reason\":\"steps\"", "").json();
+    let killed = Desk::of_practice();
+    let resume = format!("{} --run r --threads 1 --json --quiet --resume", line.split(" --").next().unwrap());
+    for (kill_idx, &n) in n_lines.iter().enumerate() {
+        let mut child = killed.command(if kill_idx == 0 { line } else { &resume }).spawn().unwrap();
+        wait_for_lines(&killed, n);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(killed.hone(&resume).expect(0, "\"reason\":\"steps\"", "").json(), expected);
+    assert_eq!(killed.standing("r"), whole.standing("r"));
+    let weights = |desk: &Desk| fs::read(desk.path(".hone/runs/r/adapter/adapter_model.safetensors")).unwrap();
+    assert!(weights(&killed) == weights(&whole));
+    // A run that has ended ends again, the same.
+    assert_eq!(killed.hone(&resume).json(), expected);
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_to_the_same_bits() {
+    check_killed(&grpo(""), &[1, 4, 7]);
+}
+
+#[test]
+fn so_does_one_that_samples_ahead() {
+    check_killed(&grpo("--max-staleness 1"), &[2, 5, 8]);
+}
+
+#[test]
+fn so_does_one_with_a_critic_and_one_that_imitates() {
+    let flags = "--validation 8 --validate-every 2 --lr 0.1";
+    check_killed(&format!("train ppo {COMMON} {flags} --batch-tokens 128 --passes 2"), &[3, 6]);
+    check_killed(&format!("train sft {COMMON} {flags} --batch-tokens 8"), &[4, 9]);
+}
+
+#[test]
+fn what_is_damaged_is_never_loaded() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("--max-tokens 1")).expect(0, "\"reason\":\"tokens\"", "");
+    let resume = "train grpo --run r --threads 1 --quiet --resume";
+    let (position, state) = (desk.path(".hone/runs/r/position.json"), desk.path(".hone/runs/r/states/1.safetensors"));
+    let (whole_position, whole_state) = (fs::read(&position).unwrap(), fs::read(&state).unwrap());
+
+    // What a kill leaves of a step that was not durable is not looked at.
+    fs::write(desk.path(".hone/runs/r/states/2.safetensors"), &whole_state[..99]).unwrap();
+    fs::write(desk.path(".hone/runs/r/position.json.partial"), &whole_position[..9]).unwrap();
+    desk.hone(resume).expect(0, "tokens: ", "");
+
+    fs::write(&position, &whole_position[..whole_position.len() / 2]).unwrap();
+    desk.hone(resume).expect(2, "", "position.json: EOF while parsing");
+    fs::write(&position, &whole_position).unwrap();
+
+    fs::write(&state, &whole_state[..whole_state.len() / 2]).unwrap();
+    desk.hone(resume).expect(2, "", "1.safetensors: ");
+    fs::remove_file(&state).unwrap();
+    desk.hone(resume).expect(2, "", "the state of step 1 is not kept\n\nhint: there are 0");
+
+    let other = grpo("--max-tokens 1 --rank 2").replace("--run r", "--run narrow");
+    desk.hone(&other).expect(0, "tokens", "");
+    fs::copy(desk.path(".hone/runs/narrow/states/1.safetensors"), &state).unwrap();
+    desk.hone(resume).expect(2, "", "lora");
+    fs::write(&state, &whole_state).unwrap();
+    desk.hone(resume).expect(0, "tokens: ", "");
+}
+
+#[test]
+fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
+    let desk = Desk::of_practice();
+    let end = desk.hone(&grpo("")).expect(0, "steps", "").json();
+    let fork = |name: &str, more: &str| grpo(more).replace("--run r", &format!("--run {name}"));
+    // Without a learning rate nothing moves: the fork ends with what it began with.
+    let still = fork("still", "--fork r@6").replace("--lr 0.3", "--lr 0");
+    assert_eq!(desk.hone(&still).expect(0, "steps", "").json()[0]["adapter"], end[0]["adapter"]);
+    fs::write(desk.path("hone.toml"), RECIPE.replace("weight = 0.5", "weight = 0.25")).unwrap();
+    desk.hone(&fork("changed", "--fork r@2 --kl 0.1")).expect(0, "steps", "");
+    let run: Value = serde_json::from_str(&desk.read(".hone/runs/changed/run.json")).unwrap();
+    assert_eq!((&run["fork"]["run"], &run["fork"]["step"]), (&json!("r"), &json!(2)));
+    let changes = run["fork"]["changes"].as_object().unwrap();
+    assert_eq!(changes.keys().collect::<Vec<_>>(), ["kl", "recipe"]);
+    assert_eq!(changes["kl"], json!([0.0, 0.1]));
+    assert_eq!(changes["recipe"][1]["components"][1]["weight"], 0.25);
+    desk.hone("train show changed").expect(0, "forked from          r at step 2\n", "");
+
+    let flags = "--batch-tokens 64 --validation 4 --fork r@2";
+    let imitated = format!("train sft {COMMON} {flags}").replace("--run r", "--run imitated");
+    desk.hone(&imitated).expect(0, "steps", "");
+
+    desk.hone("train grpo --run r --resume").expect(2, "", "the recipe of tictactoe is another than when `r` began");
+    desk.hone(&fork("none", "--fork r@99")).expect(2, "", "the state of step 99 is not kept\n\nhint: there are 0, 2, 4, 6");
+    desk.hone(&fork("none", "--fork r@x")).expect(2, "", "`x` in `r@x` is not a step");
+    desk.hone(&fork("none", "--fork other")).expect(2, "", "there is no run `other`");
+    desk.hone(&fork("none", "--fork r --rank 2")).expect(2, "", "hint: a fork keeps the model and the rank");
+    desk.hone("train show none").expect(2, "", "there is no run `none`");
+}
+
+#[test]
+fn a_run_stops_when_it_is_asked_to() {
+    let desk = Desk::of_practice();
+    let child = desk.command(&grpo("").replace("--steps 6", "--steps 100000")).spawn().unwrap();
+    wait_for_lines(&desk, 1);
+    desk.hone("train grpo --run r --resume").expect(2, "", "`r` is at work in another process\n\nhint: hone train stop r");
+    desk.hone("train stop r").expect(0, "`r` will stop after its present step", "");
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success() && told.contains("\"reason\":\"asked\""), "{told}");
+    desk.hone("train stop r").expect(2, "", "`r` has ended already: the user interrupted after step ");
+    fs::remove_file(desk.path(".hone/runs/r/end.json")).unwrap();
+    desk.hone("train stop r").expect(2, "", "`r` is not at work: it was killed\n\nhint: go on with it by hone train grpo");
+    desk.hone("train stop other").expect(2, "", "there is no run `other`");
+}
+
+#[test]
+fn steps_that_are_not_finite_are_kept_and_end_the_run() {
+    let desk = Desk::of_practice();
+    let ended = desk.hone(&grpo("--entropy-bonus 1e308")).expect(1, "\"reason\":\"not_finite\"", "step 1 was not finite");
+    let end = &ended.json()[0];
+    assert_eq!(end["why"], "the last 3 steps had a loss or gradient that was not finite, and moved nothing");
+    let bad: Value = serde_json::from_str(&desk.read(".hone/runs/r/bad-1.json")).unwrap();
+    assert_eq!(bad["traces"].as_array().unwrap().len(), 16);
+    // The last good adapter is the one before the first of them: it has learned nothing.
+    let still = desk.hone(&grpo("").replace("--run r", "--run still").replace("--lr 0.3", "--lr 0")).json();
+    assert_eq!(end["adapter"], still[0]["adapter"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_leaves_no_record() {
+    let desk = Desk::of_practice();
+    let refused = |line: &str, says: &str| {
+        desk.hone(line).expect(2, "", says);
+    };
+    refused(&grpo("").replace("tictactoe", "tictactow"), "tictactow");
+    refused(&grpo("").replace("--model tiny", "--model huge"), "huge");
+    refused(&grpo("").replace("--env tictactoe", ""), "GRPO plays in a world\n\nhint: name one with --env");
+    refused(&grpo("").replace("--run r", "--run ../r"), "`../r` is not a name");
+    refused(&grpo("--gamma 0.5"), "gamma has no effect on credit = \"episode\": set credit = \"turns\"");
+    refused(&grpo("--temperature warm"), "`--temperature warm`: ");
+    refused(&grpo("--plateau -1"), "--plateau");
+    refused(&grpo("--passes 2"), "unexpected argument '--passes'");
+    refused(&grpo("--judge local:tiny"), "--judge has no effect: no component of the recipe asks for one");
+    refused(&grpo("--max-dollars 1"), "max_dollars has no effect: only a judge costs dollars");
+    let sft = format!("train sft {COMMON}").replace("--env tictactoe --", "--").replace(" --answer-tokens 4", "");
+    refused(&format!("{sft} --validation 9"), "validation has no effect on a run that is measured nowhere\n\nhint: name a world");
+    refused(&format!("{sft} --watch desk"), "--watch has no effect on a run that is measured nowhere");
+    refused(&format!("{sft} --quality-min 9"), "there is nothing to learn from");
+    refused("train grpo --run r --resume", "there is no run `r`");
+    desk.hone("train list --json").expect(0, "\"name\":\"first\"", "");
+    assert_eq!(desk.hone("train list --json").json().len(), 1);
+
+    desk.hone(&sft).expect(0, "\"reason\":\"steps\"", "");
+    refused(&sft, "there is a run `r` already\n\nhint: go on with it by --resume");
+    refused("train sft --run r --resume --lr 0.1", "a run that goes on keeps its settings\n\nhint: change them in a fork");
+    refused("train sft --run r --resume --outcome success", "a run that goes on learns from the traces that it began with");
+    refused("train awr --run r --resume", "`r` is a run of sft\n\nhint: hone train sft --run r --resume");
+}
+
+#[test]
+fn the_file_says_how_an_algorithm_learns_where_the_flags_do_not() {
+    let desk = Desk::of_practice();
+    fs::write(desk.path("hone.toml"), format!("{RECIPE}\n[train.grpo]\nsteps = 2\nlr = 0.5\n")).unwrap();
+    desk.hone(&format!("train grpo {COMMON} --scenarios 2 --samples 4 --validation 4 --steps 1")).expect(0, "steps", "");
+    let run: Value = serde_json::from_str(&desk.read(".hone/runs/r/run.json")).unwrap();
+    assert_eq!((&run["settings"]["lr"], &run["settings"]["steps"]), (&json!(0.5), &json!(1)));
+    let n_lines = RECIPE.lines().count();
+    for (table, says) in [
+        ("[train.grpo]\nlearning_rate = 0.5\n", "`[train.grpo]`: unknown field `learning_rate`"),
+        ("[train.grpo]\npasses = 2\n", "`[train.grpo]`: passes has no effect on grpo"),
+        ("[train.grpo]\nlr = 9\n", "`[train.grpo]`: lr = 9 is outside 0 to 1"),
+        ("[train.grpu]\nlr = 0.1\n", "there is no table `[train.grpu]`"),
+    ] {
+        fs::write(desk.path("hone.toml"), format!("{RECIPE}{table}")).unwrap();
+        let told = desk.hone("train list").expect(2, "", says).err;
+        assert!(told.contains(&format!("hone.toml:{}", n_lines + 1)), "{told}");
+    }
+}
+
+#[test]
+fn a_world_is_watched_for_what_is_forgotten() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("--watch 2048 --watch math:sums --turns 2")).expect(0, "steps", "");
+    let figures = desk.standing("r")["figures"].clone();
+    for name in ["0 watched/2048", "6 watched/2048", "6 watched/math:sums"] {
+        assert!(figures[name].is_number(), "no {name} in {figures}");
+    }
+}
+
+#[test]
+fn a_judge_costs_dollars_up_to_a_limit() {
+    let desk = Desk::of_practice();
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{}", judge::RANK)).unwrap();
+    let (url, _) = judge::judge(|_, _| judge::Reply::Scores);
+    let flags = "--force --judge-price 100,100";
+    let run = |name: &str, more: &str| {
+        let line = grpo(&format!("--judge {url} {flags} {more}")).replace("--run r", &format!("--run {name}"));
+        desk.hone(&line)
+    };
+    // A call costs 18 tokens of 100 dollars per million, a step four calls.
+    run("free", "").expect(0, "\"reason\":\"steps\"", "");
+    let figures = desk.standing("free")["figures"].clone();
+    assert!((figures["6 dollars"].as_f64().unwrap() - 6.0 * 4.0 * 0.0018).abs() < 1e-9, "{figures}");
+    run("limited", "--max-dollars 0.012").expect(0, "\"reason\":\"dollars\"", "");
+    let unpriced = grpo(&format!("--judge {url} --force --max-dollars 1"));
+    desk.hone(&unpriced).expect(2, "", "max_dollars has no effect: it is not known what the judge costs\n\nhint: say it");
+    desk.hone(&grpo("")).expect(2, "", "the recipe asks for a judge\n\nhint: name one with --judge");
+}
