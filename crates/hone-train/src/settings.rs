@@ -104,7 +104,7 @@ settings! {
     warmup: u32 = |_| 0, for ALL;
     /// The rank of the adapter
     rank: u16 = |_| 16, for ALL;
-    /// The scale of the adapter times its rank
+    /// The scale of the adapter times its rank, as in PEFT
     alpha: f64 = |_| 32.0, for ALL;
     /// How fast the optimiser's second moment forgets
     beta2: f64 = |_| 0.99, for ALL;
@@ -132,7 +132,7 @@ settings! {
     /// How many steps the samples may be older than the weights
     max_staleness: u32 = |_| 0, for ONLINE;
 
-    /// Which loss of the family
+    /// Which loss of the family: dr_grpo, grpo, dapo, gspo, cispo or bnpo
     loss: Method = |_| Method::DrGrpo, for ONLINE;
     /// How far a ratio may fall before it teaches nothing; the loss's own where not said
     clip_low: Option<f64> = |_| None, for BY_ADVANTAGE;
@@ -140,9 +140,9 @@ settings! {
     clip_high: Option<f64> = |algorithm| (algorithm == Ppo).then_some(3.0), for BY_ADVANTAGE;
     /// How much divergence from the model without adapter costs
     kl: f64 = |_| 0.0, for BY_ADVANTAGE;
-    /// How divergence is estimated
+    /// How divergence is estimated: k1 (in the reward only), k2 or k3
     kl_estimator: KlEstimator = |_| KlEstimator::K3, for BY_ADVANTAGE;
-    /// Whether divergence is a part of the loss or of the reward
+    /// Of what divergence is a part: loss or reward
     kl_in: KlPlace = |_| KlPlace::Loss, for ONLINE;
     /// How much entropy is rewarded
     entropy_bonus: f64 = |_| 0.0, for BY_ADVANTAGE;
@@ -150,19 +150,19 @@ settings! {
     epochs: u32 = |_| 1, for ONLINE;
     /// Moves of the weights per pass
     minibatches: u32 = |_| 1, for ONLINE;
-    /// Whether a reward is credited to the whole episode or to its turns
+    /// To what a reward is credited: the whole episode, or turns
     credit: CreditName = |_| CreditName::Episode, for ONLINE;
-    /// What rewards of a group are compared with; the loss's own where not said
+    /// What rewards of a group are compared with: mean, deviation or leave_one_out; the loss's own where not said
     centring: Option<CentringName> = |_| None, for ONLINE;
     /// Added to a group's deviation before it divides
     deviation_min: f64 = |_| 1e-4, for ONLINE;
-    /// What the return of a turn is compared with
+    /// What the return of a turn is compared with: trajectory or per_turn
     turn_baseline: TurnBaseline = |_| TurnBaseline::Trajectory, for ONLINE;
     /// How much the next turn's return counts, and for PPO the next token's
     gamma: f64 = |_| 1.0, for BY_ADVANTAGE;
     /// Tokens before the limit of an episode from which length is punished; 0 for no punishment
     overlong: u32 = |_| 0, for ONLINE;
-    /// What becomes of tokens whose sampler was another policy
+    /// What becomes of tokens whose sampler was another policy: auto, none, truncate or mask
     correction: CorrectionName = |_| CorrectionName::Auto, for ONLINE;
     /// The most that such a token counts
     correction_max: f64 = |_| 2.0, for ONLINE;
@@ -200,9 +200,9 @@ settings! {
     validation: u32 = |_| 64, for ALL;
     /// States that are kept to fork from, besides the last and the best
     checkpoints: u32 = |_| 3, for ALL;
-    /// What validation counts: tasks that were solved, or answers that could be read
+    /// What validation counts: solved tasks, or those with answers that could be read, format
     measure: Measure = |_| Measure::Solved, for ALL;
-    /// What counts as evidence: labels, a judge, or a judge checked by labels
+    /// What counts as evidence: labels (verifiable), a judge, or a judge checked by labels (hybrid)
     evidence: Mode = |_| Mode::Verifiable, for ALL;
     /// How far validation must fall to be called reward hacking, in standard errors
     hacking_z: Option<f64> = |_| None, for ALL;

@@ -81,6 +81,8 @@ const CASES: &[Case] = &[
     case("correction", "--max-staleness 1", "none"),
     case("correction_max", "--max-staleness 1", "1.001"),
     case("quality_min", "", "1.2"),
+    only(Algorithm::Dpo, "traces", "", "40"),
+    only(Algorithm::Ppo, "traces", "", "60"),
     case("traces", "", "120"),
     case("batch_tokens", "", "200"),
     case("awr_temperature", "", "3"),
@@ -96,7 +98,7 @@ const CASES: &[Case] = &[
     case("validate_every", "", "3"),
     case("validation", "", "5"),
     case("checkpoints", "", "0"),
-    case("measure", "", "format"),
+    case("measure", "--validation 64", "format"),
     only(Algorithm::Grpo, "evidence", "--plateau 5 --steps 10 --validate-every 5", "judge"),
     case("evidence", "--plateau 5", "judge"),
     case("plateau", "", "1"),
@@ -158,11 +160,9 @@ fn every_setting_has_an_effect() {
     // The same again is the same: otherwise any two runs would differ.
     let again = self::outcomes(bases.iter());
     assert!(bases.iter().all(|line| outcomes[line] == again[line]), "a run is not the same twice");
-    for (name, [without, with]) in &pairs {
-        let (without, with) = (&outcomes[without], &outcomes[with]);
-        assert!(without.0 != 2 && with.0 != 2, "{name} is refused");
-        assert_ne!(without, with, "{name} has no effect");
-    }
+    let idle = |lines: &[String; 2]| outcomes[&lines[0]] == outcomes[&lines[1]];
+    let idle: Vec<&str> = pairs.iter().filter(|(_, lines)| idle(lines)).map(|(name, _)| name.as_str()).collect();
+    assert!(idle.is_empty(), "these have no effect: {}", idle.join(", "));
 }
 
 /// What each of these lines comes to, two side by side.
