@@ -51,6 +51,13 @@ enum Command {
         /// The name of the run
         run: String,
     },
+    /// Take the adapter of a step for the best, and end the run
+    ///
+    /// For rewards that nothing can check: look at what the steps gave with `hone trace list` and choose.
+    Prefer {
+        /// The run and the step, as RUN@STEP
+        step: String,
+    },
     List(list::Args),
     Show(show::Args),
     Compare(compare::Args),
@@ -64,6 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Dpo(args) => logged::run(args, context),
         Command::Ppo(args) => logged::run(args, context),
         Command::Stop { run } => start::ask_to_stop(run, context),
+        Command::Prefer { step } => start::prefer(step, context),
         Command::List(args) => list::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::Compare(args) => compare::run(args, context),

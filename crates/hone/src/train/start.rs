@@ -1,6 +1,6 @@
 //! How a run begins, goes on, or leaves another one.
 
-use super::runs::{Fork, Run, Runs};
+use super::runs::{End, Fork, Run, Runs};
 use super::sampler::Sampler;
 use super::session::{STOP_FILE, Session, Teacher};
 use super::sinks::Sinks;
@@ -15,6 +15,7 @@ use hone_policy::upstream::Price;
 use hone_trace::{Time, V1};
 use hone_train::critic::Critic;
 use hone_train::settings::{Algorithm, Given, KEYS, Settings};
+use hone_train::stop::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -180,12 +181,17 @@ fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> 
         return Err(Failure::user("a run that goes on keeps its settings")
             .hint(format!("change them in a fork: --run OTHER --fork {}", run.name)));
     }
+    let (settings, made) = kept(&run, algorithm)?;
+    Ok((run, settings, made))
+}
+
+/// The settings that a run was started with, and what else it is made of.
+fn kept(run: &Run, algorithm: Algorithm) -> Result<(Settings, Made), Failure> {
     let (made, settings): (Map<_, _>, Map<_, _>) =
         run.settings.clone().into_iter().partition(|(key, _)| MADE.contains(&key.as_str()));
-    let wrong = |error: serde_json::Error| Failure::world(error).context(format_args!("run.json of `{}`", args.run));
+    let wrong = |error: serde_json::Error| Failure::world(error).context(format_args!("run.json of `{}`", run.name));
     let settings = Given::deserialize(Value::Object(settings)).map_err(wrong)?.resolve(algorithm).map_err(Failure::user)?;
-    let made = Made::deserialize(Value::Object(made)).map_err(wrong)?;
-    Ok((run, settings, made))
+    Ok((settings, Made::deserialize(Value::Object(made)).map_err(wrong)?))
 }
 
 /// A run that begins.
@@ -227,13 +233,7 @@ fn fresh(
 
 /// Where a run leaves another one, and what is another from there on.
 fn fork(text: &str, settings: &BTreeMap<String, Value>, runs: &Runs) -> Result<Fork, Failure> {
-    let (name, step) = match text.split_once('@') {
-        Some((name, step)) => {
-            let step = step.parse().map_err(|_| Failure::user(format_args!("`{step}` in `{text}` is not a step")))?;
-            (name, Some(step))
-        }
-        None => (text, None),
-    };
+    let (name, step) = named_step(text)?;
     let other = runs.read(name)?;
     let states = States::of(&runs.folder(name)?, 1);
     let last = || states.steps().ok().and_then(|steps| steps.last().copied());
@@ -288,6 +288,38 @@ fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, co
         now: Some(now),
     };
     Learner::adapted(Opened::named(model, context)?, &settings.lora(), options)
+}
+
+/// `RUN` or `RUN@STEP`.
+fn named_step(text: &str) -> Result<(&str, Option<u64>), Failure> {
+    let Some((name, step)) = text.split_once('@') else { return Ok((text, None)) };
+    let number = step.parse().map_err(|_| Failure::user(format_args!("`{step}` in `{text}` is not a step")))?;
+    Ok((name, Some(number)))
+}
+
+/// A person looked at what a step gave, and takes it for the best: its adapter is kept as such, and the run has ended.
+pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure> {
+    let (name, Some(step)) = named_step(text)? else {
+        return Err(Failure::user(format_args!("`{text}` names no step")).hint("write RUN@STEP"));
+    };
+    let runs = Runs::of(&context.settings);
+    let _held = runs.hold(name)?;
+    let run = runs.read(name)?.run;
+    let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == run.method);
+    let algorithm = algorithm.ok_or_else(|| Failure::user(format_args!("`{name}` is a run of `{}`", run.method)))?;
+    let (settings, made) = kept(&run, algorithm)?;
+    let folder = runs.folder(name)?;
+    let state = States::of(&folder, 1).load(step)?;
+    let mut learner = learner(&run.model, &settings, made.started, None, context)?;
+    learner.restore(state)?;
+    let last = runs.read(name)?.metrics.last_step().unwrap_or(step);
+    let stop = Stop::preferred(last, step);
+    let sinks = Sinks::open(&run, context)?;
+    learner.save_adapter(&folder.join("best"))?;
+    let end = End { reason: "preferred".to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
+    sinks.end(&end, crate::clock::now())?;
+    context.printer.plain(&format!("{} is now that of step {step}", folder.join("best").display()))?;
+    Ok(Exit::Yes)
 }
 
 /// Asks a run to stop after its present step.
