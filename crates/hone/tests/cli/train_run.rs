@@ -125,12 +125,12 @@ fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
 fn a_person_may_prefer_what_a_step_gave() {
     let desk = Desk::of_practice();
     desk.hone(&grpo("")).expect(0, "steps", "");
-    let still = grpo("--fork r@4").replace("--run r", "--run still").replace("--lr 0.3", "--lr 0");
+    let still = grpo("--fork r@2").replace("--run r", "--run still").replace("--lr 0.3", "--lr 0");
     desk.hone(&still).expect(0, "steps", "");
-    desk.hone("train prefer r@4").expect(0, "best is now that of step 4", "");
+    desk.hone("train prefer r@2").expect(0, "best is now that of step 2", "");
     let weights = |folder: &str| fs::read(desk.path(&format!(".hone/runs/{folder}/adapter_model.safetensors"))).unwrap();
     assert!(weights("r/best") == weights("still/adapter") && weights("r/best") != weights("r/adapter"));
-    desk.hone("train show r").expect(0, "a person preferred what step 4 gave", "");
+    desk.hone("train show r").expect(0, "a person preferred what step 2 gave", "");
     desk.hone("train prefer r").expect(2, "", "`r` names no step\n\nhint: write RUN@STEP");
     desk.hone("train prefer r@99").expect(2, "", "the state of step 99 is not kept");
 }
