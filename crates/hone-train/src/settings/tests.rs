@@ -6,7 +6,7 @@ fn given(text: Value) -> Given {
 }
 
 /// What becomes of these settings.
-fn check(algorithm: Algorithm, text: Value, expected: Result<(), &str>) {
+fn check(algorithm: Algorithm, text: &Value, expected: Result<(), &str>) {
     let found = given(text.clone()).resolve(algorithm).map(drop).map_err(|error| error.to_string());
     assert_eq!(found, expected.map_err(str::to_owned), "{algorithm} {text}");
 }
@@ -44,7 +44,7 @@ fn every_key_is_for_somebody_and_says_what_it_means() {
 #[test]
 fn what_has_no_effect_beside_the_others_is_refused() {
     let ok = Ok(());
-    let grpo = |text, expected| check(Grpo, text, expected);
+    let grpo = |text: Value, expected| check(Grpo, &text, expected);
     grpo(json!({"margin": 0.1}), Err("margin has no effect without a baseline"));
     grpo(json!({"margin": 0.1, "baseline": 0.5}), ok);
     grpo(json!({"kl_in": "reward"}), Err("kl_in has no effect while kl is 0"));
@@ -81,7 +81,7 @@ fn what_has_no_effect_beside_the_others_is_refused() {
     grpo(json!({"turn_baseline": "per_turn", "credit": "turns"}), ok);
     grpo(json!({"gamma": 0.9}), Err("gamma has no effect on credit = \"episode\": set credit = \"turns\""));
     grpo(json!({"gamma": 0.9, "credit": "turns"}), ok);
-    check(Ppo, json!({"gamma": 0.9, "clip_low": 0.1}), ok);
+    check(Ppo, &json!({"gamma": 0.9, "clip_low": 0.1}), ok);
     grpo(json!({"hacking_z": 2.0}), Err("hacking_z has no effect without evidence = \"hybrid\""));
     let judge = "evidence = \"judge\" has no effect without a plateau: a judge's reward only says when it stops rising";
     grpo(json!({"evidence": "judge"}), Err(judge));
@@ -107,7 +107,7 @@ fn what_is_outside_its_range_is_named_as_the_user_named_it() {
         (Dpo, json!({"label_smoothing": 0.5}), "label_smoothing = 0.5 is outside 0 to below 0.5"),
         (Awr, json!({"awr_temperature": 0.0}), "awr_temperature = 0 is outside above 0"),
     ] {
-        check(algorithm, text, Err(says));
+        check(algorithm, &text, Err(says));
     }
 }
 

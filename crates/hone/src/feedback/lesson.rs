@@ -119,11 +119,15 @@ impl Lesson<'_> {
     }
 }
 
-/// Gives every reward to a random member of its group: what is left to learn is nothing.
+/// Gives every reward to a random member of its group: what is left to learn is nothing. Only whole episodes keep a reward: a turn
+/// of one trace may be none of another's, and what it earned is part of the whole.
 pub(crate) fn permute(groups: &mut [Played], seed: u64) {
     for (group_idx, played) in groups.iter_mut().enumerate() {
         let mut rewards: Vec<_> = played.traces.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
         Draws::new(seed, &["permuted", &group_idx.to_string()]).shuffle(&mut rewards);
-        played.traces.iter_mut().zip(rewards).for_each(|(trace, rewards)| trace.rewards = rewards);
+        for (trace, mut rewards) in played.traces.iter_mut().zip(rewards) {
+            rewards.retain(|reward| reward.turn_idx.is_none());
+            trace.rewards = rewards;
+        }
     }
 }
