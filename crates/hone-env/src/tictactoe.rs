@@ -82,25 +82,6 @@ impl TicTacToe {
     }
 }
 
-impl TicTacToe {
-    /// Who plays like an amateur: in this share of its moves as if the opponent never made a mistake, otherwise on any empty cell.
-    pub fn amateur(&self, scenario: &Scenario, care: f64, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
-        Game::start(scenario)?;
-        let perfect = Opponent { skill: Skill::Perfect, name: seed.to_string() };
-        let mut draws = Draws::new(seed, &["tictactoe", "amateur", scenario.id.as_str()]);
-        Ok(Box::new(Scripted(move |input: &[Message]| {
-            let position = input.last().and_then(|message| Position::parse(&message.content.text()));
-            let cells: Vec<usize> = position.iter().flat_map(|position| position.empty()).collect();
-            let is_careful = draws.chance(care);
-            let cell = match position {
-                Some(position) if is_careful && !cells.is_empty() => Some(perfect.choose(position)),
-                _ => (!cells.is_empty()).then(|| *draws.pick(&cells)),
-            };
-            crate::said(cell.map_or(String::new(), |cell| (cell + 1).to_string()))
-        })))
-    }
-}
-
 impl Env for TicTacToe {
     fn name(&self) -> &str {
         "tictactoe"

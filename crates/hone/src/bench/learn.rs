@@ -11,12 +11,10 @@ mod hacking;
 mod logged;
 mod own;
 mod pace;
-mod player;
 mod resume;
 mod ruler;
 mod short;
 mod smollm2;
-mod tictactoe;
 mod warm;
 
 use crate::context::Context;
@@ -71,8 +69,6 @@ enum Part {
     Ruler,
     /// A judge that can be fooled on the service desk: what an unguarded run loses, and when a guarded one stops
     Hacking,
-    /// Tic-tac-toe against an opponent that plays at random, by GRPO from an amateur's play
-    Tictactoe,
     /// SmolLM2 with an adapter on one-digit sums, which needs --model
     Smollm2,
     /// Runs that are killed and go on: whether they end with the same bits
@@ -82,7 +78,7 @@ enum Part {
 impl Part {
     /// Whether it begins at the model that imitates the agent.
     fn is_warm(self) -> bool {
-        !matches!(self, Self::Tictactoe | Self::Smollm2 | Self::Resume)
+        !matches!(self, Self::Smollm2 | Self::Resume)
     }
 }
 
@@ -105,8 +101,6 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     smollm2: Option<smollm2::Figures>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tictactoe: Option<tictactoe::Figures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<resume::Figures>,
 }
 
@@ -121,7 +115,6 @@ struct Runs {
     ruler: Vec<ruler::Run>,
     hacking: Vec<hacking::Run>,
     smollm2: Vec<smollm2::Run>,
-    tictactoe: Vec<tictactoe::Run>,
     resume: Option<resume::Figures>,
 }
 
@@ -144,7 +137,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 impl Figures {
     /// A line for every part.
     fn told(&self) -> Vec<String> {
-        let Self { desk, logged, forgetting, short, credit, ruler, hacking, smollm2, tictactoe, resume } = self;
+        let Self { desk, logged, forgetting, short, credit, ruler, hacking, smollm2, resume } = self;
         let all = [
             desk.as_ref().map(desk::Figures::told),
             logged.as_ref().map(logged::Figures::told),
@@ -154,7 +147,6 @@ impl Figures {
             ruler.as_ref().map(ruler::Figures::told),
             hacking.as_ref().map(hacking::Figures::told),
             smollm2.as_ref().map(smollm2::Figures::told),
-            tictactoe.as_ref().map(tictactoe::Figures::told),
             resume.as_ref().map(resume::Figures::told),
         ];
         all.into_iter().flatten().collect()
@@ -172,7 +164,6 @@ impl Runs {
             ruler: some(&self.ruler, ruler::Figures::of),
             hacking: some(&self.hacking, hacking::Figures::of),
             smollm2: some(&self.smollm2, smollm2::Figures::of),
-            tictactoe: some(&self.tictactoe, tictactoe::Figures::of),
             resume: self.resume,
         }
     }
@@ -221,11 +212,6 @@ impl Runs {
                     self.ruler.push(run);
                 }
                 (Part::Hacking, Some(warm)) => self.hacking.extend(hacking::run(warm, |text| say(part, text))?),
-                (Part::Tictactoe, _) => {
-                    let run = tictactoe::run(seed, context)?;
-                    say(part, &run.told());
-                    self.tictactoe.push(run);
-                }
                 (Part::Smollm2, _) => match &args.model {
                     Some(model) => {
                         let run = smollm2::run(seed, model)?;

@@ -12,7 +12,7 @@ use hone_env::rollout::Played;
 use hone_trace::{Config, Draws, Scenario, Trace};
 use hone_train::advantage::Centring;
 use hone_train::groups::{Credit, GroupOptions, Groups};
-use hone_train::loss::{Method, PolicyLoss};
+use hone_train::loss::Method;
 use hone_train::step::{Objective, StepOptions};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -37,17 +37,13 @@ pub(crate) struct Lesson<'a> {
     pub(crate) lr: f32,
     /// Whom a reward is credited to.
     pub(crate) credit: Credit,
-    /// How much not being sure is worth, against advantages: it keeps trying other things for longer.
-    pub(crate) entropy_bonus: f64,
-    /// Moves of the weights by the same tries.
-    pub(crate) n_epochs: usize,
 }
 
 impl<'a> Lesson<'a> {
     /// What the desk is taught by.
     pub(crate) fn new(name: &'a str) -> Self {
         let credit = Credit::Episode(Centring::Deviation { epsilon: DEVIATION_MIN });
-        Self { name, n_scenarios: 16, n_samples: 16, lr: 5e-4, credit, entropy_bonus: 0.0, n_epochs: 1 }
+        Self { name, n_scenarios: 16, n_samples: 16, lr: 5e-4, credit }
     }
 }
 
@@ -112,9 +108,8 @@ impl Lesson<'_> {
             return Ok(Improved { n_without_signal, ..Improved::default() });
         }
         let n_tokens = groups.batch.n_tokens();
-        let loss = PolicyLoss { entropy_bonus: self.entropy_bonus, ..Method::Dapo.loss(EPISODE_TOKENS_MAX) };
-        let options = StepOptions::new(Objective::Policy(loss), Schedule::Constant { lr });
-        let told = learner.step(groups.batch, StepOptions { n_epochs: self.n_epochs, ..options })?;
+        let objective = Objective::Policy(Method::Dapo.loss(EPISODE_TOKENS_MAX));
+        let told = learner.step(groups.batch, StepOptions::new(objective, Schedule::Constant { lr }))?;
         Ok(Improved { n_without_signal, n_tokens, entropy: told.entropy, mismatch_max: told.mismatch_max.unwrap_or(0.0) })
     }
 }
