@@ -5,6 +5,9 @@
 
 mod desk;
 mod figure;
+mod player;
+mod tictactoe;
+mod twenty48;
 mod warm;
 
 use crate::context::Context;
@@ -17,7 +20,8 @@ use warm::Warm;
 
 /// Measure what training reaches on held-out tasks, beside its controls
 ///
-/// Trains small models once per seed. Takes five to ten minutes a seed on two cores for the service desk alone.
+/// Trains small models once per seed. Takes five to ten minutes a seed on two cores for the service desk alone, and about as long for
+/// each game.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The first seed
@@ -44,6 +48,11 @@ pub(crate) struct Args {
 enum Part {
     /// GRPO on the service desk, beside imitation and permuted rewards
     Desk,
+    /// Tic-tac-toe against a random opponent, by GRPO from random play
+    Tictactoe,
+    /// 2048, by GRPO from random play
+    #[value(name = "2048")]
+    Twenty48,
 }
 
 impl Part {
@@ -57,12 +66,18 @@ impl Part {
 struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     desk: Option<desk::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tictactoe: Option<tictactoe::Figures>,
+    #[serde(rename = "2048", skip_serializing_if = "Option::is_none")]
+    twenty48: Option<twenty48::Figures>,
 }
 
 /// The runs of every part.
 #[derive(Default)]
 struct Runs {
     desk: Vec<desk::Run>,
+    tictactoe: Vec<tictactoe::Run>,
+    twenty48: Vec<twenty48::Run>,
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -70,11 +85,22 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     for seed in args.seed..args.seed + u64::from(args.seeds) {
         runs.add(seed, args, context)?;
     }
-    let figures = Figures { desk: (!runs.desk.is_empty()).then(|| desk::Figures::of(&runs.desk)) };
+    let figures = Figures {
+        desk: (!runs.desk.is_empty()).then(|| desk::Figures::of(&runs.desk)),
+        tictactoe: (!runs.tictactoe.is_empty()).then(|| tictactoe::Figures::of(&runs.tictactoe)),
+        twenty48: (!runs.twenty48.is_empty()).then(|| twenty48::Figures::of(&runs.twenty48)),
+    };
     if context.printer.wants_json() {
         context.printer.json(&figures)?;
-    } else if let Some(desk) = figures.desk {
-        context.printer.plain(&desk.told())?;
+        return Ok(Exit::Yes);
+    }
+    let told = [
+        figures.desk.map(|figures| figures.told()),
+        figures.tictactoe.map(|figures| figures.told()),
+        figures.twenty48.map(|figures| figures.told()),
+    ];
+    for line in told.iter().flatten() {
+        context.printer.plain(line)?;
     }
     Ok(Exit::Yes)
 }
@@ -97,6 +123,16 @@ impl Runs {
                     let run = desk::run(warm, args.steps as usize)?;
                     say(part, &run.told());
                     self.desk.push(run);
+                }
+                (Part::Tictactoe, _) => {
+                    let run = tictactoe::run(seed, context)?;
+                    say(part, &run.told());
+                    self.tictactoe.push(run);
+                }
+                (Part::Twenty48, _) => {
+                    let run = twenty48::run(seed, context)?;
+                    say(part, &run.told());
+                    self.twenty48.push(run);
                 }
                 (Part::Desk, None) => return Err(Failure::bug("a part without its model")),
             }
