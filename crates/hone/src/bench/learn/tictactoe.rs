@@ -1,4 +1,4 @@
-//! Tic-tac-toe against an opponent that plays at random: by GRPO from imitated random play to hardly a game lost.
+//! Tic-tac-toe against an opponent that plays at random: how few games GRPO loses that began at imitated random play.
 //!
 //! A game is lost when the opponent has three in a line, and also by an answer that names no empty cell. It is measured on
 //! openings that no training game began with.

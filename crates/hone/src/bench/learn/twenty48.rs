@@ -1,4 +1,4 @@
-//! 2048: by GRPO from imitated random play to tiles that are twice as high.
+//! 2048: how high the tiles are that GRPO reaches from imitated random play.
 //!
 //! A game has hundreds of moves and the world's recipe weighs its end alone, so here every move is credited on its own: with the
 //! room that it leaves on the board and, less and less, with what the moves after it leave. Where the game is over there is none.
