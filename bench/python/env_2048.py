@@ -83,6 +83,7 @@ class Game:
         return {
             "highest_tile": min(1.0, (math.log2(highest) - 1) / (self.winning_log - 1)),
             "board_value": min(1.0, (math.log2(value) - 1) / (self.winning_log + 3)),
+            "room": sum(row.count(0) for row in self.board) / 16,
             "won": float(highest >= self.winning_tile),
             "format": float(is_read),
             "valid": float(is_valid),

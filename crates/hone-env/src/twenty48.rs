@@ -1,19 +1,23 @@
 //! 2048: slide and merge tiles on a board of four by four until one reaches the winning tile.
 //!
 //! A scenario is a start of two tiles; the tiles that appear later are drawn from the episode's seed. The policy sees the
-//! board as four lines of text and answers with a direction. An answer without one, or one by which nothing moves, ends the
-//! game. Starts that turn or mirror into each other are one family, and a family's hash decides its split.
+//! board as text, in one of two dialects ([`Dialect::Natural`] for large models, [`Dialect::Short`] for small ones), and answers
+//! with a direction. An answer without one, or one by which nothing moves, ends the game. Starts that turn or mirror into each
+//! other are one family, and a family's hash decides its split.
 //! Knows nothing of rewards: how much the highest tile counts against the board's value is weighed elsewhere.
 
 mod board;
+mod dialect;
 mod expectimax;
+
+pub use dialect::Dialect;
 
 use crate::player::Scripted;
 use crate::word::last_move;
 use board::{Board, Move, Tiles};
 use hone_trace::env::{Env, EnvError, Play, Reset, Signals, Split, Step};
 use hone_trace::policy::Conversation;
-use hone_trace::{Category, Draws, ErrorEvent, Family, Message, Role, Scenario, ScenarioId, TraceOutcome, V1};
+use hone_trace::{Category, Draws, ErrorEvent, Family, Message, Role, Scenario, ScenarioId, Trace, TraceOutcome, V1};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
@@ -24,25 +28,27 @@ use std::sync::Arc;
 pub struct Twenty48Options {
     /// The tile that wins: a power of two from 8 to 32768. Default 128.
     pub winning_tile: u32,
+    /// How the game is told.
+    pub dialect: Dialect,
 }
 
 impl Default for Twenty48Options {
     fn default() -> Self {
-        Self { winning_tile: 128 }
+        Self { winning_tile: 128, dialect: Dialect::default() }
     }
 }
 
 /// The world of 2048.
 #[derive(Debug, Clone, Copy)]
 pub struct Twenty48 {
-    winning_tile: u32,
+    options: Twenty48Options,
 }
 
 impl Twenty48 {
     /// The world with these options.
     pub fn new(options: Twenty48Options) -> Result<Self, EnvError> {
         match winning_exponent(u64::from(options.winning_tile)) {
-            Some(_) => Ok(Self { winning_tile: options.winning_tile }),
+            Some(_) => Ok(Self { options }),
             None => Err(EnvError::Data {
                 place: "2048: winning_tile".into(),
                 reason: format!("{} is not a power of two from 8 to 32768", options.winning_tile),
@@ -63,15 +69,16 @@ impl Env for Twenty48 {
     fn reset(&self, scenario: &Scenario, seed: u64) -> Result<Reset, EnvError> {
         let (board, winning) = start(scenario)?;
         let draws = Draws::new(seed, &["2048", scenario.id.as_str()]);
-        let messages = vec![Message::text(Role::System, rules(winning)), Message::text(Role::User, board.text())];
-        Ok(Reset { episode: Box::new(Game { board, winning, draws, is_over: false }), tools: Arc::default(), messages })
+        let dialect = self.options.dialect;
+        let messages = vec![Message::text(Role::System, dialect.rules(winning)), Message::text(Role::User, dialect.told(board))];
+        Ok(Reset { episode: Box::new(Game { board, winning, draws, dialect, is_over: false }), tools: Arc::default(), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
         start(scenario)?;
-        Ok(Box::new(Scripted(|input: &[Message]| {
-            let board = input.last().and_then(|message| Board::parse(&message.content.text()));
-            crate::said(board.and_then(expectimax::best_move).map_or("", Move::as_str))
+        let dialect = self.options.dialect;
+        Ok(Box::new(Scripted(move |input: &[Message]| {
+            crate::said(seen(dialect, input).and_then(expectimax::best_move).map_or("", Move::as_str))
         })))
     }
 
@@ -82,15 +89,38 @@ impl Env for Twenty48 {
     }
 
     fn best(&self, scenario: &Scenario) -> Signals {
-        // The least board that wins is the winning tile alone.
-        let least = |winning: u32| Tiles { highest: winning, sum: 1 << winning };
+        // The least board that wins is the winning tile alone; room is a means, and none of it is needed.
+        let least = |winning: u32| Tiles { highest: winning, sum: 1 << winning, n_empty: 0 };
         start(scenario).map_or_else(|_| Signals::default(), |(_, winning)| signals(least(winning), winning, Answer::Valid))
     }
 }
 
 impl Twenty48 {
+    /// Every word of the short dialect, to build a small vocabulary from.
+    pub fn words() -> String {
+        dialect::words()
+    }
+
+    /// Who takes any move that changes the board: random play that knows the rules.
+    pub fn legal(&self, scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+        start(scenario)?;
+        let dialect = self.options.dialect;
+        let mut draws = Draws::new(seed, &["2048", "legal"]);
+        Ok(Box::new(Scripted(move |input: &[Message]| {
+            let moves: Vec<Move> = seen(dialect, input).iter().flat_map(|board| board.moves()).collect();
+            crate::said(if moves.is_empty() { "" } else { draws.pick(&moves).as_str() })
+        })))
+    }
+
+    /// The highest tile that a trace ends with, from its signals.
+    pub fn highest_tile(&self, trace: &Trace) -> u32 {
+        let share = trace.turns().last().and_then(|turn| turn.signals.get("highest_tile")).copied().unwrap_or(0.0);
+        let winning = f64::from(self.options.winning_tile.trailing_zeros());
+        1 << (1.0 + share * (winning - 1.0)).round() as u32
+    }
+
     fn scenario(&self, split: Split, seed: u64, idx: usize) -> Scenario {
-        let id = format!("2048/{}/{}/{seed}/{idx}", self.winning_tile, split.as_str());
+        let id = format!("2048/{}/{}/{seed}/{idx}", self.options.winning_tile, split.as_str());
         let mut draws = Draws::new(seed, &["2048", "start", &id]);
         // Every split holds a good part of the 480 starts, so that this ends soon.
         let start = loop {
@@ -103,7 +133,7 @@ impl Twenty48 {
             v: V1,
             id: ScenarioId::new(id).expect("an id of digits and words is a name"),
             category: Category::new("2048").expect("2048 is a name"),
-            input: json!({"board": start.text(), "winning_tile": self.winning_tile}),
+            input: json!({"board": start.text(), "winning_tile": self.options.winning_tile}),
             truth: None,
             difficulty: None,
             family: Family::new(format!("2048/{:016x}", start.canonical().0)).expect("a hexadecimal number is a name"),
@@ -137,15 +167,9 @@ fn winning_exponent(tile: u64) -> Option<u32> {
     ((8..=32768).contains(&tile) && tile.is_power_of_two()).then(|| tile.trailing_zeros())
 }
 
-fn rules(winning: u32) -> String {
-    let tile = 1 << winning;
-    [
-        "You play 2048 on a board of 4 by 4. A move slides all tiles left, right, up or down; two equal tiles that meet become \
-         one of twice the value, and then a new tile appears in an empty cell. Reach the tile ",
-        &u32::to_string(&tile),
-        " to win. A move that changes nothing loses the game. Answer with one word: left, right, up or down.",
-    ]
-    .concat()
+/// The board that was told last.
+fn seen(dialect: Dialect, input: &[Message]) -> Option<Board> {
+    input.last().and_then(|message| dialect.read(&message.content.text()))
 }
 
 /// How an answer could be taken.
@@ -164,6 +188,7 @@ fn signals(tiles: Tiles, winning: u32, answer: Answer) -> Signals {
     Signals::from([
         ("highest_tile", ((highest - 1.0) / (top - 1.0)).clamp(0.0, 1.0)),
         ("board_value", ((value - 1.0) / (top + 3.0)).clamp(0.0, 1.0)),
+        ("room", tiles.n_empty as f64 / 16.0),
         ("won", flag(tiles.highest >= winning)),
         ("format", flag(answer != Answer::Unreadable)),
         ("valid", flag(answer == Answer::Valid)),
@@ -174,6 +199,7 @@ struct Game {
     board: Board,
     winning: u32,
     draws: Draws,
+    dialect: Dialect,
     is_over: bool,
 }
 
@@ -200,7 +226,7 @@ impl Play for Game {
         };
         self.is_over = done.is_some();
         Ok(Step {
-            messages: vec![Message::text(Role::User, self.board.text())],
+            messages: vec![Message::text(Role::User, self.dialect.told(self.board))],
             signals: signals(tiles, self.winning, Answer::Valid),
             done,
             ..Step::default()

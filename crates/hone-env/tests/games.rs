@@ -3,7 +3,7 @@
 
 use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};
-use hone_env::twenty48::{Twenty48, Twenty48Options};
+use hone_env::twenty48::{Dialect, Twenty48, Twenty48Options};
 use hone_env::{Player, said};
 use hone_trace::env::{Env, EnvError, Split, Step};
 use hone_trace::{Family, Scenario, Trace, TraceOutcome};
@@ -84,7 +84,7 @@ fn step(env: &dyn Env, input: &str, truth: Option<&str>, answer: &str) -> Result
 #[test]
 fn a_2048_move_is_measured() {
     let [env, _] = worlds();
-    let check = |board: &str, answer: &str, expected: [f64; 5], done: Option<TraceOutcome>| {
+    let check = |board: &str, answer: &str, expected: [f64; 6], done: Option<TraceOutcome>| {
         let input = format!(r#"{{"board":"{board}","winning_tile":128}}"#);
         let step = step(&*env, &input, None, answer).unwrap();
         let values: Vec<f64> = step.signals.0.iter().map(|(_, value)| (value * 1000.0).round() / 1000.0).collect();
@@ -95,13 +95,33 @@ fn a_2048_move_is_measured() {
     check(
         &format!("32 32 . . {empty}"),
         "left",
-        [5.0 / 6.0, 0.504, 0.0, 1.0, 1.0].map(|x: f64| (x * 1000.0).round() / 1000.0),
+        [5.0 / 6.0, 0.504, 0.875, 0.0, 1.0, 1.0].map(|x: f64| (x * 1000.0).round() / 1000.0),
         None,
     );
-    check(&format!("64 64 . . {empty}"), "I go <move>Right</move>", [1.0, 0.602, 1.0, 1.0, 1.0], Some(TraceOutcome::Success));
-    check(&format!("2 4 . . {empty}"), "left", [0.167, 0.158, 0.0, 1.0, 0.0], Some(TraceOutcome::Failure));
-    check(&format!("2 4 . . {empty}"), "", [0.167, 0.158, 0.0, 0.0, 0.0], Some(TraceOutcome::Failure));
-    check("2 4 8 16 4 8 16 32 8 16 32 64 8 8 32 16", "left", [0.833, 0.711, 0.0, 1.0, 1.0], Some(TraceOutcome::Failure));
+    check(
+        &format!("64 64 . . {empty}"),
+        "I go <move>Right</move>",
+        [1.0, 0.602, 0.875, 1.0, 1.0, 1.0],
+        Some(TraceOutcome::Success),
+    );
+    check(&format!("2 4 . . {empty}"), "left", [0.167, 0.158, 0.875, 0.0, 1.0, 0.0], Some(TraceOutcome::Failure));
+    check(&format!("2 4 . . {empty}"), "", [0.167, 0.158, 0.875, 0.0, 0.0, 0.0], Some(TraceOutcome::Failure));
+    check("2 4 8 16 4 8 16 32 8 16 32 64 8 8 32 16", "left", [0.833, 0.711, 0.0, 0.0, 1.0, 1.0], Some(TraceOutcome::Failure));
+}
+
+#[test]
+fn random_play_that_knows_the_rules_ends_with_a_full_board() {
+    for dialect in [Dialect::Natural, Dialect::Short] {
+        let env = Twenty48::new(Twenty48Options { winning_tile: 2048, dialect }).unwrap();
+        let legal = |scenario: &Scenario, seed| env.legal(scenario, seed);
+        let scenarios = env.scenarios(Split::Train, 3, 20).unwrap();
+        for trace in play(&env, Player::Script("legal", &legal), &scenarios, 3, 2) {
+            assert!(trace.turns().all(|turn| turn.signals["valid"] == 1.0));
+            assert_eq!(last(&trace, "room"), 0.0);
+            let tile = env.highest_tile(&trace);
+            assert!(tile.is_power_of_two() && (16..=512).contains(&tile), "{tile}");
+        }
+    }
 }
 
 #[test]
@@ -134,7 +154,7 @@ fn what_is_no_game_is_refused() {
     check(&*twenty48, r#"{"board":". . . . . . . . . . . . . . . .","winning_tile":8}"#, "over before it begins");
     check(&*tictactoe, r#"{"board":"X X X O O 6 7 8 9"}"#, "goes on");
     check(&*tictactoe, r#"{"board":"1 2 3 4 5 6 7 8 9","opponent":"weak"}"#, "random, blocks and perfect");
-    assert!(Twenty48::new(Twenty48Options { winning_tile: 100 }).is_err());
+    assert!(Twenty48::new(Twenty48Options { winning_tile: 100, ..Twenty48Options::default() }).is_err());
     assert!(TicTacToe::new(TicTacToeOptions { opponents: Vec::new(), ..TicTacToeOptions::default() }).is_err());
     let only_perfect = TicTacToeOptions { opponents: vec![Skill::Perfect], opening_marks_max: 0 };
     let only_perfect = TicTacToe::new(only_perfect).unwrap();

@@ -8,7 +8,7 @@ mod ground;
 mod lesson;
 mod report;
 
-pub(crate) use ground::Ground;
+pub(crate) use ground::{ADAM, Ground};
 pub(crate) use lesson::{Lesson, Step, permute};
 pub(crate) use report::{CategoryGain, Line};
 

@@ -85,7 +85,10 @@ impl World {
         let env: Arc<dyn Env> = match (world, variant) {
             ("desk", "" | "natural") => Arc::new(Desk::new(read::<DeskOptions>(name, options, "")?).map_err(wrong)?),
             ("desk", "short") => Arc::new(Desk::new(read::<DeskOptions>(name, options, "dialect=\"short\"\n")?).map_err(wrong)?),
-            ("2048", "") => Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "")?).map_err(wrong)?),
+            ("2048", "" | "natural") => Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "")?).map_err(wrong)?),
+            ("2048", "short") => {
+                Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "dialect=\"short\"\n")?).map_err(wrong)?)
+            }
             ("tictactoe", "") => Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "")?).map_err(wrong)?),
             ("inbox", "") => Arc::new(Inbox::new(read::<InboxOptions>(name, options, "")?).map_err(wrong)?),
             ("math", "") => {

@@ -17,6 +17,8 @@ pub(crate) struct Tiles {
     pub(crate) highest: u32,
     /// Their sum.
     pub(crate) sum: u32,
+    /// How many cells have none.
+    pub(crate) n_empty: usize,
 }
 
 /// A move.
@@ -57,6 +59,11 @@ impl Board {
         }
     }
 
+    /// The moves that change the board.
+    pub(crate) fn moves(self) -> impl Iterator<Item = Move> {
+        Move::ALL.into_iter().filter(move |dir| self.slide(*dir) != self)
+    }
+
     /// Whether some move changes the board.
     pub(crate) fn can_move(self) -> bool {
         (self.0 != 0 && self.n_empty() > 0) || Move::ALL.into_iter().any(|dir| self.slide(dir) != self)
@@ -95,7 +102,7 @@ impl Board {
             seen |= tile;
             sum += tile & !1;
         }
-        Tiles { highest: seen.ilog2(), sum }
+        Tiles { highest: seen.ilog2(), sum, n_empty: self.n_empty() }
     }
 
     /// The rows, first one first.

@@ -14,8 +14,7 @@ const LOST: f32 = -1e6;
 pub(crate) fn best_move(board: Board) -> Option<Move> {
     // The fewer empty cells, the nearer the danger and the smaller the tree.
     let n_ahead = if board.n_empty() <= 4 { 2 } else { 1 };
-    let moves = Move::ALL.into_iter().filter(|dir| board.slide(*dir) != board);
-    let worths = moves.map(|dir| (dir, expected(board.slide(dir), n_ahead)));
+    let worths = board.moves().map(|dir| (dir, expected(board.slide(dir), n_ahead)));
     worths.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(dir, _)| dir)
 }
 

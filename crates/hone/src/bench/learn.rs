@@ -11,10 +11,13 @@ mod hacking;
 mod logged;
 mod own;
 mod pace;
+mod player;
 mod resume;
 mod ruler;
 mod short;
 mod smollm2;
+mod tictactoe;
+mod twenty48;
 mod warm;
 
 use crate::context::Context;
@@ -69,6 +72,11 @@ enum Part {
     Ruler,
     /// A judge that can be fooled on the service desk: what an unguarded run loses, and when a guarded one stops
     Hacking,
+    /// Tic-tac-toe against a random opponent, by GRPO from random play
+    Tictactoe,
+    /// 2048, by GRPO from random play
+    #[value(name = "2048")]
+    Twenty48,
     /// SmolLM2 with an adapter on one-digit sums, which needs --model
     Smollm2,
     /// Runs that are killed and go on: whether they end with the same bits
@@ -78,7 +86,7 @@ enum Part {
 impl Part {
     /// Whether it begins at the model that imitates the agent.
     fn is_warm(self) -> bool {
-        !matches!(self, Self::Smollm2 | Self::Resume)
+        !matches!(self, Self::Tictactoe | Self::Twenty48 | Self::Smollm2 | Self::Resume)
     }
 }
 
@@ -99,6 +107,10 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     hacking: Option<hacking::Figures>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tictactoe: Option<tictactoe::Figures>,
+    #[serde(rename = "2048", skip_serializing_if = "Option::is_none")]
+    twenty48: Option<twenty48::Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     smollm2: Option<smollm2::Figures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<resume::Figures>,
@@ -114,6 +126,8 @@ struct Runs {
     credit: Vec<credit::Run>,
     ruler: Vec<ruler::Run>,
     hacking: Vec<hacking::Run>,
+    tictactoe: Vec<tictactoe::Run>,
+    twenty48: Vec<twenty48::Run>,
     smollm2: Vec<smollm2::Run>,
     resume: Option<resume::Figures>,
 }
@@ -137,7 +151,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 impl Figures {
     /// A line for every part.
     fn told(&self) -> Vec<String> {
-        let Self { desk, logged, forgetting, short, credit, ruler, hacking, smollm2, resume } = self;
+        let Self { desk, logged, forgetting, short, credit, ruler, hacking, tictactoe, twenty48, smollm2, resume } = self;
         let all = [
             desk.as_ref().map(desk::Figures::told),
             logged.as_ref().map(logged::Figures::told),
@@ -146,6 +160,8 @@ impl Figures {
             credit.as_ref().map(credit::Figures::told),
             ruler.as_ref().map(ruler::Figures::told),
             hacking.as_ref().map(hacking::Figures::told),
+            tictactoe.as_ref().map(tictactoe::Figures::told),
+            twenty48.as_ref().map(twenty48::Figures::told),
             smollm2.as_ref().map(smollm2::Figures::told),
             resume.as_ref().map(resume::Figures::told),
         ];
@@ -163,6 +179,8 @@ impl Runs {
             credit: some(&self.credit, credit::Figures::of),
             ruler: some(&self.ruler, ruler::Figures::of),
             hacking: some(&self.hacking, hacking::Figures::of),
+            tictactoe: some(&self.tictactoe, tictactoe::Figures::of),
+            twenty48: some(&self.twenty48, twenty48::Figures::of),
             smollm2: some(&self.smollm2, smollm2::Figures::of),
             resume: self.resume,
         }
@@ -212,6 +230,16 @@ impl Runs {
                     self.ruler.push(run);
                 }
                 (Part::Hacking, Some(warm)) => self.hacking.extend(hacking::run(warm, |text| say(part, text))?),
+                (Part::Tictactoe, _) => {
+                    let run = tictactoe::run(seed, context)?;
+                    say(part, &run.told());
+                    self.tictactoe.push(run);
+                }
+                (Part::Twenty48, _) => {
+                    let run = twenty48::run(seed, context)?;
+                    say(part, &run.told());
+                    self.twenty48.push(run);
+                }
                 (Part::Smollm2, _) => match &args.model {
                     Some(model) => {
                         let run = smollm2::run(seed, model)?;

@@ -11,7 +11,7 @@ use hone_train::sft;
 use hone_train::step::{Objective, StepOptions};
 use std::sync::Arc;
 
-/// Trained tokens of a step.
+/// Trained tokens of a step, unless said otherwise.
 const N_TOKENS: usize = 256;
 /// Rows computed at once.
 const N_ROWS_MAX: usize = 8192;
@@ -35,11 +35,23 @@ impl Learner {
         n_tokens_max: usize,
         tick: impl Fn(usize, usize),
     ) -> Result<Imitated, Failure> {
+        self.imitate_in_steps(traces, N_TOKENS, lr, n_tokens_max, tick)
+    }
+
+    /// The same by steps of another size: small ones learn more from few traces.
+    pub(crate) fn imitate_in_steps(
+        &mut self,
+        traces: &[Trace],
+        n_tokens_step: usize,
+        lr: f32,
+        n_tokens_max: usize,
+        tick: impl Fn(usize, usize),
+    ) -> Result<Imitated, Failure> {
         let mut episodes: Vec<Episode> = Vec::with_capacity(traces.len());
         for trace in traces {
             episodes.extend(self.rendered(trace)?);
         }
-        let batches = sft::batches(&episodes, N_TOKENS, N_ROWS_MAX, 0, 0);
+        let batches = sft::batches(&episodes, n_tokens_step, N_ROWS_MAX, 0, 0);
         let n_steps = batches.len();
         let n_warmup = N_WARMUP_MAX.min(n_steps as u64 / 10);
         let schedule = Schedule::Cosine { lr, floor: lr / 20.0, n_warmup, n_steps: n_steps as u64 };
