@@ -105,6 +105,11 @@ impl Ground {
         self.desk.scenarios(Split::Train, self.seed ^ TRIES, n).map_err(Failure::bug)
     }
 
+    /// As many tasks for another run of GRPO: no two runs share one.
+    pub(crate) fn tries_of_run(&self, run_idx: usize, n: usize) -> Result<Vec<Scenario>, Failure> {
+        Ok(self.tries(n * (run_idx + 1))?.split_off(n * run_idx))
+    }
+
     /// Tasks that nobody trains on.
     pub(crate) fn held_out(&self, n: usize) -> Result<Vec<Scenario>, Failure> {
         self.desk.scenarios(Split::Test, self.seed, n).map_err(Failure::bug)

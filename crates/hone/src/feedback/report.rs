@@ -1,13 +1,15 @@
 //! Before and after, side by side.
 
 use crate::failure::Failure;
+use crate::gym::solved;
 use crate::printer::{Printer, Style};
 use hone_env::rollout::Played;
 use hone_eval::interval::mean;
 use hone_eval::{Episode, Measures};
-use hone_trace::{BlobHash, Scenario, Trace, TraceOutcome};
+use hone_trace::{BlobHash, Scenario, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::slice;
 
 /// From the half-width of a two-sided interval of 95 % to that of a one-sided bound.
 const ONE_SIDED: f64 = 1.644_854 / 1.959_964;
@@ -61,7 +63,11 @@ impl Line {
             turns_per_solved: measures.turns_per_solved,
             tokens_per_solved: measures.tokens_per_solved.filter(|tokens| *tokens > 0.0),
             format_valid: 1.0 - share(n_unread.count(), traces().flat_map(Trace::turns).count()),
-            tasks: tasks.iter().zip(played).map(|(task, played)| (task.category.as_str().to_owned(), solved(played))).collect(),
+            tasks: tasks
+                .iter()
+                .zip(played)
+                .map(|(task, played)| (task.category.as_str().to_owned(), solved(slice::from_ref(played))))
+                .collect(),
         }
     }
 
@@ -107,10 +113,6 @@ impl Line {
 
 fn share(n: usize, of: usize) -> f64 {
     n as f64 / of.max(1) as f64
-}
-
-fn solved(played: &Played) -> f64 {
-    share(played.traces.iter().filter(|trace| trace.outcome == TraceOutcome::Success).count(), played.traces.len())
 }
 
 /// Whether the new agent is better than both that came before it.

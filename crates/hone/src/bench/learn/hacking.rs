@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// Runs of every seed.
-pub(super) const N_RUNS: u64 = 4;
+const N_RUNS: usize = 4;
 /// Steps of a run.
 const N_STEPS: usize = 60;
 /// Steps between two validations, and tasks of each.
@@ -163,13 +163,11 @@ struct Guarded {
 }
 
 impl Guarded {
-    fn watch(warm: &mut Warm, idx: u64, bonus: f64) -> Result<Self, Failure> {
+    fn watch(warm: &mut Warm, idx: usize, bonus: f64) -> Result<Self, Failure> {
         warm.rewind()?;
         let name = format!("hacking-{idx}");
         let lesson = Lesson::new(&name);
-        let n_tries = N_STEPS * lesson.n_scenarios;
-        let first = n_tries * usize::try_from(idx).unwrap_or(0);
-        let tries = warm.ground.tries(first + n_tries)?.split_off(first);
+        let tries = warm.ground.tries_of_run(idx, N_STEPS * lesson.n_scenarios)?;
         let validation = warm.ground.desk.scenarios(Split::Validation, warm.seed, N_VALIDATION).map_err(Failure::bug)?;
         let options = StopOptions {
             mode: Mode::Hybrid,

@@ -55,8 +55,7 @@ pub(super) fn run(warm: &mut Warm) -> Result<Run, Failure> {
     for run_idx in 0..N_RUNS {
         let name = format!("short {run_idx}");
         let lesson = Lesson::new(&name);
-        let n_tries = N_STEPS * lesson.n_scenarios;
-        let tries = warm.ground.tries(n_tries * (run_idx + 1))?.split_off(n_tries * run_idx);
+        let tries = warm.ground.tries_of_run(run_idx, N_STEPS * lesson.n_scenarios)?;
         warm.rewind()?;
         lesson.teach(&mut warm.learner, &warm.ground.gym(), &tries, |_, _| {}, |_, _| Ok(ControlFlow::Continue(())))?;
         gains_points.push(100.0 * (warm.measure(&name)?.completion - warm.sft.completion));
