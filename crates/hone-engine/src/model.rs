@@ -146,8 +146,9 @@ fn angles(config: &ModelConfig, n_positions: usize) -> Vec<f32> {
     angles
 }
 
-/// Random weights for a model trained from scratch: normal with deviation 0.02, output projections scaled down by the
-/// depth, gains one, biases zero. A function of the seed alone.
+/// Random weights for a model trained from scratch: normal, so wide that a product is as large as what goes in (a narrow model with
+/// the 0.02 of wide ones hardly feels its input and learns late), output projections scaled down by the depth, gains one,
+/// biases zero. A function of the seed alone.
 #[derive(Clone, Debug)]
 pub struct RandomWeights {
     /// The model.
@@ -166,10 +167,11 @@ impl WeightSource for RandomWeights {
         let index = ParamId::all(&self.config).iter().position(|&known| known == id).unwrap_or(0);
         let stream = Stream::new(self.seed, index as u64);
         let normal = |deviation: f32| (0..(rows * cols) as u64).map(|i| stream.normal(i) * deviation).collect();
+        let deviation = 1.0 / (cols as f32).sqrt();
         Ok(match id {
             ParamId::Bias(..) => vec![0.0; rows * cols],
-            ParamId::Weight(_, Proj::O | Proj::Down) => normal(0.02 / (2.0 * self.config.n_layers as f32).sqrt()),
-            _ if id.is_matrix() => normal(0.02),
+            ParamId::Weight(_, Proj::O | Proj::Down) => normal(deviation / (2.0 * self.config.n_layers as f32).sqrt()),
+            _ if id.is_matrix() => normal(deviation),
             _ => vec![1.0; rows * cols],
         })
     }

@@ -33,10 +33,9 @@ mod template;
 mod ticket;
 mod unit;
 
-pub use dialect::Dialect;
 pub use episode::N_ANSWERS_MAX;
 
-use crate::Scripted;
+use crate::{Dialect, Scripted};
 use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
 use hone_trace::policy::Conversation;
 use hone_trace::{Draws, Message, Role, Scenario, ScenarioId, ToolSpec};

@@ -9,6 +9,7 @@
 mod action;
 pub mod curriculum;
 pub mod desk;
+mod dialect;
 pub mod external;
 pub mod inbox;
 pub mod math;
@@ -20,4 +21,5 @@ pub mod twenty48;
 mod word;
 
 pub use action::{Call, call, calls, said, tool_result, unparsable};
+pub use dialect::Dialect;
 pub use player::{Player, Script, Scripted};

@@ -6,9 +6,11 @@
 //! each other are one family, and a family's hash decides its split, so held-out games begin where no training game did.
 //! Knows nothing of rewards.
 
+mod dialect;
 mod opponent;
 mod position;
 
+use crate::Dialect;
 use crate::player::Scripted;
 use crate::word::last_move;
 use hone_trace::env::{Env, EnvError, Play, Reset, Signals, Split, Step};
@@ -28,11 +30,13 @@ pub struct TicTacToeOptions {
     pub opponents: Vec<Skill>,
     /// How many marks an opening has at most, from 0 to 4. Default 4.
     pub opening_marks_max: usize,
+    /// How the game is told.
+    pub dialect: Dialect,
 }
 
 impl Default for TicTacToeOptions {
     fn default() -> Self {
-        Self { opponents: Skill::ALL.to_vec(), opening_marks_max: OPENING_MARKS_MAX }
+        Self { opponents: Skill::ALL.to_vec(), opening_marks_max: OPENING_MARKS_MAX, dialect: Dialect::default() }
     }
 }
 
@@ -93,37 +97,28 @@ impl Env for TicTacToe {
     }
 
     fn reset(&self, scenario: &Scenario, _seed: u64) -> Result<Reset, EnvError> {
-        let game = Game::start(scenario)?;
-        let rules = format!(
-            "You play tic-tac-toe as {}. Empty cells are shown by their numbers. Answer with the number of the cell you take. \
-             A cell that is not empty loses the game.",
-            game.agent()
-        );
-        let messages = vec![Message::text(Role::System, rules), Message::text(Role::User, game.position.text())];
+        let game = self.game(scenario)?;
+        let rules = dialect::rules(game.dialect, game.position.to_move());
+        let messages = vec![Message::text(Role::System, rules), Message::text(Role::User, game.told())];
         Ok(Reset { episode: Box::new(game), tools: Arc::default(), messages })
     }
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
-        let opponent = Game::start(scenario)?.opponent;
-        Ok(Box::new(Scripted(move |input: &[Message]| {
-            let position = input.last().and_then(|message| Position::parse(&message.content.text()));
-            let cell = position.and_then(|position| opponent.best_answer(position).1);
-            crate::said(cell.map_or(String::new(), |cell| (cell + 1).to_string()))
-        })))
+        let opponent = self.game(scenario)?.opponent;
+        Ok(self.scripted(move |position| opponent.best_answer(position).1))
     }
 
     fn random(&self, scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
-        Game::start(scenario)?;
+        self.game(scenario)?;
         let mut draws = Draws::new(seed, &["tictactoe", "random"]);
-        Ok(Box::new(Scripted(move |input: &[Message]| {
-            let position = input.last().and_then(|message| Position::parse(&message.content.text()));
-            let cells: Vec<usize> = position.iter().flat_map(|position| position.empty()).collect();
-            crate::said(if cells.is_empty() { String::new() } else { (draws.pick(&cells) + 1).to_string() })
-        })))
+        Ok(self.scripted(move |position| {
+            let cells: Vec<usize> = position.empty().collect();
+            (!cells.is_empty()).then(|| *draws.pick(&cells))
+        }))
     }
 
     fn best(&self, scenario: &Scenario) -> Signals {
-        Game::start(scenario).map_or_else(|_| Signals::default(), |game| signals(game.best, Answer::Valid))
+        self.game(scenario).map_or_else(|_| Signals::default(), |game| signals(game.best, Answer::Valid))
     }
 }
 
@@ -131,6 +126,50 @@ impl Env for TicTacToe {
 const TRIES_MAX: usize = 2000;
 
 impl TicTacToe {
+    /// Who plays like an amateur: in this share of its moves as if the opponent never made a mistake, otherwise on any empty cell.
+    pub fn amateur(&self, scenario: &Scenario, care: f64, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+        self.game(scenario)?;
+        let perfect = Opponent { skill: Skill::Perfect, name: seed.to_string() };
+        let mut draws = Draws::new(seed, &["tictactoe", "amateur", scenario.id.as_str()]);
+        Ok(self.scripted(move |position| {
+            let cells: Vec<usize> = position.empty().collect();
+            let is_careful = draws.chance(care);
+            match cells.is_empty() {
+                true => None,
+                false if is_careful => Some(perfect.choose(position)),
+                false => Some(*draws.pick(&cells)),
+            }
+        }))
+    }
+
+    /// Who takes the cell that is chosen for the position it sees.
+    fn scripted(&self, mut choose: impl FnMut(Position) -> Option<usize> + Send + 'static) -> Box<dyn Conversation> {
+        let dialect = self.options.dialect;
+        Box::new(Scripted(move |input: &[Message]| {
+            let position = input.last().and_then(|message| dialect::read(dialect, &message.content.text()));
+            crate::said(position.and_then(&mut choose).map_or_else(String::new, |cell| dialect::name(dialect, cell)))
+        }))
+    }
+
+    /// The game that a scenario begins.
+    fn game(&self, scenario: &Scenario) -> Result<Game, EnvError> {
+        let wrong = |reason: &str| EnvError::Scenario { scenario: scenario.id.to_string(), reason: reason.into() };
+        let text = |key: &str| scenario.input.get(key).and_then(|value| value.as_str());
+        let position = text("board").and_then(Position::parse).filter(|position| position.end().is_none());
+        let skill = text("opponent").and_then(|word| Skill::ALL.into_iter().find(|skill| skill.as_str() == word));
+        let best = scenario.truth.as_ref().and_then(|truth| truth.get("best")?.as_f64());
+        Ok(Game {
+            position: position.ok_or_else(|| wrong("its board is not a game of tic-tac-toe that goes on"))?,
+            opponent: Opponent {
+                skill: skill.ok_or_else(|| wrong("its opponent is none of random, blocks and perfect"))?,
+                name: text("opponent_name").ok_or_else(|| wrong("its opponent has no name"))?.to_owned(),
+            },
+            best: best.ok_or_else(|| wrong("it does not say the best result"))?,
+            dialect: self.options.dialect,
+            is_over: false,
+        })
+    }
+
     fn scenario(&self, split: Split, seed: u64, idx: usize) -> Option<Scenario> {
         let name = format!("{}/{seed}/{idx}", split.as_str());
         let mut draws = Draws::new(seed, &["tictactoe", "opening", &name]);
@@ -192,29 +231,14 @@ struct Game {
     position: Position,
     opponent: Opponent,
     best: f64,
+    dialect: Dialect,
     is_over: bool,
 }
 
 impl Game {
-    fn start(scenario: &Scenario) -> Result<Self, EnvError> {
-        let wrong = |reason: &str| EnvError::Scenario { scenario: scenario.id.to_string(), reason: reason.into() };
-        let text = |key: &str| scenario.input.get(key).and_then(|value| value.as_str());
-        let position = text("board").and_then(Position::parse).filter(|position| position.end().is_none());
-        let skill = text("opponent").and_then(|word| Skill::ALL.into_iter().find(|skill| skill.as_str() == word));
-        let best = scenario.truth.as_ref().and_then(|truth| truth.get("best")?.as_f64());
-        Ok(Self {
-            position: position.ok_or_else(|| wrong("its board is not a game of tic-tac-toe that goes on"))?,
-            opponent: Opponent {
-                skill: skill.ok_or_else(|| wrong("its opponent is none of random, blocks and perfect"))?,
-                name: text("opponent_name").ok_or_else(|| wrong("its opponent has no name"))?.to_owned(),
-            },
-            best: best.ok_or_else(|| wrong("it does not say the best result"))?,
-            is_over: false,
-        })
-    }
-
-    fn agent(&self) -> char {
-        self.position.to_move()
+    /// What the agent sees.
+    fn told(&self) -> String {
+        dialect::told(self.dialect, self.position)
     }
 
     fn end(&mut self, result: f64, answer: Answer, errors: Vec<ErrorEvent>) -> Step {
@@ -231,7 +255,7 @@ impl Play for Game {
             return Err(EnvError::Broken("tictactoe: the game is over".into()));
         }
         let error = |kind: &str, message: &str| vec![ErrorEvent { kind: kind.into(), recovered: false, message: message.into() }];
-        let Some(cell) = last_move(action, read_cell) else {
+        let Some(cell) = last_move(action, |word| dialect::cell(self.dialect, word)) else {
             return Ok(self.end(0.0, Answer::Unreadable, error("unparsable_action", "the answer names no cell")));
         };
         if !self.position.empty().any(|empty| empty == cell) {
@@ -241,37 +265,9 @@ impl Play for Game {
             Reply::Over(result) => self.end(result, Answer::Valid, Vec::new()),
             Reply::Next(next) => {
                 self.position = next;
-                let messages = vec![Message::text(Role::User, next.text())];
+                let messages = vec![Message::text(Role::User, self.told())];
                 Step { messages, signals: signals(0.0, Answer::Valid), ..Step::default() }
             }
         })
-    }
-}
-
-/// A cell from its number, `1` to `9`, or its column and row, `a1` (first) to `c3` (last).
-fn read_cell(word: &str) -> Option<usize> {
-    match *word.as_bytes() {
-        [digit @ b'1'..=b'9'] => Some(usize::from(digit - b'1')),
-        [column, row @ b'1'..=b'3'] => match column.to_ascii_lowercase() {
-            column @ b'a'..=b'c' => Some(3 * usize::from(row - b'1') + usize::from(column - b'a')),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_has_a_number_and_a_place() {
-        let check = |word: &str, cell: Option<usize>| assert_eq!(read_cell(word), cell, "{word}");
-        check("1", Some(0));
-        check("9", Some(8));
-        check("b2", Some(4));
-        check("C1", Some(2));
-        check("a3", Some(6));
-        ["0", "10", "d1", "a4", "", "b", "2b"].into_iter().for_each(|word| check(word, None));
     }
 }

@@ -10,8 +10,7 @@ mod board;
 mod dialect;
 mod expectimax;
 
-pub use dialect::Dialect;
-
+use crate::Dialect;
 use crate::player::Scripted;
 use crate::word::last_move;
 use board::{Board, Move, Tiles};
@@ -70,7 +69,10 @@ impl Env for Twenty48 {
         let (board, winning) = start(scenario)?;
         let draws = Draws::new(seed, &["2048", scenario.id.as_str()]);
         let dialect = self.options.dialect;
-        let messages = vec![Message::text(Role::System, dialect.rules(winning)), Message::text(Role::User, dialect.told(board))];
+        let messages = vec![
+            Message::text(Role::System, dialect::rules(dialect, winning)),
+            Message::text(Role::User, dialect::told(dialect, board)),
+        ];
         Ok(Reset { episode: Box::new(Game { board, winning, draws, dialect, is_over: false }), tools: Arc::default(), messages })
     }
 
@@ -169,7 +171,7 @@ fn winning_exponent(tile: u64) -> Option<u32> {
 
 /// The board that was told last.
 fn seen(dialect: Dialect, input: &[Message]) -> Option<Board> {
-    input.last().and_then(|message| dialect.read(&message.content.text()))
+    input.last().and_then(|message| dialect::read(dialect, &message.content.text()))
 }
 
 /// How an answer could be taken.
@@ -226,7 +228,7 @@ impl Play for Game {
         };
         self.is_over = done.is_some();
         Ok(Step {
-            messages: vec![Message::text(Role::User, self.dialect.told(self.board))],
+            messages: vec![Message::text(Role::User, dialect::told(self.dialect, self.board))],
             signals: signals(tiles, self.winning, Answer::Valid),
             done,
             ..Step::default()

@@ -1,6 +1,7 @@
 //! The desk as others see it: who plays well is right in every scenario, who does nothing never is, and a seed fixes every byte.
 
-use hone_env::desk::{Desk, DeskOptions, Dialect, N_ANSWERS_MAX};
+use hone_env::Dialect;
+use hone_env::desk::{Desk, DeskOptions, N_ANSWERS_MAX};
 use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::{Player, call, said};
 use hone_trace::env::{Env, EnvError, Play, Split};

@@ -3,7 +3,7 @@
 
 use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};
-use hone_env::twenty48::{Dialect, Twenty48, Twenty48Options};
+use hone_env::twenty48::{Twenty48, Twenty48Options};
 use hone_env::{Player, said};
 use hone_trace::env::{Env, EnvError, Split, Step};
 use hone_trace::{Family, Scenario, Trace, TraceOutcome};

@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use hone_env::desk::{Desk, DeskOptions, Dialect};
+use hone_env::Dialect;
+use hone_env::desk::{Desk, DeskOptions};
 use hone_env::inbox::{Inbox, InboxOptions};
 use hone_env::replay::{Fallback, Replay, ReplayOptions, drift};
 use hone_env::rollout::{Plan, traces};

@@ -89,7 +89,12 @@ impl World {
             ("2048", "short") => {
                 Arc::new(Twenty48::new(read::<Twenty48Options>(name, options, "dialect=\"short\"\n")?).map_err(wrong)?)
             }
-            ("tictactoe", "") => Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "")?).map_err(wrong)?),
+            ("tictactoe", "" | "natural") => {
+                Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "")?).map_err(wrong)?)
+            }
+            ("tictactoe", "short") => {
+                Arc::new(TicTacToe::new(read::<TicTacToeOptions>(name, options, "dialect=\"short\"\n")?).map_err(wrong)?)
+            }
             ("inbox", "") => Arc::new(Inbox::new(read::<InboxOptions>(name, options, "")?).map_err(wrong)?),
             ("math", "") => {
                 return Err(

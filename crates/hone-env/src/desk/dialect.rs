@@ -5,19 +5,9 @@ use super::query::{Query, Wrong};
 use super::ticket::Ticket;
 use super::vocabulary::{Slot, Word};
 use super::{natural, short};
+use crate::Dialect;
 use hone_trace::Message;
 use serde_json::Value;
-
-/// How the desk is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dialect {
-    /// In sentences, with tools described by JSON schema.
-    #[default]
-    Natural,
-    /// In lines of a few words and digits, for small models.
-    Short,
-}
 
 /// What an answer means.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,12 @@
 //! One episode at the desk: at most four answers, and what the tools, the customer and the check say to them.
 
 use super::answer::is_right;
-use super::dialect::{Action, Dialect, Refused, Request};
+use super::dialect::{Action, Refused, Request};
 use super::fault::Luck;
 use super::query::Query;
 use super::ticket::Ticket;
 use super::vocabulary::Slot;
+use crate::Dialect;
 use hone_trace::env::{EnvError, Play, Signals, Step};
 use hone_trace::{ErrorEvent, Message, Role, ToolCall, TraceOutcome};
 use serde_json::Map;

@@ -1,11 +1,11 @@
 //! Who plays the desk without a model: as well as it can be played, like an agent that shuns its tools, and at random.
 
-use super::dialect::Dialect;
 use super::fault::Fault;
 use super::query::Query;
 use super::template::Template;
 use super::ticket::Ticket;
 use super::vocabulary::{Kind, Level, Slot, WORDS, Word};
+use crate::Dialect;
 use hone_trace::{Draws, Message};
 
 /// Answers easy tickets from what is said. Otherwise asks for what is missing, makes the calls, tries again after a fault,

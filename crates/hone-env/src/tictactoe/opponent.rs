@@ -15,7 +15,7 @@ pub(super) struct Opponent {
 
 impl Opponent {
     /// The cell it takes. There must be an empty one.
-    fn choose(&self, position: Position) -> usize {
+    pub(super) fn choose(&self, position: Position) -> usize {
         let cells: Vec<usize> = position.empty().collect();
         let finishing = |position: Position| cells.iter().copied().find(|&cell| position.take(cell).end() == Some(End::Line));
         let any = |cells: &[usize]| *Draws::new(0, &["tictactoe", &self.name, &position.line()]).pick(cells);

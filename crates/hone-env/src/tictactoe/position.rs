@@ -100,6 +100,18 @@ impl Position {
         least
     }
 
+    /// The cells of the side to move and of the other side, as bits.
+    pub(super) fn marks(self) -> [u16; 2] {
+        [self.own, self.other]
+    }
+
+    /// The position with these marks of the side to move and of the other side. `None` when no game comes to it.
+    pub(super) fn of_marks(own: u16, other: u16) -> Option<Self> {
+        let is_fair = matches!(other.count_ones().checked_sub(own.count_ones()), Some(0 | 1)) && own & other == 0;
+        let is_reachable = !LINES.into_iter().any(|line| own & line == line);
+        (is_fair && is_reachable).then_some(Self { own, other })
+    }
+
     /// Three lines of three cells, empty ones by their numbers.
     pub(super) fn text(self) -> String {
         let rows: Vec<String> = self.cells().collect::<Vec<_>>().chunks(3).map(|row| row.join(" ")).collect();
@@ -130,8 +142,7 @@ impl Position {
             _ => return None,
         };
         let (own, other) = if is_crosses_turn { (crosses, noughts) } else { (noughts, crosses) };
-        let is_reachable = !LINES.into_iter().any(|line| own & line == line);
-        (n_cells == 9 && is_reachable).then_some(Self { own, other })
+        if n_cells == 9 { Self::of_marks(own, other) } else { None }
     }
 
     fn cells(self) -> impl Iterator<Item = String> {

@@ -72,9 +72,9 @@ enum Part {
     Ruler,
     /// A judge that can be fooled on the service desk: what an unguarded run loses, and when a guarded one stops
     Hacking,
-    /// Tic-tac-toe against a random opponent, by GRPO from random play
+    /// Tic-tac-toe: games not lost against a random opponent, by GRPO from an amateur's play
     Tictactoe,
-    /// 2048, by GRPO from random play
+    /// 2048: the highest tile, by GRPO from random legal play
     #[value(name = "2048")]
     Twenty48,
     /// SmolLM2 with an adapter on one-digit sums, which needs --model

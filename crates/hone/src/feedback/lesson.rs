@@ -33,6 +33,8 @@ pub(crate) struct Lesson<'a> {
     pub(crate) n_scenarios: usize,
     /// Tries at each.
     pub(crate) n_samples: usize,
+    /// How often the weights move in a step, each time by another part of its scenarios.
+    pub(crate) n_moves: usize,
     /// The learning rate at the start; at the end it is a fifth of it.
     pub(crate) lr: f32,
     /// Whom a reward is credited to.
@@ -43,7 +45,7 @@ impl<'a> Lesson<'a> {
     /// What the desk is taught by.
     pub(crate) fn new(name: &'a str) -> Self {
         let credit = Credit::Episode(Centring::Deviation { epsilon: DEVIATION_MIN });
-        Self { name, n_scenarios: 16, n_samples: 16, lr: 5e-4, credit }
+        Self { name, n_scenarios: 16, n_samples: 16, n_moves: 1, lr: 5e-4, credit }
     }
 }
 
@@ -68,6 +70,18 @@ pub(crate) struct Improved {
     pub(crate) mismatch_max: f64,
 }
 
+impl Improved {
+    /// Adds what another part of the step did.
+    fn add(&mut self, other: Self) {
+        let n_tokens = self.n_tokens + other.n_tokens;
+        let share = other.n_tokens as f64 / n_tokens.max(1) as f64;
+        self.entropy += share * (other.entropy - self.entropy);
+        self.n_tokens = n_tokens;
+        self.n_without_signal += other.n_without_signal;
+        self.mismatch_max = self.mismatch_max.max(other.mismatch_max);
+    }
+}
+
 impl Lesson<'_> {
     /// Teaches with these scenarios, and shows every step until told to stop. `weigh` may change the rewards of a step's groups.
     pub(crate) fn teach(
@@ -88,7 +102,11 @@ impl Lesson<'_> {
             let mut groups = gym.play(Exercise { name: self.name, round, n_samples: self.n_samples }, player, scenarios)?;
             let sampled_s = start.elapsed().as_secs_f64();
             weigh(&mut groups, round);
-            let improved = self.improve(learner, &groups, self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32))?;
+            let lr = self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32);
+            let mut improved = Improved::default();
+            for part in groups.chunks(groups.len().div_ceil(self.n_moves).max(1)) {
+                improved.add(self.improve(learner, part, lr)?);
+            }
             let trained_s = start.elapsed().as_secs_f64() - sampled_s;
             let step = Step { number: i + 1, config: &player.config(), groups: &groups, improved, sampled_s, trained_s };
             if see(learner, step)?.is_break() {

@@ -1,4 +1,4 @@
-//! Where the parts on games begin: a small player, made from nothing, that imitates random play.
+//! Where the parts on games begin: a small player, made from nothing, that imitates somebody.
 //!
 //! It sees the rules and the present board, never the moves before. Knows nothing of any game.
 
@@ -15,7 +15,7 @@ pub(super) const TRIES: u64 = 1 << 40;
 pub(super) const ANSWER_TOKENS_MAX: u64 = 4;
 
 /// About 400,000 parameters.
-const SPEC: TinySpec = TinySpec { dim: 128, n_layers: 2, n_heads: 4, n_kv_heads: 4, ffn_dim: 512, vocab: 384, context_len: 96 };
+const SPEC: TinySpec = TinySpec { dim: 128, n_layers: 2, n_heads: 4, n_kv_heads: 4, ffn_dim: 512, vocab: 512, context_len: 96 };
 /// Traces whose words it knows.
 const N_CORPUS: usize = 200;
 const LR: f32 = 1e-3;

@@ -1,7 +1,8 @@
-//! Tic-tac-toe against an opponent that plays at random: how few games GRPO loses that began at imitated random play.
+//! Tic-tac-toe: how few games are lost against a random opponent after GRPO, which begins at an imitated amateur.
 //!
-//! A game is lost when the opponent has three in a line, and also by an answer that names no empty cell. It is measured on
-//! openings that no training game began with.
+//! It learns against opponents that also win where they can: one that plays at random hardly ever punishes a mistake. A game is lost
+//! when the opponent has three in a line, and also by an answer that names no empty cell. It is measured on openings that no
+//! training game began with.
 
 use super::figure::Figure;
 use super::player::{ANSWER_TOKENS_MAX, TRIES, beginner, once};
@@ -9,10 +10,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::feedback::Lesson;
 use crate::gym::{Gym, earned, flat};
-use hone_env::Player;
 use hone_env::rollout::Limits;
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};
+use hone_env::{Dialect, Player};
 use hone_reward::Recipe;
+use hone_trace::Scenario;
 use hone_trace::env::Split;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -20,8 +22,10 @@ use std::time::Instant;
 
 /// Games that are imitated, steps of GRPO, held-out games.
 const N_TRACES: usize = 12_000;
-const N_STEPS: usize = 200;
+const N_STEPS: usize = 150;
 const N_HELD_OUT: usize = 1000;
+/// The share of its moves that the amateur thinks about.
+const CARE: f64 = 0.5;
 
 /// One seed.
 pub(super) struct Run {
@@ -65,24 +69,29 @@ impl Figures {
 
 pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let began = Instant::now();
-    let options = TicTacToeOptions { opponents: vec![Skill::Random], ..TicTacToeOptions::default() };
-    let env = TicTacToe::new(options).map_err(Failure::bug)?;
+    let against = |opponents: &[Skill]| {
+        let options = TicTacToeOptions { opponents: opponents.to_vec(), dialect: Dialect::Short, ..TicTacToeOptions::default() };
+        TicTacToe::new(options).map_err(Failure::bug)
+    };
+    let (easy, hard) = (against(&[Skill::Random])?, against(&[Skill::Random, Skill::Blocks])?);
     let recipe = Recipe::for_world("tictactoe").ok_or_else(|| Failure::bug("tic-tac-toe has a recipe"))?;
     let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
     let tenant = &context.settings.tenant;
-    let gym = Gym { env: &env, recipe: Some(&recipe), judge: None, tenant, seed, limits, run: "tictactoe" };
+    let gym = Gym { env: &easy, recipe: Some(&recipe), judge: None, tenant, seed, limits, run: "tictactoe" };
     let held_out = gym.scenarios(Split::Test, N_HELD_OUT)?;
     let not_lost = |name: &str, player: Player<'_>| {
         let results = earned(&gym.play(once(name), player, &held_out)?);
         Ok::<f64, Failure>(results.iter().filter(|result| **result > 0.0).count() as f64 / results.len() as f64)
     };
 
-    let games = flat(gym.play(once("random"), Player::Random, &gym.scenarios(Split::Train, N_TRACES)?)?);
-    let mut learner = beginner(&games, String::new(), seed)?;
+    let amateur = |scenario: &Scenario, seed| easy.amateur(scenario, CARE, seed);
+    let games = gym.play(once("amateur"), Player::Script("amateur", &amateur), &gym.scenarios(Split::Train, N_TRACES)?)?;
+    let mut learner = beginner(&flat(games), String::new(), seed)?;
     let start = not_lost("start", Player::Policy(&learner.policy()?))?;
 
-    // Many openings and opponents: what beats one of them by chance should not count for much.
-    let lesson = Lesson { n_scenarios: 64, n_samples: 8, ..Lesson::new("grpo") };
+    // Many openings and opponents: most of them are soon won in every try, or lost in every one, and teach nothing.
+    let lesson = Lesson { n_scenarios: 256, n_samples: 8, n_moves: 2, ..Lesson::new("grpo") };
+    let gym = Gym { env: &hard, ..gym };
     let tries = Gym { seed: seed ^ TRIES, ..gym }.scenarios(Split::Train, N_STEPS * lesson.n_scenarios)?;
     lesson.teach(&mut learner, &gym, &tries, |_, _| {}, |_, _| Ok(ControlFlow::Continue(())))?;
     let not_lost = not_lost("end", Player::Policy(&learner.policy()?))?;

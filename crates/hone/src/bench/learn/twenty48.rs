@@ -1,7 +1,7 @@
 //! 2048: how high the tiles are that GRPO reaches from imitated random play.
 //!
 //! A game has hundreds of moves and the world's recipe weighs its end alone, so here every move is credited on its own: with the
-//! room that it leaves on the board and, less and less, with what the moves after it leave. Where the game is over there is none.
+//! tiles that it merges and, less and less, with what the moves after it merge. The move that ends the game costs as much as four.
 
 use super::figure::Figure;
 use super::player::{ANSWER_TOKENS_MAX, TRIES, beginner, once};
@@ -9,9 +9,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::feedback::Lesson;
 use crate::gym::{Gym, flat};
-use hone_env::Player;
 use hone_env::rollout::{Limits, Played};
-use hone_env::twenty48::{Dialect, Twenty48, Twenty48Options};
+use hone_env::twenty48::{Twenty48, Twenty48Options};
+use hone_env::{Dialect, Player};
 use hone_reward::Recipe;
 use hone_trace::env::Split;
 use hone_trace::{Reward, Scenario, Trace};
@@ -25,10 +25,15 @@ use std::time::Instant;
 const WINNING_TILE: u32 = 2048;
 /// Games that are imitated, steps of GRPO, held-out games.
 const N_TRACES: usize = 1000;
-const N_STEPS: usize = 100;
+const N_STEPS: usize = 24;
 const N_HELD_OUT: usize = 256;
-/// How much the room after the next move counts.
-const GAMMA: f64 = 0.96;
+/// How much what the next move merges counts. A few moves on, games have nothing in common that they could be compared by.
+const GAMMA: f64 = 0.8;
+/// Cells of a board, and tiles of a start.
+const N_CELLS: f64 = 16.0;
+const N_TILES_START: f64 = 2.0;
+/// Tiles that the last move would have to merge to be worth it.
+const END_COSTS: f64 = 4.0;
 
 /// One seed.
 pub(super) struct Run {
@@ -107,9 +112,9 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let start = measure("start", Player::Policy(&learner.policy()?))?;
 
     let credit = Credit::Turns { gamma: GAMMA, baseline: TurnBaseline::PerTurn };
-    let lesson = Lesson { n_scenarios: 1, n_samples: 32, credit, ..Lesson::new("grpo") };
+    let lesson = Lesson { n_scenarios: 8, n_samples: 8, n_moves: 8, lr: 2e-3, credit, ..Lesson::new("grpo") };
     let tries = Gym { seed: seed ^ TRIES, ..gym }.scenarios(Split::Train, N_STEPS * lesson.n_scenarios)?;
-    let weigh = |groups: &mut [Played], _| groups.iter_mut().flat_map(|played| &mut played.traces).for_each(by_room);
+    let weigh = |groups: &mut [Played], _| groups.iter_mut().flat_map(|played| &mut played.traces).for_each(by_merges);
     lesson.teach(&mut learner, &gym, &tries, weigh, |_, _| Ok(ControlFlow::Continue(())))?;
     let end = measure("end", Player::Policy(&learner.policy()?))?;
     Ok(Run { start, end, seconds: began.elapsed().as_secs_f64() })
@@ -124,13 +129,15 @@ impl Measured {
     }
 }
 
-/// Rewards every move by the room that it left, and the last, after which there is no other, by none.
-fn by_room(game: &mut Trace) {
+/// Rewards every move by the tiles that it merged, and lets the last pay for the end.
+fn by_merges(game: &mut Trace) {
     let Some(whole) = game.rewards.pop() else { return };
-    let room = game.turns().map(|turn| turn.signals.get("room").copied().unwrap_or(0.0));
+    let n_tiles = game.turns().map(|turn| N_CELLS * (1.0 - turn.signals.get("room").copied().unwrap_or(0.0)));
+    // Of the tiles that were there and the one that came, those are gone that were merged.
+    let merged = n_tiles.scan(N_TILES_START, |before, now| Some(std::mem::replace(before, now) + 1.0 - now));
     let reward = |(turn_idx, total)| Reward { turn_idx: Some(turn_idx), components: Vec::new(), total, ..whole.clone() };
-    game.rewards = (0..).zip(room).map(reward).collect();
+    game.rewards = (0..).zip(merged).map(reward).collect();
     if let Some(last) = game.rewards.last_mut() {
-        last.total = 0.0;
+        last.total -= END_COSTS;
     }
 }
