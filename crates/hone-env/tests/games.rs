@@ -4,7 +4,7 @@
 use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::tictactoe::{Skill, TicTacToe, TicTacToeOptions};
 use hone_env::twenty48::{Twenty48, Twenty48Options};
-use hone_env::{Player, said};
+use hone_env::{Dialect, Player, said};
 use hone_trace::env::{Env, EnvError, Split, Step};
 use hone_trace::{Family, Scenario, Trace, TraceOutcome};
 use std::collections::BTreeSet;
@@ -125,6 +125,23 @@ fn random_play_that_knows_the_rules_ends_with_a_full_board() {
 }
 
 #[test]
+fn an_amateur_loses_less_than_chance_and_more_than_gold() {
+    for dialect in [Dialect::Natural, Dialect::Short] {
+        let options = TicTacToeOptions { opponents: vec![Skill::Random], dialect, ..TicTacToeOptions::default() };
+        let env = TicTacToe::new(options).unwrap();
+        let scenarios = env.scenarios(Split::Train, 4, 200).unwrap();
+        let amateur = |scenario: &Scenario, seed| env.amateur(scenario, 0.5, seed);
+        let share_lost = |player: Player<'_>| {
+            let traces = play(&env, player, &scenarios, 4, 2);
+            assert!(traces.iter().flat_map(Trace::turns).all(|turn| turn.signals["valid"] == 1.0));
+            traces.iter().filter(|trace| last(trace, "result") == 0.0).count() as f64 / traces.len() as f64
+        };
+        let [gold, amateur, random] = [Player::Gold, Player::Script("amateur", &amateur), Player::Random].map(share_lost);
+        assert!(gold == 0.0 && 0.02 < amateur && amateur + 0.1 < random, "{gold} {amateur} {random}");
+    }
+}
+
+#[test]
 fn a_tictactoe_move_is_measured() {
     let [_, env] = worlds();
     let check = |board: &str, best: f64, answer: &str, expected: [f64; 3], done: Option<TraceOutcome>| {
@@ -156,7 +173,7 @@ fn what_is_no_game_is_refused() {
     check(&*tictactoe, r#"{"board":"1 2 3 4 5 6 7 8 9","opponent":"weak"}"#, "random, blocks and perfect");
     assert!(Twenty48::new(Twenty48Options { winning_tile: 100, ..Twenty48Options::default() }).is_err());
     assert!(TicTacToe::new(TicTacToeOptions { opponents: Vec::new(), ..TicTacToeOptions::default() }).is_err());
-    let only_perfect = TicTacToeOptions { opponents: vec![Skill::Perfect], opening_marks_max: 0 };
+    let only_perfect = TicTacToeOptions { opponents: vec![Skill::Perfect], opening_marks_max: 0, ..TicTacToeOptions::default() };
     let only_perfect = TicTacToe::new(only_perfect).unwrap();
     // There is one empty board, and it is in one split.
     let n: Vec<usize> = Split::ALL.map(|split| only_perfect.scenarios(split, 0, 5).unwrap().len()).to_vec();
