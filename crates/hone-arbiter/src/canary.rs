@@ -66,6 +66,7 @@ pub enum CommandError {
 
 /// A canary with all that it remembers. Written down and read again it decides the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Canary {
     v: V1,
     settings: Settings,
@@ -74,6 +75,34 @@ pub struct Canary {
     /// Outcomes of the canary before this stage.
     n_canary_before: u64,
     evidence: Evidence,
+}
+
+/// A canary as it was written down, by whomever.
+#[derive(Deserialize)]
+struct Written {
+    v: V1,
+    settings: Settings,
+    state: State,
+    stage_idx: usize,
+    n_canary_before: u64,
+    evidence: Evidence,
+}
+
+impl TryFrom<Written> for Canary {
+    type Error = SettingsError;
+
+    fn try_from(written: Written) -> Result<Self, SettingsError> {
+        let Written { v, settings, state, stage_idx, n_canary_before, evidence } = written;
+        settings.check()?;
+        if stage_idx >= settings.stages.len() {
+            return Err(SettingsError { name: "stage_idx", value: stage_idx.to_string(), wanted: "that of a stage" });
+        }
+        if n_canary_before > evidence.n_canary() {
+            let value = n_canary_before.to_string();
+            return Err(SettingsError { name: "n_canary_before", value, wanted: "at most the outcomes so far" });
+        }
+        Ok(Self { v, settings, state, stage_idx, n_canary_before, evidence })
+    }
 }
 
 impl Canary {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Alternative {
-    /// The canary has more: ratios from 1.2 to 1000.
+    /// The canary has more: ratios from 1.2 to 300.
     More,
     /// The canary has more or fewer: ratios from a third to three.
     Different,
@@ -23,7 +23,7 @@ impl Alternative {
     /// The n-th ratio; they are evenly spread in logarithm.
     fn ratio(self, idx: usize) -> f64 {
         let (low, high): (f64, f64) = match self {
-            Self::More => (1.2, 1000.0),
+            Self::More => (1.2, 300.0),
             Self::Different => (1.0 / 3.0, 3.0),
         };
         low * (high / low).powf(idx as f64 / (N_RATIOS - 1) as f64)

@@ -100,10 +100,12 @@ pub struct Numbers {
     pub log_latency: Option<Bound>,
     /// The e-value of more errors on the canary.
     pub error_evidence: f64,
+    /// The e-value at which errors take the canary back.
+    pub error_evidence_max: f64,
     /// The e-value of a wrong sample ratio.
     pub sample_ratio_evidence: f64,
-    /// The e-value at which either takes the canary back.
-    pub guard_evidence_max: f64,
+    /// The e-value at which a wrong sample ratio takes the canary back.
+    pub sample_ratio_evidence_max: f64,
 }
 
 /// Rows of one arm.
@@ -119,11 +121,13 @@ pub struct ArmNumbers {
     pub n_missing: u64,
 }
 
-/// An estimate with its one-sided bound.
+/// An estimate with its one-sided bounds, each of which holds at every row with the probability that its budget leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// The estimate.
     pub estimate: f64,
-    /// How far the truth may be on one side of it; `None` while nothing is known.
-    pub half_width: Option<f64>,
+    /// The truth is hardly below; `None` while nothing is known.
+    pub low: Option<f64>,
+    /// The truth is hardly above.
+    pub high: Option<f64>,
 }

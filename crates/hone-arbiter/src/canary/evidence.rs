@@ -81,32 +81,25 @@ impl Evidence {
         self.answered.n_of(Arm::Canary) >= n_canary && measured.into_iter().all(|scores| scores.n_of(Arm::Canary) >= n_canary)
     }
 
-    /// What is harmful about the canary beyond doubt, if anything is. Only what this row could have changed is looked at.
+    /// What is harmful about the canary beyond doubt, if anything is. Only what this fact could have changed is looked at.
     pub(super) fn harm(&self, settings: &Settings, fact: Fact) -> Option<Reason> {
-        let budget = settings.budget_per_guard();
+        let rises = |scores: &Option<Scores>, limit: f64| {
+            scores.as_ref().and_then(|scores| bounds(scores, settings.guard_sequence())).is_some_and(|(low, _)| low > limit)
+        };
         match fact {
             Fact::Missing => None,
-            Fact::Matured { .. } => {
-                let sequence = Sequence::new(settings.quality_budget, settings.n_rows_expected);
-                bounds(&self.quality, sequence).is_some_and(|(_, high)| high < 0.0).then_some(Reason::QualityWorse)
+            Fact::Matured { .. } => bounds(&self.quality, settings.harm_sequence())
+                .is_some_and(|(_, high)| high < 0.0)
+                .then_some(Reason::QualityWorse),
+            Fact::Answered { is_error: true, .. } if self.errors.evidence() >= 1.0 / settings.error_part() => {
+                Some(Reason::MoreErrors)
             }
-            Fact::Answered { is_error, .. } => {
-                let sequence = Sequence::new(budget, settings.n_rows_expected);
-                let rises = |scores: &Option<Scores>, limit: f64| {
-                    scores.as_ref().and_then(|scores| bounds(scores, sequence)).is_some_and(|(low, _)| low > limit)
-                };
-                if is_error && self.errors.evidence() >= 1.0 / budget {
-                    Some(Reason::MoreErrors)
-                } else if self.answered.evidence() >= 1.0 / budget {
-                    Some(Reason::SampleRatio)
-                } else if rises(&self.cost, 0.0) {
-                    Some(Reason::CostHigher)
-                } else if rises(&self.log_latency, settings.latency_rise_max.unwrap_or(0.0).ln_1p()) {
-                    Some(Reason::LatencyHigher)
-                } else {
-                    None
-                }
+            Fact::Answered { .. } if self.answered.evidence() >= 1.0 / settings.guard_part() => Some(Reason::SampleRatio),
+            Fact::Answered { .. } if rises(&self.cost, 0.0) => Some(Reason::CostHigher),
+            Fact::Answered { .. } if rises(&self.log_latency, settings.latency_rise_max.unwrap_or(0.0).ln_1p()) => {
+                Some(Reason::LatencyHigher)
             }
+            Fact::Answered { .. } => None,
         }
     }
 
@@ -126,12 +119,14 @@ impl Evidence {
     }
 
     pub(super) fn numbers(&self, settings: &Settings, stage_idx: usize) -> Numbers {
-        let quality_sequence = Sequence::new(settings.quality_budget, settings.n_rows_expected);
-        let guard_sequence = Sequence::new(settings.budget_per_guard(), settings.n_rows_expected);
-        let bound = |scores: &Scores, sequence: Sequence| {
-            let half_width = sequence.half_width(scores);
-            Bound { estimate: scores.mean(), half_width: half_width.is_finite().then_some(half_width) }
+        let width = |scores: &Scores, sequence: Sequence| Some(sequence.half_width(scores)).filter(|width| width.is_finite());
+        let bound = |scores: &Scores, above: Sequence, below: Sequence| Bound {
+            estimate: scores.mean(),
+            low: width(scores, below).map(|width| scores.mean() - width),
+            high: width(scores, above).map(|width| scores.mean() + width),
         };
+        let quality = |scores: &Scores| bound(scores, settings.harm_sequence(), settings.promote_sequence());
+        let guard = |scores: &Scores| bound(scores, settings.guard_sequence(), settings.guard_sequence());
         let arm = |arm: Arm| ArmNumbers {
             n_answered: self.answered.n_of(arm),
             n_errors: self.errors.n_of(arm),
@@ -142,15 +137,16 @@ impl Evidence {
             stage_idx,
             canary: arm(Arm::Canary),
             control: arm(Arm::Control),
-            quality: bound(&self.quality, quality_sequence),
-            quality_evidence: e_value(&self.quality, settings.n_rows_expected),
-            gain: self.gain.as_ref().map(|scores| bound(scores, quality_sequence)),
+            quality: quality(&self.quality),
+            quality_evidence: e_value(&self.quality, settings.n_rows_to_harm),
+            gain: self.gain.as_ref().map(quality),
             excess_missing: self.excess_missing(),
-            cost: self.cost.as_ref().map(|scores| bound(scores, guard_sequence)),
-            log_latency: self.log_latency.as_ref().map(|scores| bound(scores, guard_sequence)),
+            cost: self.cost.as_ref().map(guard),
+            log_latency: self.log_latency.as_ref().map(guard),
             error_evidence: self.errors.evidence(),
+            error_evidence_max: 1.0 / settings.error_part(),
             sample_ratio_evidence: self.answered.evidence(),
-            guard_evidence_max: 1.0 / settings.budget_per_guard(),
+            sample_ratio_evidence_max: 1.0 / settings.guard_part(),
         }
     }
 }
@@ -159,7 +155,7 @@ impl Evidence {
 const LATENCY_MS_MIN: f64 = 1e-3;
 
 fn low(scores: &Scores, settings: &Settings) -> Option<f64> {
-    bounds(scores, Sequence::new(settings.quality_budget, settings.n_rows_expected)).map(|(low, _)| low)
+    bounds(scores, settings.promote_sequence()).map(|(low, _)| low)
 }
 
 /// The lower and the upper bound, once there are enough rows to trust them.

@@ -1,5 +1,6 @@
 //! What a canary must show, how fast its share grows, and what takes it back.
 
+use crate::Sequence;
 use serde::{Deserialize, Serialize};
 
 /// What must be shown before the canary takes over.
@@ -67,8 +68,10 @@ pub struct Settings {
     pub cost_rise_max: Option<f64>,
     /// The relative rise of typical latency (the geometric mean) that takes the canary back; `None` for no look at latency.
     pub latency_rise_max: Option<f64>,
-    /// Rows after which a decision is expected; bounds are tightest near it.
-    pub n_rows_expected: u64,
+    /// Rows after which harm is expected to show; the bounds that take the canary back are tightest near it.
+    pub n_rows_to_harm: u64,
+    /// Rows after which what the rule asks for is expected to show; the bounds that promote are tightest near it.
+    pub n_rows_to_promote: u64,
     /// Rows after which `at_end` applies.
     pub n_rows_max: u64,
     /// What becomes of it then.
@@ -80,14 +83,15 @@ impl Default for Settings {
         Self {
             rule: Rule::Improve { gain: 0.10, margin: 0.03 },
             stages: vec![
-                Stage { share: 0.1, n_canary_min: 50, harm_max: Some(0.15) },
-                Stage { share: 0.5, n_canary_min: 100, harm_max: None },
+                Stage { share: 0.1, n_canary_min: 50, harm_max: Some(0.2) },
+                Stage { share: 0.5, n_canary_min: 500, harm_max: None },
             ],
             quality_budget: 0.05,
             guard_budget: 0.05,
             cost_rise_max: Some(0.2),
             latency_rise_max: Some(0.2),
-            n_rows_expected: 2000,
+            n_rows_to_harm: 1500,
+            n_rows_to_promote: 8000,
             n_rows_max: 20_000,
             at_end: AtEnd::Hold,
         }
@@ -145,15 +149,38 @@ impl Settings {
             Rule::NonInferior { margin } if margin == 0.0 => return refuse("margin", &margin, "above 0 under non_inferior"),
             _ => {}
         }
-        if self.n_rows_expected == 0 || self.n_rows_max < self.n_rows_expected {
-            return refuse("n_rows_expected", &self.n_rows_expected, "from 1 to n_rows_max");
+        for (name, n_rows) in [("n_rows_to_harm", self.n_rows_to_harm), ("n_rows_to_promote", self.n_rows_to_promote)] {
+            if !(1..=self.n_rows_max).contains(&n_rows) {
+                return refuse(name, &n_rows, "from 1 to n_rows_max");
+            }
         }
         Ok(())
     }
 
-    /// The budget of one guardrail: errors and sample ratio are always watched.
-    pub(super) fn budget_per_guard(&self) -> f64 {
-        let n_guards = 2 + u32::from(self.cost_rise_max.is_some()) + u32::from(self.latency_rise_max.is_some());
-        self.guard_budget / f64::from(n_guards)
+    /// The budget of each measured guardrail and of the sample ratio.
+    pub(super) fn guard_part(&self) -> f64 {
+        let n_measured = u32::from(self.cost_rise_max.is_some()) + u32::from(self.latency_rise_max.is_some());
+        // Errors, which tell of a dead canary first, have two parts.
+        self.guard_budget / f64::from(n_measured + 1 + 2)
+    }
+
+    /// The budget of errors.
+    pub(super) fn error_part(&self) -> f64 {
+        2.0 * self.guard_part()
+    }
+
+    /// What takes the canary back for its quality.
+    pub(super) fn harm_sequence(&self) -> Sequence {
+        Sequence::new(self.quality_budget, self.n_rows_to_harm)
+    }
+
+    /// What promotes it.
+    pub(super) fn promote_sequence(&self) -> Sequence {
+        Sequence::new(self.quality_budget, self.n_rows_to_promote)
+    }
+
+    /// What takes it back for cost or latency.
+    pub(super) fn guard_sequence(&self) -> Sequence {
+        Sequence::new(self.guard_part(), self.n_rows_to_harm)
     }
 }
