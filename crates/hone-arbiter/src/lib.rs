@@ -8,11 +8,19 @@
 mod assignment;
 pub mod canary;
 mod counts;
+mod linear;
+mod offpolicy;
+mod sampling;
 mod score;
 mod sequence;
 pub mod simulate;
+mod thompson;
 
 pub use assignment::{Arm, Assignment, assign};
 pub use counts::{Alternative, Counts};
+pub use linear::{Linear, LinearError, LinearSettings};
+pub use offpolicy::{Estimate, Logged, OffPolicy, OffPolicyError, off_policy};
+pub use sampling::{Belief, win_shares};
 pub use score::Scores;
 pub use sequence::{Sequence, e_value};
+pub use thompson::{Cell, Reached, Thompson, ThompsonError, ThompsonSettings, pick, with_floor};

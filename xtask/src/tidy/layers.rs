@@ -35,8 +35,12 @@ struct SameLayer {
     reason: &'static str,
 }
 
-/// The only way around the table. It is empty, and every entry has to argue for itself.
-const SAME_LAYER: &[SameLayer] = &[];
+/// The only way around the table. Every entry has to argue for itself.
+const SAME_LAYER: &[SameLayer] = &[SameLayer {
+    from: "hone-arbiter",
+    to: "hone-eval",
+    reason: "an estimate from a log has the same interval as a report, and statistics are written once",
+}];
 
 const TABLE: &str = "xtask/src/tidy/layers.rs";
 
