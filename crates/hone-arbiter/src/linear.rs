@@ -32,7 +32,7 @@ pub struct LinearSettings {
 
 impl Default for LinearSettings {
     fn default() -> Self {
-        Self { precision: 1.0, a: 3.0, b: 0.5, exploration: 0.25, floor: 0.02 }
+        Self { precision: 0.25, a: 3.0, b: 0.5, exploration: 0.25, floor: 0.02 }
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn the_factor_is_that_of_the_sum() {
         let (n, mut draws) = (7, Draws::new(1, &["factor"]));
-        let settings = LinearSettings::default();
+        let settings = LinearSettings { precision: 1.0, ..LinearSettings::default() };
         let mut model = Model::new(&settings, &vec![0.0; n]);
         let mut p: Vec<Vec<f64>> = (0..n).map(|row| (0..n).map(|column| f64::from(u8::from(row == column))).collect()).collect();
         let mut q = vec![0.0; n];

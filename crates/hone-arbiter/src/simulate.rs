@@ -1,11 +1,17 @@
-//! Simulated canaries: how often they err, and after how many rows they decide.
+//! Simulated canaries and bandits: how often they err, and after how many rows they decide.
 //!
 //! Episodes arrive one by one and are assigned by chance at the canary's share. Quality is solved or not, errors, cost and latency
 //! are drawn beside it. The base rate may drift, outcomes may come late and some never come, the same for both arms. The canary
 //! sees what a real one would, and never the truth.
 
+mod labels;
+mod study;
+
+pub use labels::{Labelled, mean_reward};
+pub use study::{Condition, Improve, Study, study};
+
 use crate::Arm;
-use crate::canary::{Canary, Decision, Fact, Row, Settings, SettingsError, State};
+use crate::canary::{Canary, Decision, Fact, Row, Settings, State};
 use hone_trace::Draws;
 
 /// What is true in a simulation.
@@ -56,9 +62,13 @@ pub struct Played {
 }
 
 /// Plays one canary to its end, or until its rows are spent.
-pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Result<Played, SettingsError> {
+///
+/// # Panics
+///
+/// Under settings that no canary accepts.
+pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played {
     let mut draws = Draws::new(seed, &["canary", &run.to_string()]);
-    let mut canary = Canary::new(settings.clone())?;
+    let mut canary = Canary::new(settings.clone()).expect("whoever simulates gives sound settings");
     // What matures when the n-th next episode begins, as a ring.
     let mut due: Vec<Vec<Row>> = vec![Vec::new(); if world.n_delay_mean > 0.0 { N_DELAY_MAX } else { 1 }];
     let n_rows_max = usize::try_from(settings.n_rows_max).unwrap_or(usize::MAX);
@@ -77,13 +87,13 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Result
         for row in std::iter::once(Row { arm, canary_share, fact: answer }).chain(matured.iter().copied()) {
             let decision = canary.observe(&row).expect("shares and values of a simulation are sound");
             if matches!(canary.state(), State::Promoted | State::RolledBack) {
-                return Ok(Played { state: canary.state(), n_rows, n_canary, last: decision });
+                return Played { state: canary.state(), n_rows, n_canary, last: decision };
             }
         }
         due[now_idx] = matured;
         due[now_idx].clear();
     }
-    Ok(Played { state: canary.state(), n_rows: n_rows_max, n_canary, last: None })
+    Played { state: canary.state(), n_rows: n_rows_max, n_canary, last: None }
 }
 
 impl World {

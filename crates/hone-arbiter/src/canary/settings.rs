@@ -60,7 +60,8 @@ pub struct Settings {
     pub rule: Rule,
     /// Shares in rising order. Leaving the last upwards means all of the traffic.
     pub stages: Vec<Stage>,
-    /// The probability of a wrong decision about quality.
+    /// The probability of a wrong decision about quality. A fifth of it is for promoting what is worse, the rest for taking
+    /// back what is not: the first mistake reaches everybody, the second costs a new attempt.
     pub quality_budget: f64,
     /// The probability, shared by all guardrails, that one of them speaks up without a cause.
     pub guard_budget: f64,
@@ -84,14 +85,14 @@ impl Default for Settings {
             rule: Rule::Improve { gain: 0.10, margin: 0.03 },
             stages: vec![
                 Stage { share: 0.1, n_canary_min: 50, harm_max: Some(0.2) },
-                Stage { share: 0.5, n_canary_min: 500, harm_max: None },
+                Stage { share: 0.5, n_canary_min: 1500, harm_max: None },
             ],
             quality_budget: 0.05,
             guard_budget: 0.05,
             cost_rise_max: Some(0.2),
             latency_rise_max: Some(0.2),
             n_rows_to_harm: 1500,
-            n_rows_to_promote: 8000,
+            n_rows_to_promote: 20_000,
             n_rows_max: 20_000,
             at_end: AtEnd::Hold,
         }
@@ -109,6 +110,9 @@ pub struct SettingsError {
     /// What would do.
     pub wanted: &'static str,
 }
+
+/// What promoting has of the budget of quality.
+const PROMOTE_PART: f64 = 0.2;
 
 /// Stages of one canary.
 const N_STAGES_MAX: usize = 20;
@@ -171,12 +175,12 @@ impl Settings {
 
     /// What takes the canary back for its quality.
     pub(super) fn harm_sequence(&self) -> Sequence {
-        Sequence::new(self.quality_budget, self.n_rows_to_harm)
+        Sequence::new((1.0 - PROMOTE_PART) * self.quality_budget, self.n_rows_to_harm)
     }
 
     /// What promotes it.
     pub(super) fn promote_sequence(&self) -> Sequence {
-        Sequence::new(self.quality_budget, self.n_rows_to_promote)
+        Sequence::new(PROMOTE_PART * self.quality_budget, self.n_rows_to_promote)
     }
 
     /// What takes it back for cost or latency.
