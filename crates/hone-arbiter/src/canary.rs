@@ -201,9 +201,10 @@ impl Canary {
             return Some(Reason::GuardMissing);
         }
         let harm_max = stage.harm_max.unwrap_or(self.settings.rule.margin());
+        let sequence = self.settings.step_sequence(self.stage_idx);
         let is_shown = |charge: f64| {
-            self.evidence.excludes_harm_of(harm_max, charge, &self.settings)
-                && (!self.is_last_stage() || self.evidence.shows_gain(charge, &self.settings))
+            self.evidence.excludes_harm_of(harm_max, charge, sequence)
+                && (!self.is_last_stage() || self.evidence.shows_gain(charge, sequence))
         };
         if is_shown(self.evidence.excess_missing()) {
             None

@@ -104,13 +104,13 @@ impl Evidence {
     }
 
     /// Whether a harm of more than this is excluded, when the canary is charged with this much.
-    pub(super) fn excludes_harm_of(&self, margin: f64, charge: f64, settings: &Settings) -> bool {
-        low(&self.quality, settings).is_some_and(|low| low - charge > -margin)
+    pub(super) fn excludes_harm_of(&self, margin: f64, charge: f64, sequence: Sequence) -> bool {
+        bounds(&self.quality, sequence).is_some_and(|(low, _)| low - charge > -margin)
     }
 
     /// Whether the gain that the rule asks for is shown, charged likewise; a rule that asks for none is content.
-    pub(super) fn shows_gain(&self, charge: f64, settings: &Settings) -> bool {
-        self.gain.as_ref().is_none_or(|gain| low(gain, settings).is_some_and(|low| low - charge > 0.0))
+    pub(super) fn shows_gain(&self, charge: f64, sequence: Sequence) -> bool {
+        self.gain.as_ref().is_none_or(|gain| bounds(gain, sequence).is_some_and(|(low, _)| low - charge > 0.0))
     }
 
     /// The share of outcomes that the canary loses beyond control: had they come, they might all have been failures.
@@ -125,7 +125,7 @@ impl Evidence {
             low: width(scores, below).map(|width| scores.mean() - width),
             high: width(scores, above).map(|width| scores.mean() + width),
         };
-        let quality = |scores: &Scores| bound(scores, settings.harm_sequence(), settings.promote_sequence());
+        let quality = |scores: &Scores| bound(scores, settings.harm_sequence(), settings.step_sequence(stage_idx));
         let guard = |scores: &Scores| bound(scores, settings.guard_sequence(), settings.guard_sequence());
         let arm = |arm: Arm| ArmNumbers {
             n_answered: self.answered.n_of(arm),
@@ -153,10 +153,6 @@ impl Evidence {
 
 /// A clock cannot tell less apart, and the logarithm of 0 says nothing.
 const LATENCY_MS_MIN: f64 = 1e-3;
-
-fn low(scores: &Scores, settings: &Settings) -> Option<f64> {
-    bounds(scores, settings.promote_sequence()).map(|(low, _)| low)
-}
 
 /// The lower and the upper bound, once there are enough rows to trust them.
 fn bounds(scores: &Scores, sequence: Sequence) -> Option<(f64, f64)> {

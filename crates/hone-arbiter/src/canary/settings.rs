@@ -178,8 +178,12 @@ impl Settings {
         Sequence::new((1.0 - PROMOTE_PART) * self.quality_budget, self.n_rows_to_harm)
     }
 
-    /// What promotes it.
-    pub(super) fn promote_sequence(&self) -> Sequence {
+    /// What lets it leave a stage upwards. A step before the last hands over to a stage that can still take it back, so it is as
+    /// quick as harm is; the last one has a budget of its own.
+    pub(super) fn step_sequence(&self, stage_idx: usize) -> Sequence {
+        if stage_idx + 1 < self.stages.len() {
+            return self.harm_sequence();
+        }
         Sequence::new(PROMOTE_PART * self.quality_budget, self.n_rows_to_promote)
     }
 
