@@ -5,6 +5,9 @@
 //! difference, 1.1 to ask for a gain of a tenth. Given the past, z is unbiased whatever m1 and m0 are, so ramp steps and a
 //! drifting base rate do no harm, where raw means pooled over steps would (Simpson). The arm means are shrunk to the mean of both,
 //! or the canary's first few rows would decide.
+//!
+//! For the same reason the variance is at least what it would be if both arms spread as all rows together do: ten failures in a
+//! row have no spread of their own, and would otherwise pass for certainty where success is rare.
 
 use crate::Arm;
 use serde::{Deserialize, Serialize};
@@ -18,8 +21,10 @@ pub struct Scores {
     control_weight: f64,
     canary: Sum,
     control: Sum,
-    mean: f64,
-    squares: f64,
+    scores: Spread,
+    values: Spread,
+    /// The sum over rows of `1 / w + c² / (1 - w)`: the variance of a score where that of a value is 1.
+    inflation: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -28,10 +33,31 @@ struct Sum {
     sum: f64,
 }
 
+/// A mean and a sum of squares around it, by Welford's update.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct Spread {
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    /// Takes in the n-th value.
+    fn add(&mut self, value: f64, n: u64) {
+        let before = value - self.mean;
+        self.mean += before / n as f64;
+        self.squares += before * (value - self.mean);
+    }
+
+    fn variance(&self, n: u64) -> f64 {
+        self.squares / (n - 1) as f64
+    }
+}
+
 impl Scores {
     /// Scores of `mean(canary) - control_weight * mean(control)`.
     pub fn new(control_weight: f64) -> Self {
-        Self { control_weight, canary: Sum::default(), control: Sum::default(), mean: 0.0, squares: 0.0 }
+        let (sum, spread) = (Sum::default(), Spread::default());
+        Self { control_weight, canary: sum, control: sum, scores: spread, values: spread, inflation: 0.0 }
     }
 
     /// Takes the next row in. The share must lie strictly between 0 and 1: without chance there is no comparison.
@@ -51,10 +77,10 @@ impl Scores {
         };
         sum.n += 1;
         sum.sum += value;
-        // Welford's update.
-        let before = score - self.mean;
-        self.mean += before / self.n() as f64;
-        self.squares += before * (score - self.mean);
+        let n = self.n();
+        self.scores.add(score, n);
+        self.values.add(value, n);
+        self.inflation += 1.0 / canary_share + self.control_weight.powi(2) / (1.0 - canary_share);
     }
 
     /// Rows taken in.
@@ -72,12 +98,16 @@ impl Scores {
 
     /// The estimate.
     pub fn mean(&self) -> f64 {
-        self.mean
+        self.scores.mean
     }
 
     /// The variance of one score; infinite until both arms have been seen, because before nothing can be said.
     pub fn variance(&self) -> f64 {
-        if self.canary.n == 0 || self.control.n == 0 { f64::INFINITY } else { self.squares / (self.n() - 1) as f64 }
+        if self.canary.n == 0 || self.control.n == 0 {
+            return f64::INFINITY;
+        }
+        let alike = self.values.variance(self.n()) * self.inflation / self.n() as f64;
+        self.scores.variance(self.n()).max(alike)
     }
 }
 
@@ -111,6 +141,15 @@ mod tests {
         check(1.0, 0.0, 0.0);
         check(1.0, 0.1, 0.1);
         check(1.1, 0.1, 0.1 - 0.1 * 0.5);
+    }
+
+    #[test]
+    fn a_streak_of_failures_is_no_certainty() {
+        let mut scores = Scores::new(1.0);
+        (0..90).for_each(|row| scores.add(Arm::Control, 0.1, f64::from(u8::from(row % 10 == 0))));
+        (0..10).for_each(|_| scores.add(Arm::Canary, 0.1, 0.0));
+        // Values of variance 0.083 at a share of 10 %.
+        assert!((scores.variance() - 0.0827 * (10.0 + 1.0 / 0.9)).abs() < 1e-3, "{}", scores.variance());
     }
 
     #[test]

@@ -213,6 +213,15 @@ fn simulated_canaries_err_as_rarely_as_promised() {
 }
 
 #[test]
+fn rare_and_sure_success_are_judged_as_fairly() {
+    for base in [0.05, 0.5, 0.97] {
+        let world = World { base, ..World::with_lift(0.0) };
+        let n_back = (0..200).filter(|&run| play(&non_inferior(), &world, 7, run).state == State::RolledBack).count();
+        assert!(n_back <= 12, "{n_back} of 200 at {base}");
+    }
+}
+
+#[test]
 fn a_dead_canary_is_off_within_a_few_rows() {
     let mut rows: Vec<usize> = (0..500).map(|run| play(&Settings::default(), &World::dead(), 5, run).n_rows).collect();
     rows.sort_unstable();

@@ -131,7 +131,7 @@ impl Evidence {
             n_answered: self.answered.n_of(arm),
             n_errors: self.errors.n_of(arm),
             n_matured: self.quality.n_of(arm),
-            n_missing: self.missing.n_of(arm) - self.quality.n_of(arm),
+            n_missing: self.missing.n_of(arm).saturating_sub(self.quality.n_of(arm)),
         };
         Numbers {
             stage_idx,
