@@ -3,6 +3,8 @@
 //! Machines are noisy, so what is published is a ratio of two rates of one run, with its spread.
 
 mod alarms;
+mod bandit;
+mod canary;
 mod crash;
 mod diff;
 mod env;
@@ -41,6 +43,8 @@ enum Command {
     Alarms(alarms::Args),
     Diff(diff::Args),
     Learn(learn::Args),
+    Canary(canary::Args),
+    Bandit(bandit::Args),
     #[command(hide = true)]
     CrashWriter(writer::Args),
     #[command(hide = true)]
@@ -58,6 +62,8 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Alarms(args) => alarms::run(args, context),
         Command::Diff(args) => diff::run(args, context),
         Command::Learn(args) => learn::run(args, context),
+        Command::Canary(args) => canary::run(args, context),
+        Command::Bandit(args) => bandit::run(args, context),
         Command::OnpolicyRun(run) => resume::run(run),
         Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
     }

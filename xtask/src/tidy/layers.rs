@@ -35,8 +35,12 @@ struct SameLayer {
     reason: &'static str,
 }
 
-/// The only way around the table. It is empty, and every entry has to argue for itself.
-const SAME_LAYER: &[SameLayer] = &[];
+/// The only way around the table. Every entry has to argue for itself.
+const SAME_LAYER: &[SameLayer] = &[SameLayer {
+    from: "hone-arbiter",
+    to: "hone-eval",
+    reason: "an estimate from a log has the same interval as a report, and statistics are written once",
+}];
 
 const TABLE: &str = "xtask/src/tidy/layers.rs";
 
@@ -150,6 +154,11 @@ mod tests {
     use super::super::tests::expect;
     use super::*;
 
+    /// The table without any way around it.
+    fn strictly(tree: &Tree) -> Vec<Finding> {
+        check_with(tree, &[])
+    }
+
     #[test]
     fn arrows_point_down() {
         let manifest = |text| [("crates/hone-train/Cargo.toml", text)];
@@ -171,14 +180,14 @@ mod tests {
             ("[dependencies]\nhone-core.workspace = true\n", Some("2: `hone-core` is not in the layer table")),
         ] {
             let expected: Vec<String> = expected.iter().map(|rest| format!("crates/hone-train/Cargo.toml:{rest}")).collect();
-            expect(check, &manifest(text), &expected.iter().map(String::as_str).collect::<Vec<_>>());
+            expect(strictly, &manifest(text), &expected.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn a_crate_needs_a_layer() {
-        expect(check, &[("crates/hone-core/Cargo.toml", "")], &["crates/hone-core/Cargo.toml:1: not in the layer table"]);
-        expect(check, &[("crates/hone-store/fuzz/Cargo.toml", "[dependencies]\nhone-x = \"1\"\n")], &[]);
+        expect(strictly, &[("crates/hone-core/Cargo.toml", "")], &["crates/hone-core/Cargo.toml:1: not in the layer table"]);
+        expect(strictly, &[("crates/hone-store/fuzz/Cargo.toml", "[dependencies]\nhone-x = \"1\"\n")], &[]);
     }
 
     #[test]

@@ -69,3 +69,33 @@ fn sampler_and_trainer_agree_to_the_bit_through_kills() {
     assert_eq!(report["kills"], 2, "a run was over before it could be killed");
     assert_eq!(report["adapter_hash_1_thread"], report["adapter_hash_killed_and_resumed"]);
 }
+
+#[test]
+fn the_canary_benchmark_keeps_its_form() {
+    let ended = Desk::new().hone("bench canary --runs 3 --seed 2 --json --quiet").expect(0, "{", "");
+    let report = &ended.json()[0];
+    for share in ["aa_false_rollback", "margin_false_promote", "minus5_false_promote"] {
+        assert!(report[share].is_number(), "{report}");
+    }
+    for points in ["-30", "-10", "-5"] {
+        assert!(report["median_rows"][points].as_f64().is_some_and(|rows| rows > 20.0), "{report}");
+    }
+    assert!(report["dead_p95_rows"].as_f64().is_some_and(|rows| rows < 200.0), "{report}");
+    assert_eq!((&report["improve"]["false_promote"], &report["improve"]["promote_plus15"]), (&0.0.into(), &1.0.into()));
+    let again = Desk::new().hone("bench canary --runs 3 --seed 2 --json --quiet").expect(0, "{", "");
+    assert_eq!(&again.json()[0], report);
+}
+
+#[test]
+fn the_bandit_benchmark_plays_digits_where_there_are_some() {
+    let desk = Desk::new();
+    let ended = desk.hone("bench bandit --decisions 200 --json").expect(0, "{", "no digits_mean_reward");
+    assert!(ended.json()[0]["decision_p99_us"].as_f64().is_some_and(|micros| micros > 0.0));
+    assert_eq!(ended.json()[0].get("digits_mean_reward"), None);
+    let table = desk.folder.path().join("digits.csv");
+    std::fs::write(&table, "a,b,label\n16,0,0\n0,16,1\n").expect("a table");
+    let ended = desk.hone("bench bandit --decisions 200 --digits digits.csv --rounds 500 --json").expect(0, "{", "");
+    assert!(ended.json()[0]["digits_mean_reward"].as_f64().is_some_and(|reward| reward > 0.9));
+    std::fs::write(&table, "a,b,label\n16,0,0\n0,1\n").expect("a table");
+    desk.hone("bench bandit --digits digits.csv").expect(2, "", "line 3: it has not as many fields");
+}

@@ -1,0 +1,133 @@
+//! What was decided about a canary, by whom and why, with the numbers it was decided on: a record for the log.
+
+use serde::{Deserialize, Serialize};
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Nothing changes.
+    Hold,
+    /// The next stage, or all of the traffic.
+    Promote,
+    /// No traffic any more.
+    RollBack,
+    /// The share stays, and only a person raises it.
+    Pause,
+    /// The machine may raise it again.
+    Resume,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// The rules in this crate.
+    Machine,
+    /// Somebody.
+    Person,
+}
+
+/// Why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Quality fell.
+    QualityWorse,
+    /// The mean cost rose beyond what is allowed.
+    CostHigher,
+    /// Latency rose beyond what is allowed.
+    LatencyHigher,
+    /// Errors fall on the canary more often than its share explains.
+    MoreErrors,
+    /// Rows do not arrive in the shares that were logged: the comparison itself is broken.
+    SampleRatio,
+    /// What this stage asks for was shown.
+    Shown,
+    /// Too few outcomes at this stage.
+    TooFewRows,
+    /// A guardrail that is on was fed too few rows to be relied upon.
+    GuardMissing,
+    /// Outcomes would do, if the canary did not lose more of them than control.
+    OutcomesMissing,
+    /// Enough rows, and still open.
+    NotShown,
+    /// No decision within the rows that it was given.
+    RowsSpent,
+    /// A person paused it.
+    Paused,
+    /// It has ended.
+    Ended,
+    /// A person wanted it so.
+    Asked,
+}
+
+/// A decision with its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What is done.
+    pub action: Action,
+    /// Who decided.
+    pub by: Actor,
+    /// Why.
+    pub reason: Reason,
+    /// The canary's share from now on.
+    pub share: f64,
+    /// What was known.
+    pub numbers: Numbers,
+}
+
+/// What was known when it was decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Numbers {
+    /// The stage that the rows came from last.
+    pub stage_idx: usize,
+    /// Rows of the canary.
+    pub canary: ArmNumbers,
+    /// Rows of control.
+    pub control: ArmNumbers,
+    /// Quality of the canary less that of control.
+    pub quality: Bound,
+    /// The two-sided e-value of a difference in quality; its inverse is a p-value.
+    pub quality_evidence: f64,
+    /// Under `improve`: quality of the canary less (1 + gain) times that of control.
+    pub gain: Option<Bound>,
+    /// The share of outcomes that the canary loses beyond control, which counts against it.
+    pub excess_missing: f64,
+    /// Mean cost of the canary less (1 + allowed rise) times that of control.
+    pub cost: Option<Bound>,
+    /// Mean logarithm of the canary's latency less that of control.
+    pub log_latency: Option<Bound>,
+    /// The e-value of more errors on the canary.
+    pub error_evidence: f64,
+    /// The e-value at which errors take the canary back.
+    pub error_evidence_max: f64,
+    /// The e-value of a wrong sample ratio.
+    pub sample_ratio_evidence: f64,
+    /// The e-value at which a wrong sample ratio takes the canary back.
+    pub sample_ratio_evidence_max: f64,
+}
+
+/// Rows of one arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmNumbers {
+    /// Episodes that were answered.
+    pub n_answered: u64,
+    /// Those that ended in an error.
+    pub n_errors: u64,
+    /// Outcomes that came.
+    pub n_matured: u64,
+    /// Outcomes that did not.
+    pub n_missing: u64,
+}
+
+/// An estimate with its one-sided bounds, each of which holds at every row with the probability that its budget leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The estimate.
+    pub estimate: f64,
+    /// The truth is hardly below; `None` while nothing is known.
+    pub low: Option<f64>,
+    /// The truth is hardly above.
+    pub high: Option<f64>,
+}

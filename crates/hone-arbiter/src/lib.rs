@@ -1,0 +1,26 @@
+//! Pure decisions: which agent answers, and whether a new version may take over.
+//!
+//! Everything here is a function of rows that happened and of seeded draws; the same rows in the same order give the same
+//! decisions, also after the state was written down and read again. Acting on a decision and making it durable is for others.
+//!
+//! Knows nothing of clocks, sockets, files, SQL or the command line.
+
+mod assignment;
+pub mod canary;
+mod counts;
+mod linear;
+mod offpolicy;
+mod sampling;
+mod score;
+mod sequence;
+pub mod simulate;
+mod thompson;
+
+pub use assignment::{Arm, Assignment, assign};
+pub use counts::{Alternative, Counts};
+pub use linear::{Linear, LinearError, LinearSettings};
+pub use offpolicy::{Estimate, Logged, OffPolicy, OffPolicyError, off_policy};
+pub use sampling::{Belief, win_shares};
+pub use score::Scores;
+pub use sequence::{Sequence, e_value};
+pub use thompson::{Cell, Reached, Thompson, ThompsonError, ThompsonSettings, pick, with_floor};
