@@ -146,9 +146,8 @@ fn angles(config: &ModelConfig, n_positions: usize) -> Vec<f32> {
     angles
 }
 
-/// Random weights for a model trained from scratch: normal, so wide that a product is as large as what goes in (a narrow model with
-/// the 0.02 of wide ones hardly feels its input and learns late), output projections scaled down by the depth, gains one,
-/// biases zero. A function of the seed alone.
+/// Random weights: normal with deviation 0.02, output projections scaled down by the depth, gains one, biases zero. A function
+/// of the seed alone.
 #[derive(Clone, Debug)]
 pub struct RandomWeights {
     /// The model.
@@ -156,6 +155,9 @@ pub struct RandomWeights {
     /// The seed.
     pub seed: u64,
 }
+
+/// The deviation that suits the width of large models.
+const NARROW: f32 = 0.02;
 
 impl WeightSource for RandomWeights {
     fn config(&self) -> &ModelConfig {
@@ -167,12 +169,28 @@ impl WeightSource for RandomWeights {
         let index = ParamId::all(&self.config).iter().position(|&known| known == id).unwrap_or(0);
         let stream = Stream::new(self.seed, index as u64);
         let normal = |deviation: f32| (0..(rows * cols) as u64).map(|i| stream.normal(i) * deviation).collect();
-        let deviation = 1.0 / (cols as f32).sqrt();
         Ok(match id {
             ParamId::Bias(..) => vec![0.0; rows * cols],
-            ParamId::Weight(_, Proj::O | Proj::Down) => normal(deviation / (2.0 * self.config.n_layers as f32).sqrt()),
-            _ if id.is_matrix() => normal(deviation),
+            ParamId::Weight(_, Proj::O | Proj::Down) => normal(NARROW / (2.0 * self.config.n_layers as f32).sqrt()),
+            _ if id.is_matrix() => normal(NARROW),
             _ => vec![1.0; rows * cols],
         })
+    }
+}
+
+/// Random weights for a small model that is to learn everything: so wide that a product is as large as what goes in. With the
+/// deviation of large models a narrow one hardly feels its input, and learns late.
+#[derive(Clone, Debug)]
+pub struct WideWeights(pub RandomWeights);
+
+impl WeightSource for WideWeights {
+    fn config(&self) -> &ModelConfig {
+        self.0.config()
+    }
+
+    fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
+        let (_, cols) = id.shape(self.config());
+        let gain = if id.is_matrix() { 1.0 / (NARROW * (cols as f32).sqrt()) } else { 1.0 };
+        Ok(self.0.read(id)?.into_iter().map(|x| x * gain).collect())
     }
 }

@@ -18,7 +18,7 @@ use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::layout::PAGE;
 use hone_engine::load::WeightSource;
 use hone_engine::lora::{LoraSpec, LoraWeights};
-use hone_engine::model::{Model, Passes, RandomWeights};
+use hone_engine::model::{Model, Passes, RandomWeights, WideWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::param::ParamId;
 use hone_engine::peft;
@@ -91,7 +91,7 @@ impl Learner {
         let stop_ids = tokenizer.eos_ids().to_vec();
         let renderer = Arc::new(Renderer::new(tokenizer).map_err(Failure::bug)?);
         let config = ModelConfig::try_from(spec).map_err(Failure::bug)?;
-        let weights = RandomWeights { config: config.clone(), seed: options.seed };
+        let weights = WideWeights(RandomWeights { config: config.clone(), seed: options.seed });
         let backend = options.backend();
         let trainer = Trainer::full(&backend, &weights, options.adam, Recompute::Never).map_err(Failure::bug)?;
         let local = LocalOptions::new(name, stop_ids, spec.context_len);

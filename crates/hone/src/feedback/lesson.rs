@@ -72,7 +72,7 @@ pub(crate) struct Improved {
 
 impl Improved {
     /// Adds what another part of the step did.
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         let n_tokens = self.n_tokens + other.n_tokens;
         let share = other.n_tokens as f64 / n_tokens.max(1) as f64;
         self.entropy += share * (other.entropy - self.entropy);
@@ -105,7 +105,7 @@ impl Lesson<'_> {
             let lr = self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32);
             let mut improved = Improved::default();
             for part in groups.chunks(groups.len().div_ceil(self.n_moves).max(1)) {
-                improved.add(self.improve(learner, part, lr)?);
+                improved.add(&self.improve(learner, part, lr)?);
             }
             let trained_s = start.elapsed().as_secs_f64() - sampled_s;
             let step = Step { number: i + 1, config: &player.config(), groups: &groups, improved, sampled_s, trained_s };
