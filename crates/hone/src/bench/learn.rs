@@ -197,60 +197,28 @@ impl Runs {
             true => Some(Warm::new(seed, args.tasks as usize, args.warm.as_deref(), context)?),
             false => None,
         };
+        let n_steps = args.steps as usize;
         for part in parts {
+            let told = |text: &str| say(part, text);
             match (part, &mut warm) {
-                (Part::Desk, Some(warm)) => {
-                    let run = desk::run(warm, args.steps as usize)?;
-                    say(part, &run.told());
-                    self.desk.push(run);
-                }
-                (Part::Logged, Some(warm)) => {
-                    let run = logged::run(warm)?;
-                    say(part, &run.told());
-                    self.logged.push(run);
-                }
+                (Part::Desk, Some(warm)) => keep(&mut self.desk, desk::run(warm, n_steps)?, desk::Run::told, told),
+                (Part::Logged, Some(warm)) => keep(&mut self.logged, logged::run(warm)?, logged::Run::told, told),
                 (Part::Forgetting, Some(warm)) => {
-                    let run = forgetting::run(warm, args.steps as usize)?;
-                    say(part, &run.told());
-                    self.forgetting.push(run);
+                    keep(&mut self.forgetting, forgetting::run(warm, n_steps)?, forgetting::Run::told, told);
                 }
-                (Part::Short, Some(warm)) => {
-                    let run = short::run(warm)?;
-                    say(part, &run.told());
-                    self.short.push(run);
-                }
-                (Part::Credit, Some(warm)) => {
-                    let run = credit::run(warm, args.steps as usize)?;
-                    say(part, &run.told());
-                    self.credit.push(run);
-                }
-                (Part::Ruler, Some(warm)) => {
-                    let run = ruler::run(warm, args.steps as usize)?;
-                    say(part, &run.told());
-                    self.ruler.push(run);
-                }
-                (Part::Hacking, Some(warm)) => self.hacking.extend(hacking::run(warm, |text| say(part, text))?),
-                (Part::Tictactoe, _) => {
-                    let run = tictactoe::run(seed, context)?;
-                    say(part, &run.told());
-                    self.tictactoe.push(run);
-                }
-                (Part::Twenty48, _) => {
-                    let run = twenty48::run(seed, context)?;
-                    say(part, &run.told());
-                    self.twenty48.push(run);
-                }
+                (Part::Short, Some(warm)) => keep(&mut self.short, short::run(warm)?, short::Run::told, told),
+                (Part::Credit, Some(warm)) => keep(&mut self.credit, credit::run(warm, n_steps)?, credit::Run::told, told),
+                (Part::Ruler, Some(warm)) => keep(&mut self.ruler, ruler::run(warm, n_steps)?, ruler::Run::told, told),
+                (Part::Hacking, Some(warm)) => self.hacking.extend(hacking::run(warm, told)?),
+                (Part::Tictactoe, _) => keep(&mut self.tictactoe, tictactoe::run(seed, context)?, tictactoe::Run::told, told),
+                (Part::Twenty48, _) => keep(&mut self.twenty48, twenty48::run(seed, context)?, twenty48::Run::told, told),
                 (Part::Smollm2, _) => match &args.model {
-                    Some(model) => {
-                        let run = smollm2::run(seed, model)?;
-                        say(part, &run.told());
-                        self.smollm2.push(run);
-                    }
-                    None => say(part, "left out, because it needs a model: --model PATH"),
+                    Some(model) => keep(&mut self.smollm2, smollm2::run(seed, model)?, smollm2::Run::told, told),
+                    None => told("left out, because it needs a model: --model PATH"),
                 },
                 // Once is enough: every one of its runs is killed at other moments.
                 (Part::Resume, _) if self.resume.is_some() => {}
-                (Part::Resume, _) => self.resume = Some(resume::run(seed, |text| say(part, text))?),
+                (Part::Resume, _) => self.resume = Some(resume::run(seed, told)?),
                 (_, None) => return Err(Failure::bug("a part without its model")),
             }
         }
@@ -262,6 +230,12 @@ impl Args {
     fn wants(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
+}
+
+/// Tells of a run and keeps it.
+fn keep<R>(runs: &mut Vec<R>, run: R, tell: impl Fn(&R) -> String, told: impl Fn(&str)) {
+    told(&tell(&run));
+    runs.push(run);
 }
 
 /// The figures of a part, where it was run.
