@@ -2,7 +2,7 @@
 //!
 //! In the short one every tile is a word of two letters: where it lies, `a` to `p` in reading order, and what it is, `a` for 2, `b`
 //! for 4 and so on. So a word means the same wherever it stands, and a small model need not count. Behind the tiles stand the
-//! moves that change something.
+//! moves that change something: `L`, `R`, `U` or `D` with how many tiles the move merges away, `a` for none, `b` for one and so on.
 
 use super::board::{Board, Move};
 use crate::Dialect;
@@ -27,7 +27,7 @@ pub(super) fn told(dialect: Dialect, board: Board) -> String {
         Dialect::Short => {
             let tiles = (0..).zip(board.cells()).filter(|(_, exponent)| *exponent > 0);
             let tiles: Vec<String> = tiles.map(|(cell, exponent)| word(cell, exponent)).collect();
-            let moves: Vec<&str> = board.moves().map(Move::as_str).collect();
+            let moves: Vec<String> = board.moves().map(|dir| named(dir, board.slide(dir).n_empty() - board.n_empty())).collect();
             format!("| {} | {}", tiles.join(" "), moves.join(" "))
         }
     }
@@ -48,13 +48,22 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Option<Board> {
 /// Every word of the short dialect, as it stands in a board and as an answer begins.
 pub(super) fn words() -> String {
     let tiles = (0..16).flat_map(|cell| (1..=HIGHEST_USUAL).map(move |exponent| word(cell, exponent)));
-    let moves = Move::ALL.map(Move::as_str);
-    let words: Vec<String> = tiles.chain(moves.map(str::to_owned)).collect();
-    format!("{}\n| {} |", moves.join("\n"), words.join(" "))
+    let moves = Move::ALL.into_iter().flat_map(|dir| (0..=N_MERGED_MAX).map(move |n_merged| named(dir, n_merged)));
+    let words: Vec<String> = tiles.chain(moves).collect();
+    format!("{}\n| {} |", Move::ALL.map(Move::as_str).join("\n"), words.join(" "))
 }
 
 /// The exponent of the highest tile that is a word of its own in a small vocabulary: 2048. Higher ones are spelled.
 const HIGHEST_USUAL: u32 = 11;
+
+/// The most tiles that a move merges away: two in every line.
+const N_MERGED_MAX: usize = 8;
+
+/// The word for a move that merges so many tiles away.
+fn named(dir: Move, n_merged: usize) -> String {
+    let initial = dir.as_str().as_bytes()[0].to_ascii_uppercase();
+    [initial, b'a' + n_merged as u8].map(char::from).iter().collect()
+}
 
 /// The word for a tile.
 fn word(cell: u8, exponent: u32) -> String {
@@ -81,6 +90,7 @@ mod tests {
             assert_eq!(read(dialect, "a a a"), None);
             assert_eq!(read(dialect, "| aa qa | left"), None);
         }
-        assert_eq!(told(Dialect::Short, board), "| aj ck da gc hd ia jb po | left right up down");
+        assert_eq!(told(Dialect::Short, board), "| aj ck da gc hd ia jb po | La Ra Ua Da");
+        assert_eq!(told(Dialect::Short, Board(0x1100_1111)), "| aa ba ca da ga ha | Ld Rd Uc Dc");
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Lesson<'a> {
     pub(crate) n_moves: usize,
     /// The learning rate at the start; at the end it is a fifth of it.
     pub(crate) lr: f32,
+    /// How many moves the learning rate takes to get there. The first moves of Adam go equally far for every weight.
+    pub(crate) n_warm: usize,
     /// Whom a reward is credited to.
     pub(crate) credit: Credit,
 }
@@ -45,7 +47,7 @@ impl<'a> Lesson<'a> {
     /// What the desk is taught by.
     pub(crate) fn new(name: &'a str) -> Self {
         let credit = Credit::Episode(Centring::Deviation { epsilon: DEVIATION_MIN });
-        Self { name, n_scenarios: 16, n_samples: 16, n_moves: 1, lr: 5e-4, credit }
+        Self { name, n_scenarios: 16, n_samples: 16, n_moves: 1, lr: 5e-4, n_warm: 0, credit }
     }
 }
 
@@ -94,6 +96,7 @@ impl Lesson<'_> {
     ) -> Result<(), Failure> {
         learner.begin_anew()?;
         let n_steps = scenarios.len().div_ceil(self.n_scenarios);
+        let mut n_moved = 0;
         for (i, scenarios) in scenarios.chunks(self.n_scenarios).enumerate() {
             let start = Instant::now();
             let policy = learner.policy()?;
@@ -105,6 +108,8 @@ impl Lesson<'_> {
             let lr = self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32);
             let mut improved = Improved::default();
             for part in groups.chunks(groups.len().div_ceil(self.n_moves).max(1)) {
+                n_moved += 1;
+                let lr = lr * (n_moved as f32 / self.n_warm.max(1) as f32).min(1.0);
                 improved.add(&self.improve(learner, part, lr)?);
             }
             let trained_s = start.elapsed().as_secs_f64() - sampled_s;

@@ -1,6 +1,6 @@
 //! Tic-tac-toe: how few games are lost against a random opponent after GRPO, which begins at an imitated amateur.
 //!
-//! It learns against opponents that also win where they can: one that plays at random hardly ever punishes a mistake. A game is lost
+//! It learns against opponents that also punish mistakes: one that plays at random hardly ever does. A game is lost
 //! when the opponent has three in a line, and also by an answer that names no empty cell. It is measured on openings that no
 //! training game began with.
 
@@ -73,7 +73,7 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
         let options = TicTacToeOptions { opponents: opponents.to_vec(), dialect: Dialect::Short, ..TicTacToeOptions::default() };
         TicTacToe::new(options).map_err(Failure::bug)
     };
-    let (easy, hard) = (against(&[Skill::Random])?, against(&[Skill::Random, Skill::Blocks])?);
+    let (easy, hard) = (against(&[Skill::Random])?, against(&[Skill::Random, Skill::Blocks, Skill::Perfect])?);
     let recipe = Recipe::for_world("tictactoe").ok_or_else(|| Failure::bug("tic-tac-toe has a recipe"))?;
     let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
     let tenant = &context.settings.tenant;
@@ -90,7 +90,7 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let start = not_lost("start", Player::Policy(&learner.policy()?))?;
 
     // Many openings and opponents: most of them are soon won in every try, or lost in every one, and teach nothing.
-    let lesson = Lesson { n_scenarios: 256, n_samples: 8, n_moves: 2, ..Lesson::new("grpo") };
+    let lesson = Lesson { n_scenarios: 256, n_samples: 8, n_moves: 2, n_warm: 10, ..Lesson::new("grpo") };
     let gym = Gym { env: &hard, ..gym };
     let tries = Gym { seed: seed ^ TRIES, ..gym }.scenarios(Split::Train, N_STEPS * lesson.n_scenarios)?;
     lesson.teach(&mut learner, &gym, &tries, |_, _| {}, |_, _| Ok(ControlFlow::Continue(())))?;

@@ -1,7 +1,8 @@
 //! 2048: how high the tiles are that GRPO reaches from imitated random play.
 //!
 //! A game has hundreds of moves and the world's recipe weighs its end alone, so here every move is credited on its own: with the
-//! tiles that it merges and, less and less, with what the moves after it merge. The move that ends the game costs as much as four.
+//! tiles that it merges and, less and less, with what the moves after it merge. The move that ends the game costs as much as four
+//! merges earn.
 
 use super::figure::Figure;
 use super::player::{ANSWER_TOKENS_MAX, TRIES, beginner, once};
@@ -25,15 +26,16 @@ use std::time::Instant;
 const WINNING_TILE: u32 = 2048;
 /// Games that are imitated, steps of GRPO, held-out games.
 const N_TRACES: usize = 1000;
-const N_STEPS: usize = 24;
+const N_STEPS: usize = 36;
 const N_HELD_OUT: usize = 256;
-/// How much what the next move merges counts. A few moves on, games have nothing in common that they could be compared by.
-const GAMMA: f64 = 0.8;
+/// How much what the next move earns counts. Some moves on, games have nothing in common that they could be compared by.
+const GAMMA: f64 = 0.9;
 /// Cells of a board, and tiles of a start.
 const N_CELLS: f64 = 16.0;
 const N_TILES_START: f64 = 2.0;
-/// Tiles that the last move would have to merge to be worth it.
-const END_COSTS: f64 = 4.0;
+/// What a tile that is merged away earns, and what the end costs.
+const MERGED: f64 = 0.25;
+const END: f64 = 1.0;
 
 /// One seed.
 pub(super) struct Run {
@@ -111,8 +113,9 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let mut learner = beginner(&flat(games), Twenty48::words(), seed)?;
     let start = measure("start", Player::Policy(&learner.policy()?))?;
 
-    let credit = Credit::Turns { gamma: GAMMA, baseline: TurnBaseline::PerTurn };
-    let lesson = Lesson { n_scenarios: 8, n_samples: 8, n_moves: 8, lr: 2e-3, credit, ..Lesson::new("grpo") };
+    // Moves are compared with all moves of the same start: those of the same number are too few, and of boards as different.
+    let credit = Credit::Turns { gamma: GAMMA, baseline: TurnBaseline::Trajectory };
+    let lesson = Lesson { n_scenarios: 8, n_samples: 8, n_moves: 8, lr: 1e-3, n_warm: 16, credit, ..Lesson::new("grpo") };
     let tries = Gym { seed: seed ^ TRIES, ..gym }.scenarios(Split::Train, N_STEPS * lesson.n_scenarios)?;
     let weigh = |groups: &mut [Played], _| groups.iter_mut().flat_map(|played| &mut played.traces).for_each(by_merges);
     lesson.teach(&mut learner, &gym, &tries, weigh, |_, _| Ok(ControlFlow::Continue(())))?;
@@ -134,10 +137,10 @@ fn by_merges(game: &mut Trace) {
     let Some(whole) = game.rewards.pop() else { return };
     let n_tiles = game.turns().map(|turn| N_CELLS * (1.0 - turn.signals.get("room").copied().unwrap_or(0.0)));
     // Of the tiles that were there and the one that came, those are gone that were merged.
-    let merged = n_tiles.scan(N_TILES_START, |before, now| Some(std::mem::replace(before, now) + 1.0 - now));
+    let merged = n_tiles.scan(N_TILES_START, |before, now| Some(MERGED * (std::mem::replace(before, now) + 1.0 - now)));
     let reward = |(turn_idx, total)| Reward { turn_idx: Some(turn_idx), components: Vec::new(), total, ..whole.clone() };
     game.rewards = (0..).zip(merged).map(reward).collect();
     if let Some(last) = game.rewards.last_mut() {
-        last.total -= END_COSTS;
+        last.total -= END;
     }
 }
