@@ -105,11 +105,15 @@ pub(super) fn broken(what: impl Into<String>) -> WireError {
 }
 
 impl Refusal {
-    /// Reads `{"error": {…}}` in the form of any of the providers; `status` is that of the response, if it has one of its own.
+    /// Reads `{"error": {…}}` in the form of any of the providers; `status` is that of the response, if it has one of its own:
+    /// then it is known to be an error, and some say no more than `{"message": …}`.
     pub(super) fn read(json: &Value, status: Option<u16>) -> Option<Self> {
         // Gemini wraps its errors in a list.
-        let error = json.get("error").or_else(|| json.get(0)?.get("error")).filter(|error| !error.is_null())?;
-        let words = ["code", "type", "status"].map(|key| error[key].as_str().unwrap_or_default());
+        let error = json.get("error").or_else(|| json.get(0)?.get("error")).filter(|error| !error.is_null());
+        let error = error.or_else(|| Some(json).filter(|json| status.is_some() && json["message"].is_string()))?;
+        // Where the error is a text, its code stands beside it.
+        let of = if error.is_string() { json } else { error };
+        let words = ["code", "type", "status"].map(|key| of[key].as_str().unwrap_or_default());
         let code = words.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_owned();
         let message = error["message"].as_str().or(error.as_str()).unwrap_or_default();
         let told = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
@@ -124,7 +128,11 @@ impl Refusal {
         self.status == 413
             || self.code == "context_length_exceeded"
             || self.status == 400
-                && (says("maximum context length") || says("prompt is too long") || says("exceeds the maximum number of tokens"))
+                && (says("maximum context length")
+                    || says("prompt is too long")
+                    || says("input is too long")
+                    || says("too many tokens")
+                    || says("exceeds the maximum number of tokens"))
     }
 
     /// Whether it says that the provider's own account is empty, which no retry changes.
@@ -137,9 +145,10 @@ impl Refusal {
 fn status_of(words: &str) -> u16 {
     let says = |part: &str| words.contains(part);
     match () {
-        () if says("rate_limit") || says("resource_exhausted") || says("insufficient_quota") => 429,
-        () if says("invalid") || says("not_found") || says("context_length") => 400,
-        () if says("authentication") || says("permission") => 403,
+        () if says("rate_limit") || says("resource_exhausted") || says("insufficient_quota") || says("throttling") => 429,
+        () if says("invalid") || says("not_found") || says("context_length") || says("validation") => 400,
+        () if says("authentication") || says("permission") || says("accessdenied") => 403,
+        () if says("timeout") => 408,
         () => 503,
     }
 }
