@@ -132,6 +132,7 @@ impl Refusal {
                     || says("prompt is too long")
                     || says("input is too long")
                     || says("too many tokens")
+                    || says("longer than the model's context length")
                     || says("exceeds the maximum number of tokens"))
     }
 
