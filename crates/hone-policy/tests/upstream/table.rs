@@ -4,7 +4,7 @@
 //! messages. What they do not like they refuse, and the cell fails. A cell says `ok` only after its assertions have run.
 
 mod anthropic;
-mod bedrock;
+pub(crate) mod bedrock;
 mod cohere;
 mod gemini;
 mod openai;
@@ -119,7 +119,7 @@ fn cells(row: Row) -> [Cell; 5] {
     ]
 }
 
-fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
+fn same<T: PartialEq + Debug + Copy>(what: &str, found: T, expected: T) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, not {expected:?}")) }
 }
 
@@ -157,7 +157,7 @@ fn pieces(client: &Arc<Client>, thought: Option<&str>) -> Result<Completion, Str
                 Delta::ToolCall { .. } => return Err("a call that nobody asked for".into()),
             }
         }
-        same("pieces", texts, PIECES.map(str::to_owned).to_vec())?;
+        same("pieces", texts.join("|").as_str(), PIECES.join("|").as_str())?;
         same("pieces of the thought", thoughts.as_str(), thought.unwrap_or_default())?;
         streaming.finish().await.map_err(told)
     })
@@ -173,7 +173,7 @@ fn tool_call(client: &Arc<Client>, call_id: &str, thought: Option<&str>) -> Resu
     let [call] = &message.tool_calls[..] else { return Err(format!("{} calls", message.tool_calls.len())) };
     let arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
     same("call", (call.id.as_str(), call.name.as_str()), (call_id, "add"))?;
-    same("arguments", arguments, serde_json::from_str(ARGUMENTS).unwrap())?;
+    same("arguments", &arguments, &serde_json::from_str(ARGUMENTS).unwrap())?;
     let result = Message { tool_call_id: Some(call.id.clone()), ..Message::text(Role::Tool, "42") };
     request.messages.extend([message, result]);
     let completion = asked(client, &request).map_err(|error| error.to_string())?;

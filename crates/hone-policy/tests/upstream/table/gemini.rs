@@ -53,7 +53,7 @@ fn serve(seen: &Seen) -> Play {
         return json(&answer(&[&[thought], parts.as_slice()].concat(), Some("STOP")));
     }
     let mut events = vec![answer(&[thought], None).to_string()];
-    events.extend(parts.iter().map(|part| answer(&[part.clone()], None).to_string()));
+    events.extend(parts.iter().map(|part| answer(std::slice::from_ref(part), None).to_string()));
     events.push(answer(&[json!({"text": ""})], Some("STOP")).to_string());
     Play::Say(sse(&events.iter().map(String::as_str).collect::<Vec<_>>()))
 }
