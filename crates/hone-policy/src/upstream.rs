@@ -86,10 +86,13 @@ impl Upstream {
 fn config(client: &Client, sampling: &Sampling) -> Config {
     let spec = client.spec();
     let mut settings = Map::new();
-    match spec.provider.name {
-        "" => settings.insert("base_url".into(), spec.base_url.as_str().into()),
-        name => settings.insert("provider".into(), name.into()),
-    };
+    if !spec.provider.name.is_empty() {
+        settings.insert("provider".into(), spec.provider.name.into());
+    }
+    // Where it matters, a model is another one elsewhere.
+    if spec.provider.base_url.is_empty() {
+        settings.insert("base_url".into(), spec.base_url.as_str().into());
+    }
     if let Some(top_p) = sampling.top_p {
         settings.insert("top_p".into(), top_p.into());
     }

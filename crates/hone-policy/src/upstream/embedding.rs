@@ -36,7 +36,7 @@ pub(super) struct Read {
 /// What is sent for these texts.
 pub(super) fn outgoing(spec: &UpstreamSpec, texts: &[String]) -> Result<Outgoing, RequestError> {
     if spec.provider.wire != Wire::OpenAi {
-        let text = format!("`{}` is not asked for embeddings: take a server of OpenAI's format", spec.provider.name);
+        let text = format!("embeddings are asked of servers of OpenAI's format only, and `{}` is at none", spec.model);
         return Err(RequestError(text));
     }
     if texts.is_empty() || texts.len() > N_TEXTS_MAX {

@@ -192,6 +192,9 @@ fn base_url(provider: &Provider, variable: impl Fn(&str) -> Option<String>) -> R
             Ok(url)
         }
         Place::Region => {
+            if let Some(own) = variable("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") {
+                return address(own.trim());
+            }
             let region = region(variable)?.ok_or(SpecError::Place(provider.name, "AWS_REGION"))?;
             address(&format!("https://bedrock-runtime.{}.amazonaws.com", region.as_str()))
         }
@@ -300,6 +303,8 @@ mod tests {
         let bedrock = "bedrock https://bedrock-runtime.eu-west-1.amazonaws.com/ m:0 AWS_BEARER_TOKEN_BEDROCK";
         check_with(&[("AWS_REGION", "eu-west-1")], "bedrock:m:0", bedrock);
         check_with(&[("AWS_DEFAULT_REGION", "eu-west-1")], "bedrock:m:0", bedrock);
+        let own = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "https://vpce.example")];
+        check_with(&own, "bedrock:m", "bedrock https://vpce.example/ m AWS_BEARER_TOKEN_BEDROCK");
         check("bedrock:m", "where bedrock is depends on you: set AWS_REGION");
         check_with(&[("AWS_REGION", "evil.example/")], "bedrock:m", "`evil.example/` is not a region");
         check("bedrock+https://vpce.example#m:0", " https://vpce.example/ m:0 -");

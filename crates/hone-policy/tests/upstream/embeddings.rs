@@ -86,7 +86,7 @@ fn what_cannot_be_asked_is_never_sent() {
         assert!(error.calls.is_empty());
     };
     for format in ["anthropic", "gemini", "cohere", "bedrock"] {
-        check(format, &["one"], "is not asked for embeddings: take a server of OpenAI's format");
+        check(format, &["one"], "of servers of OpenAI's format only, and `test-model` is at none");
     }
     check("openai", &[], "of 1 to 2048 texts at once, not of 0");
     check("openai", &["x"; 2049], "not of 2049");
