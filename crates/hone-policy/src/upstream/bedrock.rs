@@ -134,7 +134,7 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
     let mut is_answered = false;
     for block in blocks {
         draft.text.push_str(block["text"].as_str().unwrap_or_default());
-        if let Some(call) = block.get("toolUse") {
+        if let Some(call) = block.get("toolUse").filter(|call| is_ours(call)) {
             let input = match &call["input"] {
                 Value::String(text) => text.clone(),
                 Value::Null => String::new(),
@@ -157,6 +157,11 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
     }
     let finish = if is_answered && finish == Finish::ToolCalls && draft.calls.is_empty() { Finish::Stop } else { finish };
     Ok(draft.finish(finish, None, usage(&json["usage"]), Tokens::default()))
+}
+
+/// Whether a call is for us: some tools are the provider's own, and it calls them by itself.
+fn is_ours(call: &Value) -> bool {
+    call["type"] != "server_tool_use"
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
@@ -236,7 +241,7 @@ impl Stream {
     }
 
     fn open(&mut self, json: &Value) -> Result<Option<Delta>, WireError> {
-        let Some(call) = json["start"].get("toolUse") else { return Ok(None) };
+        let Some(call) = json["start"].get("toolUse").filter(|call| is_ours(call)) else { return Ok(None) };
         let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
         let (id, name) = (text("toolUseId"), text("name"));
         let is_answer = self.has_schema && name == ANSWER;
@@ -262,7 +267,7 @@ impl Stream {
         Ok(match self.block(json, new)? {
             Block::Text(text) => {
                 text.push_str(&said);
-                Some(Delta::Text(said)).filter(|_| delta["text"] != "")
+                Some(said).filter(|said| !said.is_empty()).map(Delta::Text)
             }
             Block::Call { call_idx, input: so_far, .. } => {
                 so_far.push_str(&input);

@@ -192,6 +192,18 @@ mod tests {
     }
 
     #[test]
+    fn the_same_signature_as_botocore_makes() {
+        // Version 1.43.11, asked to sign this very request.
+        let region = Region::new("eu-west-1").unwrap();
+        let key = AwsKey { region, ..key(Some("lent")) };
+        let host = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        let url = Url::parse(&format!("{host}/model/eu.anthropic.claude-sonnet-4-6-v1%3A0/converse")).unwrap();
+        let headers = key.headers(&url, br#"{"messages":[]}"#, Time::from_unix_nanos(1_440_938_160_000_000_000)).unwrap();
+        let proof = headers["authorization"].to_str().unwrap();
+        assert!(proof.ends_with("Signature=7931d387bc4b267adac962b08b27b5b0b97c54d29d7ef1c4191689ce8bea5ad3"), "{proof}");
+    }
+
+    #[test]
     fn a_request_is_signed_as_it_is_sent() {
         let url = Url::parse("http://127.0.0.1:81/model/a%3A0/converse").unwrap();
         let now = Time::from_unix_nanos(1_440_938_160_250_000_000);

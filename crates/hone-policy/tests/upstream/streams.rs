@@ -189,6 +189,16 @@ fn bedrock_streams() {
     check_played("bedrock", stream("f"), false, &called, r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#);
     let answered = ["(hm)", "so", "{\"x\":", "1}"];
     check_played("bedrock", stream("answer"), true, &answered, r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
+    // A tool of the provider's own is not called here.
+    let own = json!({"toolUse": {"toolUseId": "a", "name": "search", "type": "server_tool_use"}});
+    let searched = frames(&[
+        ("contentBlockStart", json!({"contentBlockIndex": 0, "start": own})),
+        delta(0, &json!({"toolUse": {"input": "{}"}})),
+        delta(1, &json!({"text": "so"})),
+        ("messageStop", json!({"stopReason": "end_turn"})),
+        ("metadata", json!({"usage": {"inputTokens": 5, "outputTokens": 2}})),
+    ]);
+    check_played("bedrock", searched, false, &["so"], r#""so" Stop 5/2/0/0"#);
     // The answer is whole with its stop reason; the usage is then not told.
     let untold = frames(&[delta(0, &json!({"text": "so"})), ("messageStop", json!({"stopReason": "end_turn"}))]);
     check_played("bedrock", untold, false, &["so"], r#""so" Stop"#);

@@ -416,6 +416,9 @@ fn bedrock_answers() {
     check(json!([]), "guardrail_intervened", None, r#""" Filtered 32/3/20/7"#);
     check(json!([]), "malformed_tool_use", None, r#""" Stop 32/3/20/7 ! malformed_tool_use"#);
     check(json!([{"toolUse": {}}]), "tool_use", None, "broken: a tool call has no name");
+    let own =
+        json!([{"toolUse": {"toolUseId": "a", "name": "search", "input": {}, "type": "server_tool_use"}}, {"text": "found"}]);
+    check(own, "end_turn", None, r#""found" Stop 32/3/20/7"#);
     check_reply(Wire::Bedrock, &json!({"output": {"message": {"content": []}}}), None, "broken: the answer has no stop reason");
     check_reply(Wire::Bedrock, &json!({"stopReason": "end_turn"}), None, "broken: the answer has no content");
 }
