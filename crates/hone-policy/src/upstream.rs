@@ -1,4 +1,4 @@
-//! Providers over HTTP: OpenAI-compatible servers, Anthropic and Gemini behind one trait.
+//! Providers over HTTP: OpenAI-compatible servers, Azure, Anthropic, Gemini, Cohere and Bedrock behind one trait.
 //!
 //! The core is asynchronous ([`Client`]); [`Upstream`] is the policy on top of it, whose callers wait. Wire formats are pure
 //! functions, one file each. Nothing half is passed off as an answer: a stream that is cut, a wrong type, a hang is a failure
@@ -7,11 +7,16 @@
 //!
 //! Keys are handed in and printed nowhere. Knows nothing of environment variables, worlds or the store.
 
+mod access;
 mod anthropic;
+mod bedrock;
 mod budget;
 mod call;
 mod client;
+mod cohere;
+mod embedding;
 mod exchange;
+mod frames;
 mod gemini;
 mod key;
 mod openai;
@@ -19,19 +24,24 @@ mod price;
 mod reply;
 mod request;
 mod retry;
+mod signature;
 mod spec;
 mod sse;
 mod versions;
 mod wire;
 
+pub use access::{Access, AccessError};
 pub use budget::{Budget, OverBudget, Projection, Spent, project, project_guess};
 pub use call::{Completion, Streaming, UpstreamError};
 pub use client::{Client, ClientError, ClientOptions};
+pub use embedding::Embeddings;
+pub use frames::{Frame, FrameDecoder, FrameError};
 pub use key::{Key, KeyError};
 pub use price::{PRICES_DATE, Price};
 pub use reply::{Delta, Finish, Refusal, Reply, Tokens, Usage, WireError};
 pub use request::{ChatRequest, RequestError, Sampling, Transfer};
 pub use retry::{RealSleeper, Retry, Sleeper};
+pub use signature::{AwsKey, Region, RegionError};
 pub use spec::{PROVIDERS, Provider, SpecError, UpstreamSpec};
 pub use sse::{Decoder, Event, SseError};
 pub use versions::VersionError;
@@ -76,10 +86,13 @@ impl Upstream {
 fn config(client: &Client, sampling: &Sampling) -> Config {
     let spec = client.spec();
     let mut settings = Map::new();
-    match spec.provider.name {
-        "" => settings.insert("base_url".into(), spec.base_url.as_str().into()),
-        name => settings.insert("provider".into(), name.into()),
-    };
+    if !spec.provider.name.is_empty() {
+        settings.insert("provider".into(), spec.provider.name.into());
+    }
+    // Where it matters, a model is another one elsewhere.
+    if spec.provider.base_url.is_empty() {
+        settings.insert("base_url".into(), spec.base_url.as_str().into());
+    }
     if let Some(top_p) = sampling.top_p {
         settings.insert("top_p".into(), top_p.into());
     }

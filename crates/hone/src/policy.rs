@@ -14,7 +14,7 @@ use hone_engine::sampler::SamplerOptions;
 use hone_env::Player;
 use hone_policy::local::{Engine, Local, LocalOptions};
 use hone_policy::script::{AfterLast, Script};
-use hone_policy::upstream::{self, Budget, Client, ClientOptions, Key, Price, Sampling, Upstream, UpstreamSpec};
+use hone_policy::upstream::{self, Access, Budget, Client, ClientOptions, Price, Sampling, Upstream, UpstreamSpec};
 use hone_trace::policy::Policy;
 use hone_trace::{AdapterId, Clock};
 use std::path::PathBuf;
@@ -90,7 +90,8 @@ impl Bank {
 
 /// A server that is asked for a model and loads adapters.
 pub(crate) fn server(name: &str, bank: &Bank, context: &Context<'_>) -> Result<Client, Failure> {
-    let spec: UpstreamSpec = name.parse().map_err(|error| Failure::user(error).hint("a server is URL#MODEL or vllm:MODEL"))?;
+    let spec = UpstreamSpec::named(name, variable(context));
+    let spec = spec.map_err(|error| Failure::user(error).hint("a server is URL#MODEL or vllm:MODEL"))?;
     // What it costs to run is not counted by its tokens.
     client(spec, &PolicyArgs::of_judge(Some(Price::FREE)), N_ASKED_AT_ONCE, bank, context)
 }
@@ -120,7 +121,7 @@ impl Ready {
         if let Some(model) = name.strip_prefix("local:") {
             return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?), None));
         }
-        let spec: UpstreamSpec = name.parse().map_err(|error| {
+        let spec = UpstreamSpec::named(name, variable(context)).map_err(|error| {
             Failure::user(error).hint("policies are gold, random, empty, script:FILE, local:MODEL, PROVIDER:MODEL and URL#MODEL")
         })?;
         let client = Arc::new(client(spec, args, n_concurrent, bank, context)?);
@@ -207,15 +208,7 @@ fn client(
     if args.adapter.is_some() {
         return Err(Failure::user("--adapter is for local models, and has no effect at a provider"));
     }
-    let key = match spec.provider.key_variable {
-        Some(variable) => {
-            let text = context.variables.get(variable).and_then(|value| value.to_str()).ok_or_else(|| {
-                Failure::user(format_args!("there is no key for {}", spec.provider.name)).hint(format!("set {variable}"))
-            })?;
-            Some(Key::new(text).map_err(|error| Failure::user(format_args!("{variable}: {error}")))?)
-        }
-        None => None,
-    };
+    let access = Access::of(&spec.provider, variable(context)).map_err(Failure::user)?;
     let options = ClientOptions {
         n_concurrent_max: n_concurrent.max(1),
         total_ms: args.max_answer_seconds * 1000,
@@ -224,7 +217,12 @@ fn client(
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()
     };
-    Client::new(spec, key, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))
+    Client::new(spec, access, options).map_err(|error| Failure::user(error).hint("prices are given with --price IN,OUT"))
+}
+
+/// Looks up what providers customarily keep in the environment: addresses, regions and keys.
+fn variable<'a>(context: &'a Context<'_>) -> impl Fn(&str) -> Option<String> + 'a {
+    |name| context.variables.get(name)?.to_str().map(str::to_owned)
 }
 
 /// Prices as a user writes them.

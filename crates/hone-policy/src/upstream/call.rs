@@ -2,9 +2,10 @@
 
 use super::budget::Reservation;
 use super::client::Client;
+use super::embedding::{self, Embeddings};
 use super::exchange::{Exchange, Failure, Outgoing};
 use super::reply::{Delta, Reply, Usage};
-use super::request::{ChatRequest, Transfer};
+use super::request::{ChatRequest, RequestError, Transfer};
 use super::wire;
 use hone_trace::policy::{PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Time};
@@ -45,6 +46,7 @@ impl From<UpstreamError> for PolicyError {
 
 pub(super) struct Call {
     client: Arc<Client>,
+    /// Empty where no conversation is asked about.
     request: ChatRequest,
     outgoing: Outgoing,
     deadline: Instant,
@@ -61,18 +63,25 @@ struct Attempt {
 
 impl Call {
     pub(super) fn new(client: Arc<Client>, request: &ChatRequest, transfer: Transfer) -> Result<Self, UpstreamError> {
-        let refused = |error: super::request::RequestError| UpstreamError {
-            kind: PolicyErrorKind::Refused,
-            message: error.to_string(),
-            calls: Vec::new(),
-        };
-        let body = wire::body(&client.spec, request, transfer).map_err(refused)?;
-        let url = wire::url(&client.spec, transfer).map_err(refused)?;
-        let outgoing = Outgoing { url, body: body.to_string().into_bytes(), transfer };
-        let total_ms = client.options.total_ms.min(request.time_max_ms.unwrap_or(u64::MAX));
-        let deadline = Instant::now() + Duration::from_millis(total_ms);
+        let outgoing = wire::body(&client.spec, request, transfer).and_then(|body| {
+            Ok(Outgoing { url: wire::url(&client.spec, transfer)?, body: body.to_string().into_bytes(), transfer })
+        });
+        let mut call = Self::asking(client, outgoing)?;
+        if let Some(time_max_ms) = request.time_max_ms {
+            call.deadline = call.deadline.min(Instant::now() + Duration::from_millis(time_max_ms));
+        }
+        call.request = request.clone();
+        Ok(call)
+    }
+
+    /// Asks this, within the client's limits. What cannot be put into words is never sent.
+    pub(super) fn asking(client: Arc<Client>, outgoing: Result<Outgoing, RequestError>) -> Result<Self, UpstreamError> {
+        let refused =
+            |error: RequestError| UpstreamError { kind: PolicyErrorKind::Refused, message: error.to_string(), calls: Vec::new() };
+        let outgoing = outgoing.map_err(refused)?;
+        let deadline = Instant::now() + Duration::from_millis(client.options.total_ms);
         let (calls, failures) = (Vec::new(), Vec::new());
-        Ok(Self { client, request: request.clone(), outgoing, deadline, calls, failures })
+        Ok(Self { client, request: ChatRequest::default(), outgoing, deadline, calls, failures })
     }
 
     pub(super) async fn complete(mut self) -> Result<Completion, UpstreamError> {
@@ -84,6 +93,23 @@ impl Call {
             };
             match result {
                 Ok(reply) => return Ok(self.succeed(attempt, reply)),
+                Err(failure) => self.fail(attempt, failure).await?,
+            }
+        }
+    }
+
+    pub(super) async fn embed(mut self, n_texts: usize) -> Result<Embeddings, UpstreamError> {
+        loop {
+            let attempt = self.begin().await?;
+            let result = match self.open().await {
+                Ok(exchange) => exchange.json().await.and_then(|json| embedding::read(&json, n_texts).map_err(Failure::wire)),
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(read) => {
+                    self.settle(attempt, read.usage, read.model.as_deref());
+                    return Ok(Embeddings { vectors: read.vectors, calls: self.calls, failures: self.failures });
+                }
                 Err(failure) => self.fail(attempt, failure).await?,
             }
         }
@@ -129,22 +155,28 @@ impl Call {
 
     async fn open(&self) -> Result<Exchange, Failure> {
         let attempt = Instant::now() + Duration::from_millis(self.client.options.attempt_ms);
-        Exchange::open(&self.client, &self.outgoing, &self.request, self.deadline.min(attempt)).await
+        let assembler = wire::assembler(self.client.spec.provider.wire, &self.request);
+        Exchange::open(&self.client, &self.outgoing, assembler, self.deadline.min(attempt)).await
     }
 
     fn succeed(mut self, attempt: Attempt, reply: Reply) -> Completion {
-        let mut call = self.record(&attempt, reply.usage);
-        if reply.usage.is_none() {
+        self.settle(attempt, reply.usage, reply.model.as_deref());
+        Completion { reply, calls: self.calls, failures: self.failures }
+    }
+
+    /// Puts the attempt that gave an answer on the record, and pays for it.
+    fn settle(&mut self, attempt: Attempt, usage: Option<Usage>, model: Option<&str>) {
+        let mut call = self.record(&attempt, usage);
+        if usage.is_none() {
             call.extra.insert("usage".into(), "not told".into());
         }
-        if let Some(model) = &reply.model {
-            call.model.clone_from(model);
+        if let Some(model) = model {
+            model.clone_into(&mut call.model);
         }
         if let (Some(reservation), Some(cost_usd)) = (attempt.reservation, call.cost_usd) {
             reservation.settle(cost_usd);
         }
         self.calls.push(call);
-        Completion { reply, calls: self.calls, failures: self.failures }
     }
 
     /// Puts a failed attempt on the record and waits for the next one, if there is to be one.

@@ -1,18 +1,22 @@
 //! One model at one provider: the address, the key, the limits.
 //!
 //! [`Client::complete`] gives a whole answer; [`Client::stream`] gives it as it comes. Both try again what may be tried
-//! again, keep to the limits of time, size, number and money, and put every attempt on the record. The key is sent to the
-//! address it was given for and nowhere else: redirects are not followed.
+//! again, keep to the limits of time, size, number and money, and put every attempt on the record. [`Client::embed`] does the
+//! same for vectors of texts. The key is sent to the address it was given for and nowhere else: redirects are not followed.
 
+use super::access::Access;
 use super::budget::Budget;
 use super::call::{Call, Completion, Streaming, UpstreamError};
-use super::key::{Key, KeyError};
+use super::embedding::{self, Embeddings};
+use super::key::KeyError;
 use super::price::Price;
 use super::request::{ChatRequest, Transfer};
 use super::retry::{RealSleeper, Retry, Sleeper};
+use super::signature::AwsKey;
 use super::spec::UpstreamSpec;
-use super::wire;
+use super::wire::{self, Wire};
 use hone_trace::{Clock, Time};
+use reqwest::Url;
 use reqwest::header::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +47,7 @@ pub struct ClientOptions {
     pub price: Option<Price>,
     /// Who pays.
     pub budget: Option<Arc<Budget>>,
-    /// What measures how long a call takes.
+    /// What measures how long a call takes, and dates what is signed.
     pub clock: Option<Arc<dyn Clock>>,
     /// Where waiting happens.
     pub sleeper: Arc<dyn Sleeper>,
@@ -84,6 +88,12 @@ pub enum ClientError {
     /// The key cannot be sent.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Requests are to be signed where no signature is understood.
+    #[error("only Bedrock takes signed requests; `{0}` takes a key")]
+    Signed(String),
+    /// A signature without a date is none.
+    #[error("signed requests need a clock")]
+    NoClock,
     /// The part that speaks HTTP could not be set up.
     #[error("HTTP could not be set up: {0}")]
     Http(String),
@@ -94,16 +104,24 @@ pub enum ClientError {
 pub struct Client {
     pub(super) http: reqwest::Client,
     pub(super) spec: UpstreamSpec,
-    pub(super) key: Option<Key>,
-    pub(super) headers: HeaderMap,
+    access: Access,
+    proof: Proof,
     pub(super) price: Option<Price>,
     pub(super) options: ClientOptions,
     pub(super) gate: Arc<Semaphore>,
 }
 
+/// What every request carries: always the same, or signed anew each time.
+#[derive(Clone)]
+enum Proof {
+    Fixed(HeaderMap),
+    Signed(AwsKey, Arc<dyn Clock>),
+}
+
 impl Client {
-    /// Checks the options and binds the key to the address.
-    pub fn new(spec: UpstreamSpec, key: Option<Key>, options: ClientOptions) -> Result<Self, ClientError> {
+    /// Checks the options and binds the access to the address.
+    pub fn new(spec: UpstreamSpec, access: impl Into<Access>, options: ClientOptions) -> Result<Self, ClientError> {
+        let access = access.into();
         let price = options.price.or_else(|| Price::known(spec.provider.name, &spec.model));
         if price.is_some_and(|price| !price.is_sound()) {
             return Err(ClientError::Price);
@@ -130,9 +148,14 @@ impl Client {
             http = http.no_proxy();
         }
         let http = http.build().map_err(|error| ClientError::Http(error.to_string()))?;
-        let headers = wire::headers(spec.provider.wire, key.as_ref())?;
+        let proof = match &access {
+            Access::Open => Proof::Fixed(wire::headers(&spec.provider, None)?),
+            Access::Key(key) => Proof::Fixed(wire::headers(&spec.provider, Some(key))?),
+            Access::Signed(_) if spec.provider.wire != Wire::Bedrock => return Err(ClientError::Signed(spec.model)),
+            Access::Signed(key) => Proof::Signed(key.clone(), options.clock.clone().ok_or(ClientError::NoClock)?),
+        };
         let gate = Arc::new(Semaphore::new(options.n_concurrent_max.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, spec, key, headers, price, options, gate })
+        Ok(Self { http, spec, access, proof, price, options, gate })
     }
 
     /// The model that is asked.
@@ -161,12 +184,25 @@ impl Client {
         Call::new(Arc::clone(self), request, Transfer::Stream)?.stream().await
     }
 
+    /// The vectors of texts, one each and in their order.
+    pub async fn embed(self: &Arc<Self>, texts: &[String]) -> Result<Embeddings, UpstreamError> {
+        Call::asking(Arc::clone(self), embedding::outgoing(&self.spec, texts))?.embed(texts.len()).await
+    }
+
+    /// What proves who sends this body to this address.
+    pub(super) fn headers(&self, url: &Url, body: &[u8]) -> Result<HeaderMap, KeyError> {
+        match &self.proof {
+            Proof::Fixed(headers) => Ok(headers.clone()),
+            Proof::Signed(key, clock) => key.headers(url, body, clock.now()),
+        }
+    }
+
     pub(super) fn now(&self) -> Option<Time> {
         self.options.clock.as_ref().map(|clock| clock.now())
     }
 
-    /// A text from outside, without the key.
+    /// A text from outside, without secrets.
     pub(super) fn redact(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text))
+        self.access.redact(text)
     }
 }

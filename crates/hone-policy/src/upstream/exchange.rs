@@ -1,14 +1,15 @@
 //! One request and its answer over HTTP, read within limits of size and time. What is not a whole answer is a failure.
 
 use super::client::Client;
+use super::key::KeyError;
 use super::reply::{Delta, Refusal, Reply, Usage, WireError, shortened};
 use super::request::{ChatRequest, Transfer};
 use super::retry::asked_ms;
-use super::sse::Decoder;
-use super::wire::{self, Assembler, Wire};
+use super::wire::{self, Assembler, Cutter, Wire};
 use hone_trace::policy::PolicyErrorKind;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, Url};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl Failure {
         Self { is_retryable, ..Self::new(kind, message.trim_end_matches([':', ' '])) }
     }
 
-    fn wire(error: WireError) -> Self {
+    pub(super) fn wire(error: WireError) -> Self {
         match error {
             WireError::Broken(what) => Self::new(PolicyErrorKind::Protocol, what).retryable().charged(),
             WireError::Failed(refusal) => Self::refused(&refusal).charged(),
@@ -87,7 +88,7 @@ pub(super) struct Exchange {
     idle_ms: u64,
     n_bytes: usize,
     bytes_max: usize,
-    decoder: Decoder,
+    cutter: Cutter,
     assembler: Box<dyn Assembler>,
     pieces: VecDeque<Delta>,
     has_ended: bool,
@@ -98,18 +99,20 @@ impl Exchange {
     pub(super) async fn open(
         client: &Client,
         outgoing: &Outgoing,
-        request: &ChatRequest,
+        assembler: Box<dyn Assembler>,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let options = &client.options;
+        let (options, wire) = (&client.options, client.spec.provider.wire);
+        let refused = |error: KeyError| Failure::new(PolicyErrorKind::Refused, error.to_string());
+        let headers = client.headers(&outgoing.url, &outgoing.body).map_err(refused)?;
         let (accept, head_ms) = match outgoing.transfer {
-            Transfer::Stream => ("text/event-stream", options.idle_ms),
+            Transfer::Stream => (wire::stream_type(wire), options.idle_ms),
             Transfer::Plain => ("application/json", options.attempt_ms),
         };
         let sent = client
             .http
             .post(outgoing.url.clone())
-            .headers(client.headers.clone())
+            .headers(headers)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, accept)
             .body(outgoing.body.clone())
@@ -120,7 +123,6 @@ impl Exchange {
             Ok(Err(error)) => return Err(unsent(&error)),
             Ok(Ok(response)) => response,
         };
-        let wire = client.spec.provider.wire;
         let mut exchange = Self {
             response,
             wire,
@@ -130,8 +132,8 @@ impl Exchange {
             idle_ms: options.idle_ms,
             n_bytes: 0,
             bytes_max: options.body_bytes_max,
-            decoder: Decoder::new(options.event_bytes_max),
-            assembler: wire::assembler(wire, request),
+            cutter: Cutter::new(wire, options.event_bytes_max),
+            assembler,
             pieces: VecDeque::new(),
             has_ended: false,
         };
@@ -150,8 +152,7 @@ impl Exchange {
                 break;
             };
             let told = |error: WireError, assembler: &dyn Assembler| Failure { usage: assembler.usage(), ..Failure::wire(error) };
-            let events =
-                self.decoder.push(&bytes).map_err(|error| told(WireError::Broken(error.to_string()), &*self.assembler))?;
+            let events = self.cutter.push(&bytes).map_err(|error| told(error, &*self.assembler))?;
             for event in events {
                 match self.assembler.push(&event) {
                     Ok(pieces) => self.pieces.extend(pieces),
@@ -170,13 +171,17 @@ impl Exchange {
             let usage = self.assembler.usage();
             return self.assembler.finish().map_err(|error| Failure { usage, ..Failure::wire(error) });
         }
+        let wire = self.wire;
+        wire::reply(wire, &self.json().await?, request).map_err(Failure::wire)
+    }
+
+    /// An answer in one piece.
+    pub(super) async fn json(mut self) -> Result<Value, Failure> {
         let mut body = Vec::new();
         while let Some(bytes) = self.chunk().await? {
             body.extend_from_slice(&bytes);
         }
-        let json =
-            serde_json::from_slice(&body).map_err(|_| Failure::wire(WireError::Broken("the answer is not JSON".into())))?;
-        wire::reply(self.wire, &json, request).map_err(Failure::wire)
+        serde_json::from_slice(&body).map_err(|_| Failure::wire(WireError::Broken("the answer is not JSON".into())))
     }
 
     async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Failure> {
@@ -207,7 +212,7 @@ impl Exchange {
         let found = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let plain = found.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_right = match self.transfer {
-            Transfer::Stream => plain == "text/event-stream",
+            Transfer::Stream => plain == wire::stream_type(self.wire),
             Transfer::Plain => plain == "application/json" || plain.ends_with("+json"),
         };
         let what = || format!("the answer is of type `{}`", shortened(found));
@@ -225,6 +230,10 @@ impl Exchange {
             body.extend_from_slice(&bytes);
         }
         let told = serde_json::from_slice(&body).ok().and_then(|json| Refusal::read(&json, Some(status)));
+        // AWS says in a header what kind of no it is.
+        let kind = self.response.headers().get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(':').next().unwrap_or_default();
+        let told = told.map(|told| Refusal { code: if told.code.is_empty() { kind.into() } else { told.code }, ..told });
         let text = String::from_utf8_lossy(&body);
         let is_page = text.trim_start().starts_with('<');
         let plain = || Refusal { status, code: String::new(), message: if is_page { String::new() } else { shortened(&text) } };

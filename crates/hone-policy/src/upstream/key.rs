@@ -21,6 +21,11 @@ impl Key {
         is_plain.then(|| Self(text.into())).ok_or(KeyError)
     }
 
+    /// The secret itself, for those who compute with it.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// The value of a header, marked so that it is not printed there either.
     pub(super) fn header(&self, prefix: &str) -> Result<HeaderValue, KeyError> {
         let mut value = HeaderValue::try_from(format!("{prefix}{}", self.0)).map_err(|_| KeyError)?;

@@ -2,7 +2,9 @@
 //!
 //! Differences between servers are read leniently where nothing is lost (no id on a call, arguments as an object, usage on a
 //! chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
-//! reason, and no stream without `[DONE]`. Token ids and log-probs are read where vLLM tells them.
+//! reason, and no stream without `[DONE]`. Token ids and log-probs are read where vLLM tells them. Usage is read where it is
+//! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
+//! thoughts among what was written.
 
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters};
@@ -20,7 +22,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
-    put("messages", request.messages.iter().map(message).collect());
+    put("messages", request.messages.iter().map(|message| Value::Object(self::message(message))).collect());
     put(provider.tokens_key, request.tokens_max.into());
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(tool).collect());
@@ -56,7 +58,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     Ok(body)
 }
 
-fn message(message: &Message) -> Value {
+pub(super) fn message(message: &Message) -> Map<String, Value> {
     let mut json = Map::new();
     json.insert("role".into(), json!(message.role));
     let content = match &message.content {
@@ -79,10 +81,10 @@ fn message(message: &Message) -> Value {
     if let (Some(name), Role::User) = (&message.name, message.role) {
         json.insert("name".into(), name.as_str().into());
     }
-    Value::Object(json)
+    json
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+pub(super) fn tool(tool: &ToolSpec) -> Value {
     let mut function = Map::new();
     function.insert("name".into(), tool.name.as_str().into());
     if let Some(description) = &tool.description {
@@ -97,10 +99,14 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
         return Err(WireError::Failed(refusal));
     }
     let choice = json["choices"].get(0).ok_or_else(|| broken("the answer has no choice"))?;
+    if let Some(refusal) = Refusal::read(choice, None) {
+        return Err(WireError::Failed(refusal));
+    }
     let message = choice.get("message").filter(|message| message.is_object());
     let message = message.ok_or_else(|| broken("the answer has no message"))?;
     let finish = match choice["finish_reason"].as_str() {
         None => return Err(broken("the answer has no finish reason")),
+        Some("error") => return Err(broken("the provider says that the answer failed")),
         Some("length" | "model_length") => Finish::Length,
         Some("tool_calls" | "function_call") => Finish::ToolCalls,
         Some("content_filter") => Finish::Filtered,
@@ -146,13 +152,17 @@ fn content(content: &Value, draft: &mut Draft) -> Result<(), WireError> {
     Ok(())
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let tokens_in = usage["prompt_tokens"].as_u64()?;
+    let (written, thought) = (count(&usage["completion_tokens"]), count(&usage["completion_tokens_details"]["reasoning_tokens"]));
+    let with_thoughts = written.saturating_add(thought);
+    // The sum tells whether thoughts are among what was written.
+    let is_apart = usage["total_tokens"].as_u64() == Some(tokens_in.saturating_add(with_thoughts));
     let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
     Some(Usage {
         tokens_in,
-        tokens_out: count(&usage["completion_tokens"]),
+        tokens_out: if is_apart { with_thoughts } else { written },
         tokens_cached: cached.unwrap_or_else(|| count(&usage["prompt_cache_hit_tokens"])).min(tokens_in),
         tokens_cache_written: 0,
     })
@@ -245,6 +255,7 @@ impl Assembler for Stream {
             }
         };
         keep(&mut self.model, &json["model"]);
+        keep(&mut self.usage, &json["x_groq"]["usage"]);
         keep(&mut self.usage, &json["usage"]);
         keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
         let Some(choice) = json["choices"].get(0) else { return Ok(Vec::new()) };

@@ -105,13 +105,17 @@ pub(super) fn broken(what: impl Into<String>) -> WireError {
 }
 
 impl Refusal {
-    /// Reads `{"error": {…}}` in the form of any of the providers; `status` is that of the response, if it has one of its own.
+    /// Reads `{"error": {…}}` in the form of any of the providers; `status` is that of the response, if it has one of its own:
+    /// then it is known to be an error, and some say no more than `{"message": …}`.
     pub(super) fn read(json: &Value, status: Option<u16>) -> Option<Self> {
         // Gemini wraps its errors in a list.
-        let error = json.get("error").or_else(|| json.get(0)?.get("error")).filter(|error| !error.is_null())?;
-        let words = ["code", "type", "status"].map(|key| error[key].as_str().unwrap_or_default());
+        let error = json.get("error").or_else(|| json.get(0)?.get("error")).filter(|error| !error.is_null());
+        let error = error.or_else(|| Some(json).filter(|json| status.is_some() && said(json).is_some()))?;
+        // Where the error is a text, its code stands beside it.
+        let of = if error.is_string() { json } else { error };
+        let words = ["code", "type", "status"].map(|key| of[key].as_str().unwrap_or_default());
         let code = words.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_owned();
-        let message = error["message"].as_str().or(error.as_str()).unwrap_or_default();
+        let message = said(error).or(error.as_str()).unwrap_or_default();
         let told = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let status = status.or(told).unwrap_or_else(|| status_of(&words.join(" ").to_lowercase()));
         Some(Self { status, code, message: shortened(message) })
@@ -124,7 +128,12 @@ impl Refusal {
         self.status == 413
             || self.code == "context_length_exceeded"
             || self.status == 400
-                && (says("maximum context length") || says("prompt is too long") || says("exceeds the maximum number of tokens"))
+                && (says("maximum context length")
+                    || says("prompt is too long")
+                    || says("input is too long")
+                    || says("too many tokens")
+                    || says("longer than the model's context length")
+                    || says("exceeds the maximum number of tokens"))
     }
 
     /// Whether it says that the provider's own account is empty, which no retry changes.
@@ -133,13 +142,19 @@ impl Refusal {
     }
 }
 
+/// What an error says; AWS writes the word in two ways.
+fn said(error: &Value) -> Option<&str> {
+    ["message", "Message"].into_iter().find_map(|key| error[key].as_str())
+}
+
 /// The status that an error inside a stream would have had.
 fn status_of(words: &str) -> u16 {
     let says = |part: &str| words.contains(part);
     match () {
-        () if says("rate_limit") || says("resource_exhausted") || says("insufficient_quota") => 429,
-        () if says("invalid") || says("not_found") || says("context_length") => 400,
-        () if says("authentication") || says("permission") => 403,
+        () if says("rate_limit") || says("resource_exhausted") || says("insufficient_quota") || says("throttling") => 429,
+        () if says("invalid") || says("not_found") || says("context_length") || says("validation") => 400,
+        () if says("authentication") || says("permission") || says("accessdenied") => 403,
+        () if says("timeout") => 408,
         () => 503,
     }
 }
@@ -197,5 +212,38 @@ impl Draft {
         message.tool_calls = self.calls;
         message.extra = self.extra;
         Reply { model: model.map(str::to_owned), message, finish, usage, tokens, broken: self.broken }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Expects the refusal as `status code: message`, or nothing.
+    fn check(json: &Value, status: Option<u16>, expected: &str) {
+        let found = Refusal::read(json, status).map(|told| format!("{} {}: {}", told.status, told.code, told.message));
+        assert_eq!(found.unwrap_or_default(), expected, "{json}");
+    }
+
+    #[test]
+    fn every_provider_has_its_own_way_to_say_no() {
+        check(&json!({"error": {"message": "no", "type": "t", "code": "c"}}), Some(400), "400 c: no");
+        check(&json!([{"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}}]), None, "503 UNAVAILABLE: later");
+        check(&json!({"code": "c", "error": "no"}), Some(400), "400 c: no");
+        check(&json!({"message": "no", "type": "t", "code": "c"}), Some(401), "401 c: no");
+        check(&json!({"Message": "no"}), Some(403), "403 : no");
+        // With status 200 a message is a message.
+        check(&json!({"message": "yes"}), None, "");
+        check(&json!({"error": null}), None, "");
+        for (kind, status) in [
+            ("throttlingException", 429),
+            ("validationException", 400),
+            ("accessDeniedException", 403),
+            ("modelTimeoutException", 408),
+            ("internalServerException", 503),
+        ] {
+            check(&json!({"error": {"type": kind, "message": "no"}}), None, &format!("{status} {kind}: no"));
+        }
     }
 }

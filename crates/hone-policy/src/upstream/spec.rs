@@ -1,10 +1,12 @@
 //! Which provider and which model: `openai:gpt-5-mini`, `anthropic:claude-sonnet-4-5`, `http://127.0.0.1:8000/v1#my-model`.
 //!
 //! A provider is a row of a table: an address, a wire format, the name of the variable that its key is customarily in (only
-//! the binary reads it), and the few words in which its requests differ. A bare address speaks OpenAI's format;
-//! `anthropic+https://…#model` and `gemini+https://…#model` speak the others. An address is taken for a known provider only
-//! when it is exactly that provider's, so that no look-alike draws out a key.
+//! the binary reads it), and the few words in which its requests differ. Two have no address of their own: Azure's is the
+//! user's resource, Bedrock's depends on a region; the caller looks both up. A bare address speaks OpenAI's format;
+//! `anthropic+https://…#model`, and likewise gemini, cohere, azure and bedrock, speak the others. An address is taken for a
+//! known provider only when it is exactly that provider's, so that no look-alike draws out a key.
 
+use super::signature::{Region, RegionError};
 use super::wire::Wire;
 use reqwest::Url;
 use std::str::FromStr;
@@ -16,26 +18,45 @@ pub struct Provider {
     pub name: &'static str,
     /// How it is spoken to.
     pub wire: Wire,
-    /// Where it is.
+    /// Where it is, where that is the same for everyone.
     pub base_url: &'static str,
+    pub(super) place: Place,
     /// The environment variable that customarily holds its key.
     pub key_variable: Option<&'static str>,
+    /// The header that its key goes into, and what stands before it there.
+    pub(super) key_header: (&'static str, &'static str),
     /// Its word for the limit of tokens, where the wire format leaves a choice.
     pub(super) tokens_key: &'static str,
     /// Its word for the seed, where it has one.
     pub(super) seed_key: Option<&'static str>,
     /// Whether it must be asked to tell the usage of a stream.
     pub(super) asks_usage: bool,
+    /// Whether it is asked for embeddings in base64, which is shorter and loses nothing.
+    pub(super) asks_base64: bool,
+}
+
+/// How the address of a provider is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is known.
+    Known,
+    /// A resource of the user's on Azure, where models are deployments.
+    Azure,
+    /// A region of AWS.
+    Region,
 }
 
 const PLAIN: Provider = Provider {
     name: "",
     wire: Wire::OpenAi,
     base_url: "",
+    place: Place::Known,
     key_variable: None,
+    key_header: ("authorization", "Bearer "),
     tokens_key: "max_tokens",
     seed_key: Some("seed"),
     asks_usage: true,
+    asks_base64: false,
 };
 
 const fn openai_like(name: &'static str, base_url: &'static str, key_variable: &'static str) -> Provider {
@@ -43,15 +64,21 @@ const fn openai_like(name: &'static str, base_url: &'static str, key_variable: &
 }
 
 /// All known providers.
-pub const PROVIDERS: [Provider; 13] = [
-    Provider { tokens_key: "max_completion_tokens", ..openai_like("openai", "https://api.openai.com/v1", "OPENAI_API_KEY") },
+pub const PROVIDERS: [Provider; 17] = [
+    Provider {
+        tokens_key: "max_completion_tokens",
+        asks_base64: true,
+        ..openai_like("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    },
     Provider {
         wire: Wire::Anthropic,
+        key_header: ("x-api-key", ""),
         seed_key: None,
         ..openai_like("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
     },
     Provider {
         wire: Wire::Gemini,
+        key_header: ("x-goog-api-key", ""),
         ..openai_like("gemini", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY")
     },
     // Refuses words that it does not know, and tells the usage unasked.
@@ -67,8 +94,23 @@ pub const PROVIDERS: [Provider; 13] = [
     openai_like("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     openai_like("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     openai_like("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    Provider { wire: Wire::Cohere, ..openai_like("cohere", "https://api.cohere.com/v2", "COHERE_API_KEY") },
+    Provider {
+        place: Place::Azure,
+        key_header: ("api-key", ""),
+        tokens_key: "max_completion_tokens",
+        asks_base64: true,
+        ..openai_like("azure", "", "AZURE_API_KEY")
+    },
+    Provider {
+        wire: Wire::Bedrock,
+        place: Place::Region,
+        seed_key: None,
+        ..openai_like("bedrock", "", "AWS_BEARER_TOKEN_BEDROCK")
+    },
     Provider { name: "ollama", base_url: "http://127.0.0.1:11434/v1", ..PLAIN },
     Provider { name: "vllm", base_url: "http://127.0.0.1:8000/v1", ..PLAIN },
+    Provider { name: "sglang", base_url: "http://127.0.0.1:30000/v1", ..PLAIN },
 ];
 
 /// A model at a provider.
@@ -88,53 +130,109 @@ pub enum SpecError {
     /// No provider of this name.
     #[error("there is no provider `{0}`; there are {known}, and addresses such as http://host:port/v1#model", known = names())]
     Provider(String),
+    /// No format of this name.
+    #[error("there is no format `{0}`; there are openai, anthropic, gemini, cohere, azure and bedrock")]
+    Format(String),
     /// No model after the provider.
     #[error("`{0}` names no model; write provider:model or http://host:port/v1#model")]
     Model(String),
     /// Not an address to ask at.
     #[error("`{0}` is not an address such as http://host:port/v1, without user, password and query")]
     Address(String),
+    /// The provider is somewhere else for everyone.
+    #[error("where {0} is depends on you: set {1}")]
+    Place(&'static str, &'static str),
+    /// The region is none.
+    #[error(transparent)]
+    Region(#[from] RegionError),
 }
 
 impl FromStr for UpstreamSpec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let (head, rest) = text.split_once(':').ok_or_else(|| SpecError::Model(text.into()))?;
-        let (wire, is_address) = match head {
-            "http" | "https" | "openai+http" | "openai+https" => (Wire::OpenAi, true),
-            "anthropic+http" | "anthropic+https" => (Wire::Anthropic, true),
-            "gemini+http" | "gemini+https" => (Wire::Gemini, true),
-            _ => (Wire::OpenAi, false),
-        };
-        if is_address {
-            let n_prefix = head.find('+').map_or(0, |at| at + 1);
-            return at_address(wire, &text[n_prefix..]);
-        }
-        let provider = PROVIDERS.iter().find(|provider| provider.name == head);
-        let provider = *provider.ok_or_else(|| SpecError::Provider(head.into()))?;
-        let base_url = Url::parse(provider.base_url).map_err(|_| SpecError::Address(provider.base_url.into()))?;
-        let model = rest.to_owned();
-        if model.is_empty() { Err(SpecError::Model(text.into())) } else { Ok(Self { provider, base_url, model }) }
+        Self::named(text, |_| None)
     }
 }
 
-fn at_address(wire: Wire, text: &str) -> Result<UpstreamSpec, SpecError> {
-    let (address, model) = text.split_once('#').ok_or_else(|| SpecError::Model(without_user(text)))?;
-    let refused = || SpecError::Address(without_user(address));
-    let base_url = Url::parse(address).map_err(|_| refused())?;
-    let is_bare = base_url.username().is_empty() && base_url.password().is_none() && base_url.query().is_none();
-    if !is_bare || base_url.host_str().is_none() {
-        return Err(refused());
+impl UpstreamSpec {
+    /// The model of this name, at an address that may depend on variables, which the caller looks up.
+    pub fn named(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, SpecError> {
+        let (head, rest) = text.split_once(':').ok_or_else(|| SpecError::Model(text.into()))?;
+        let (format, scheme) = head.split_once('+').unwrap_or(("openai", head));
+        if matches!(scheme, "http" | "https") {
+            let own = PROVIDERS.iter().find(|provider| provider.name == format && has_format(provider));
+            let own = own.ok_or_else(|| SpecError::Format(format.into()))?;
+            return at_address(own, &text[head.find('+').map_or(0, |at| at + 1)..]);
+        }
+        let provider = PROVIDERS.iter().find(|provider| provider.name == head);
+        let provider = *provider.ok_or_else(|| SpecError::Provider(head.into()))?;
+        let model = rest.to_owned();
+        if model.is_empty() {
+            return Err(SpecError::Model(text.into()));
+        }
+        Ok(Self { provider, base_url: base_url(&provider, variable)?, model })
     }
+}
+
+/// Whether its name is also that of a format.
+fn has_format(provider: &Provider) -> bool {
+    provider.wire != Wire::OpenAi || provider.name == "openai" || provider.place == Place::Azure
+}
+
+fn base_url(provider: &Provider, variable: impl Fn(&str) -> Option<String>) -> Result<Url, SpecError> {
+    match provider.place {
+        Place::Known => address(provider.base_url),
+        Place::Azure => {
+            let base = variable("AZURE_API_BASE").ok_or(SpecError::Place(provider.name, "AZURE_API_BASE"))?;
+            let mut url = address(base.trim())?;
+            if let Some(version) = variable("AZURE_API_VERSION") {
+                url.query_pairs_mut().append_pair("api-version", version.trim());
+            }
+            Ok(url)
+        }
+        Place::Region => {
+            if let Some(own) = variable("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") {
+                return address(own.trim());
+            }
+            let region = region(variable)?.ok_or(SpecError::Place(provider.name, "AWS_REGION"))?;
+            address(&format!("https://bedrock-runtime.{}.amazonaws.com", region.as_str()))
+        }
+    }
+}
+
+/// The region that is customarily meant.
+pub(super) fn region(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Region>, RegionError> {
+    let text = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+    text.map(|text| Region::new(text.trim())).transpose()
+}
+
+/// An address without user, password and query.
+fn address(text: &str) -> Result<Url, SpecError> {
+    let url = Url::parse(text).ok().filter(|url| url.host_str().is_some() && matches!(url.scheme(), "http" | "https"));
+    let bare = url.filter(|url| url.username().is_empty() && url.password().is_none() && url.query().is_none());
+    bare.ok_or_else(|| SpecError::Address(without_user(text)))
+}
+
+fn at_address(own: &Provider, text: &str) -> Result<UpstreamSpec, SpecError> {
+    let (place, model) = text.split_once('#').ok_or_else(|| SpecError::Model(without_user(text)))?;
+    // The version of Azure's interface is part of where a deployment is.
+    let (bare, version) = match place.split_once("?api-version=") {
+        Some((bare, version)) if own.place == Place::Azure && !version.contains('&') => (bare, Some(version)),
+        _ => (place, None),
+    };
+    let mut base_url = address(bare)?;
     if model.is_empty() {
         return Err(SpecError::Model(text.into()));
     }
-    let address = base_url.as_str().trim_end_matches('/');
-    let known = PROVIDERS.iter().find(|known| known.wire == wire && known.base_url == address);
-    let seed_key = PLAIN.seed_key.filter(|_| wire != Wire::Anthropic);
-    let provider = known.copied().unwrap_or(Provider { wire, seed_key, ..PLAIN });
-    Ok(UpstreamSpec { provider, base_url, model: model.into() })
+    let known = base_url.as_str().trim_end_matches('/');
+    let known = PROVIDERS.iter().find(|provider| provider.wire == own.wire && provider.base_url == known);
+    let unknown = Provider { name: "", base_url: "", key_variable: None, asks_base64: false, ..*own };
+    let unknown = if own.name == "openai" { PLAIN } else { unknown };
+    if let Some(version) = version {
+        base_url.query_pairs_mut().append_pair("api-version", version);
+    }
+    Ok(UpstreamSpec { provider: known.copied().unwrap_or(unknown), base_url, model: model.into() })
 }
 
 /// An address with a password in it must not be printed.
@@ -155,13 +253,18 @@ mod tests {
 
     /// Expects `provider address model variable`, or part of the error.
     fn check(text: &str, expected: &str) {
-        let found = match text.parse::<UpstreamSpec>() {
+        check_with(&[], text, expected);
+    }
+
+    fn check_with(variables: &[(&str, &str)], text: &str, expected: &str) {
+        let value = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        match UpstreamSpec::named(text, value) {
             Ok(UpstreamSpec { provider, base_url, model }) => {
-                format!("{} {base_url} {model} {}", provider.name, provider.key_variable.unwrap_or("-"))
+                let variable = provider.key_variable.unwrap_or("-");
+                assert_eq!(format!("{} {base_url} {model} {variable}", provider.name), expected, "{text}");
             }
-            Err(error) => error.to_string(),
-        };
-        assert!(found == expected || found.contains(expected) && found.contains('`'), "{text}: {found}");
+            Err(error) => assert!(error.to_string().contains(expected), "{text}: {error}"),
+        }
     }
 
     #[test]
@@ -179,6 +282,32 @@ mod tests {
         check("http://h/v1", "names no model");
         check("http://h/v1#", "names no model");
         check("http://h/v1?key=1#m", "is not an address");
+        check("mistral+http://h/v1#m", "no format `mistral`");
+        check("ftp+http:", "no format `ftp`");
+    }
+
+    #[test]
+    fn providers_that_are_elsewhere_for_everyone() {
+        check("cohere:command-a", "cohere https://api.cohere.com/v2 command-a COHERE_API_KEY");
+        check("cohere+http://h/v2#m", " http://h/v2 m -");
+        check("sglang:m", "sglang http://127.0.0.1:30000/v1 m -");
+        let base = ("AZURE_API_BASE", "https://mine.openai.azure.com/");
+        check_with(&[base], "azure:gpt", "azure https://mine.openai.azure.com/ gpt AZURE_API_KEY");
+        let dated = [base, ("AZURE_API_VERSION", "2024-10-21")];
+        check_with(&dated, "azure:gpt", "azure https://mine.openai.azure.com/?api-version=2024-10-21 gpt AZURE_API_KEY");
+        check("azure:gpt", "where azure is depends on you: set AZURE_API_BASE");
+        check_with(&[("AZURE_API_BASE", "https://user:hunter2@h")], "azure:gpt", "`…@h` is not an address");
+        check_with(&[("AZURE_API_BASE", "mine")], "azure:gpt", "is not an address");
+        check("azure+https://mine.openai.azure.com?api-version=1#gpt", " https://mine.openai.azure.com/?api-version=1 gpt -");
+        check("azure+https://h?api-version=1&key=2#gpt", "is not an address");
+        let bedrock = "bedrock https://bedrock-runtime.eu-west-1.amazonaws.com/ m:0 AWS_BEARER_TOKEN_BEDROCK";
+        check_with(&[("AWS_REGION", "eu-west-1")], "bedrock:m:0", bedrock);
+        check_with(&[("AWS_DEFAULT_REGION", "eu-west-1")], "bedrock:m:0", bedrock);
+        let own = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "https://vpce.example")];
+        check_with(&own, "bedrock:m", "bedrock https://vpce.example/ m AWS_BEARER_TOKEN_BEDROCK");
+        check("bedrock:m", "where bedrock is depends on you: set AWS_REGION");
+        check_with(&[("AWS_REGION", "evil.example/")], "bedrock:m", "`evil.example/` is not a region");
+        check("bedrock+https://vpce.example#m:0", " https://vpce.example/ m:0 -");
     }
 
     #[test]

@@ -46,8 +46,10 @@ impl Client {
     async fn change(&self, endpoint: &str, what: &str, body: &Value) -> Result<(), VersionError> {
         let url = self.endpoint(endpoint);
         let failed = |why: String| VersionError { url: url.to_string(), what: what.to_owned(), why: self.redact(&why) };
-        let request = self.http.post(url.clone()).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
-        let sent = request.timeout(TIME_MAX).body(body.to_string()).send().await;
+        let body = body.to_string();
+        let headers = self.headers(&url, body.as_bytes()).map_err(|error| failed(error.to_string()))?;
+        let request = self.http.post(url.clone()).headers(headers).header(CONTENT_TYPE, "application/json");
+        let sent = request.timeout(TIME_MAX).body(body).send().await;
         let mut response = sent.map_err(|error| failed(error.without_url().to_string()))?;
         if response.status().is_success() {
             return Ok(());

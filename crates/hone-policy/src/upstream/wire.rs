@@ -3,12 +3,14 @@
 //! Everything here is a pure function. A stream is put together into the body that the provider would have sent in one
 //! piece, and read by the same function: there is one reader per format.
 
+use super::frames::FrameDecoder;
 use super::key::{Key, KeyError};
-use super::reply::{Delta, Reply, Usage, WireError};
+use super::reply::{Delta, Reply, Usage, WireError, broken};
 use super::request::{ChatRequest, RequestError, Transfer};
-use super::spec::UpstreamSpec;
-use super::sse::Event;
-use super::{anthropic, gemini, openai};
+use super::signature::encoded;
+use super::spec::{Place, Provider, UpstreamSpec};
+use super::sse::{Decoder, Event};
+use super::{anthropic, bedrock, cohere, gemini, openai};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -22,6 +24,10 @@ pub enum Wire {
     Anthropic,
     /// `generateContent`.
     Gemini,
+    /// Chat, the second version.
+    Cohere,
+    /// Converse.
+    Bedrock,
 }
 
 /// Puts a stream together.
@@ -39,12 +45,49 @@ pub(super) trait Assembler: Send {
     fn finish(self: Box<Self>) -> Result<Reply, WireError>;
 }
 
+/// Cuts the bytes of a stream into events.
+pub(super) enum Cutter {
+    Lines(Decoder),
+    Frames(FrameDecoder),
+}
+
+impl Cutter {
+    /// Events of at most this size.
+    pub(super) fn new(wire: Wire, event_bytes_max: usize) -> Self {
+        match wire {
+            Wire::Bedrock => Self::Frames(FrameDecoder::new(event_bytes_max)),
+            _ => Self::Lines(Decoder::new(event_bytes_max)),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, WireError> {
+        match self {
+            Self::Lines(decoder) => decoder.push(bytes).map_err(|error| broken(error.to_string())),
+            Self::Frames(decoder) => {
+                let frames = decoder.push(bytes).map_err(|error| broken(error.to_string()))?;
+                frames.iter().map(bedrock::event).collect()
+            }
+        }
+    }
+}
+
+/// The type of an answer that comes in pieces.
+pub(super) fn stream_type(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Bedrock => "application/vnd.amazon.eventstream",
+        _ => "text/event-stream",
+    }
+}
+
 /// The body of a request.
 pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Value, RequestError> {
     let body = match spec.provider.wire {
         Wire::OpenAi => openai::body(spec, request, transfer)?,
         Wire::Anthropic => anthropic::body(spec, request, transfer)?,
         Wire::Gemini => gemini::body(request)?,
+        Wire::Cohere => cohere::body(spec, request, transfer)?,
+        Wire::Bedrock => bedrock::body(request)?,
     };
     Ok(Value::Object(body))
 }
@@ -55,6 +98,8 @@ pub fn reply(wire: Wire, json: &Value, request: &ChatRequest) -> Result<Reply, W
         Wire::OpenAi => openai::reply(json),
         Wire::Anthropic => anthropic::reply(json, request.schema.is_some()),
         Wire::Gemini => gemini::reply(json),
+        Wire::Cohere => cohere::reply(json),
+        Wire::Bedrock => bedrock::reply(json, request.schema.is_some()),
     }
 }
 
@@ -63,40 +108,66 @@ pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler>
         Wire::OpenAi => Box::new(openai::Stream::default()),
         Wire::Anthropic => Box::new(anthropic::Stream::new(request.schema.is_some())),
         Wire::Gemini => Box::new(gemini::Stream::default()),
+        Wire::Cohere => Box::new(cohere::Stream::default()),
+        Wire::Bedrock => Box::new(bedrock::Stream::new(request.schema.is_some())),
     }
 }
 
 /// Where a request goes.
 pub(super) fn url(spec: &UpstreamSpec, transfer: Transfer) -> Result<Url, RequestError> {
-    let mut url = spec.base_url.clone();
-    let mut path = url.path_segments_mut().map_err(|()| RequestError(format!("{} has no path", spec.base_url)))?;
-    path.pop_if_empty();
+    let is_stream = transfer == Transfer::Stream;
     match spec.provider.wire {
-        Wire::OpenAi => drop(path.extend(["chat", "completions"])),
-        Wire::Anthropic => drop(path.push("messages")),
+        Wire::OpenAi => openai_url(spec, &["chat", "completions"]),
+        Wire::Anthropic => below(&spec.base_url, &["messages"]),
+        Wire::Cohere => below(&spec.base_url, &["chat"]),
         Wire::Gemini => {
-            let verb = if transfer == Transfer::Stream { "streamGenerateContent" } else { "generateContent" };
-            path.extend(["models", &format!("{}:{verb}", spec.model)]);
+            let verb = if is_stream { "streamGenerateContent" } else { "generateContent" };
+            let mut url = below(&spec.base_url, &["models", &format!("{}:{verb}", spec.model)])?;
+            url.set_query(is_stream.then_some("alt=sse"));
+            Ok(url)
+        }
+        Wire::Bedrock => {
+            let verb = if is_stream { "converse-stream" } else { "converse" };
+            let mut url = below(&spec.base_url, &[])?;
+            if spec.model.bytes().all(|byte| byte == b'.') {
+                return Err(RequestError(format!("`{}` is not the name of a model", spec.model)));
+            }
+            // What is signed has every sign of the name encoded, a colon as well.
+            let path = format!("{}/model/{}/{verb}", url.path().trim_end_matches('/'), encoded(&spec.model, b""));
+            url.set_path(&path);
+            Ok(url)
         }
     }
+}
+
+/// Where an endpoint of OpenAI's format is. On Azure a dated interface has its place below the deployment.
+pub(super) fn openai_url(spec: &UpstreamSpec, endpoint: &[&str]) -> Result<Url, RequestError> {
+    let base = &spec.base_url;
+    let is_dated = base.query().is_some();
+    let names_version = base.path().trim_end_matches('/').ends_with("/openai/v1");
+    let between: &[&str] = match spec.provider.place {
+        Place::Azure if is_dated => &["openai", "deployments", &spec.model],
+        Place::Azure if !names_version => &["openai", "v1"],
+        _ => &[],
+    };
+    below(base, &[between, endpoint].concat())
+}
+
+fn below(base: &Url, names: &[&str]) -> Result<Url, RequestError> {
+    let mut url = base.clone();
+    let mut path = url.path_segments_mut().map_err(|()| RequestError(format!("{base} has no path")))?;
+    path.pop_if_empty().extend(names);
     drop(path);
-    if spec.provider.wire == Wire::Gemini && transfer == Transfer::Stream {
-        url.set_query(Some("alt=sse"));
-    }
     Ok(url)
 }
 
-pub(super) fn headers(wire: Wire, key: Option<&Key>) -> Result<HeaderMap, KeyError> {
+pub(super) fn headers(provider: &Provider, key: Option<&Key>) -> Result<HeaderMap, KeyError> {
     let mut headers = HeaderMap::new();
-    if wire == Wire::Anthropic {
+    if provider.wire == Wire::Anthropic {
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
     }
     if let Some(key) = key {
-        let (name, prefix) = match wire {
-            Wire::OpenAi => ("authorization", "Bearer "),
-            Wire::Anthropic => ("x-api-key", ""),
-            Wire::Gemini => ("x-goog-api-key", ""),
-        };
+        let (name, prefix) = provider.key_header;
         headers.insert(HeaderName::from_static(name), key.header(prefix)?);
     }
     Ok(headers)
@@ -120,5 +191,16 @@ mod tests {
         // A model's name cannot lead elsewhere.
         let escaped = "https://generativelanguage.googleapis.com/v1beta/models/..%2Fx%3Fy:generateContent";
         check("gemini:../x?y", Transfer::Plain, escaped);
+        check("cohere:m", Transfer::Stream, "https://api.cohere.com/v2/chat");
+        let azure = "https://mine.openai.azure.com";
+        check(&format!("azure+{azure}#gpt"), Transfer::Stream, &format!("{azure}/openai/v1/chat/completions"));
+        check(&format!("azure+{azure}/openai/v1/#gpt"), Transfer::Stream, &format!("{azure}/openai/v1/chat/completions"));
+        let dated = format!("{azure}/openai/deployments/gpt%2F4/chat/completions?api-version=2024-10-21");
+        check(&format!("azure+{azure}/?api-version=2024-10-21#gpt/4"), Transfer::Plain, &dated);
+        let bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        check(&format!("bedrock+{bedrock}#eu.x-v1:0"), Transfer::Plain, &format!("{bedrock}/model/eu.x-v1%3A0/converse"));
+        let escaped = format!("{bedrock}/model/..%2F..%2Fx/converse-stream");
+        check(&format!("bedrock+{bedrock}#../../x"), Transfer::Stream, &escaped);
+        assert!(url(&"bedrock+https://h#..".parse().unwrap(), Transfer::Plain).is_err());
     }
 }

@@ -3,9 +3,12 @@
 use crate::server::{Play, Seen, Server, http, json, refusal, sse};
 use crate::world::{errors, play};
 use crate::{Awake, SECRET, options, policy};
-use hone_policy::upstream::{ClientOptions, Transfer};
-use hone_trace::{Trace, TraceOutcome};
+use hone_policy::upstream::{
+    Access, AwsKey, ChatRequest, Client, ClientError, ClientOptions, Key, Region, Transfer, UpstreamSpec,
+};
+use hone_trace::{SteppedClock, Time, Trace, TraceOutcome};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -236,7 +239,7 @@ fn a_call_that_ran_out_of_tokens_is_not_a_call() {
 fn nobody_listens() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let spec = format!("http://{address}/v1#m").parse().unwrap();
-    let client = Arc::new(hone_policy::upstream::Client::new(spec, None, options()).unwrap());
+    let client = Arc::new(Client::new(spec, None, options()).unwrap());
     let policy = hone_policy::upstream::Upstream::new(client, Default::default(), crate::RUNTIME.handle().clone()).unwrap();
     let traces = play(&policy, 2, 2);
     assert!(traces.iter().all(|trace| errors(trace) == ["policy_provider!"]));
@@ -253,4 +256,23 @@ fn only_so_many_calls_run_at_once() {
     assert!(traces.iter().all(|trace| trace.outcome == TraceOutcome::Success));
     assert_eq!(server.n_at_once_max(), 2);
     assert!(server.seen().iter().all(|seen| seen.head.contains(&format!("authorization: Bearer {SECRET}"))));
+}
+
+#[test]
+fn every_attempt_is_signed_anew_and_only_where_a_signature_is_understood() {
+    let key = |text: &str| Key::new(text).unwrap();
+    let access = || Access::Signed(AwsKey::new(key("AKID"), key(SECRET), None, Region::new("eu-west-1").unwrap()));
+    let server = Server::playing(vec![refusal("503 Unavailable", "", "", "busy")]);
+    let spec: UpstreamSpec = format!("bedrock+http://{}#m:0", server.address).parse().unwrap();
+    let clock = Arc::new(SteppedClock::new(Time::from_unix_nanos(0), 1_000_000_000));
+    let client = Client::new(spec.clone(), access(), ClientOptions { clock: Some(clock), ..options() }).unwrap();
+    let error = crate::RUNTIME.block_on(Arc::new(client).complete(&ChatRequest::default())).unwrap_err();
+    assert_eq!(error.calls.len(), 3);
+    let proofs: BTreeSet<String> =
+        server.seen().iter().filter_map(|seen| seen.header("authorization").map(str::to_owned)).collect();
+    assert!(proofs.len() == 3 && proofs.iter().all(|proof| !proof.contains(SECRET)), "{proofs:?}");
+    let undated = Client::new(spec, access(), ClientOptions { clock: None, ..options() }).err();
+    assert_eq!(undated, Some(ClientError::NoClock));
+    let elsewhere = Client::new("openai:gpt-5".parse().unwrap(), access(), options()).err();
+    assert_eq!(elsewhere, Some(ClientError::Signed("gpt-5".into())));
 }

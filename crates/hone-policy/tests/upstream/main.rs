@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod embeddings;
 mod faults;
 mod money;
 mod server;
 mod streams;
+mod table;
 mod versions;
 mod wire;
 mod world;

@@ -20,6 +20,21 @@ pub(crate) enum Play {
 pub(crate) struct Seen {
     pub(crate) head: String,
     pub(crate) body: Value,
+    /// The body, byte by byte.
+    pub(crate) raw: Vec<u8>,
+}
+
+impl Seen {
+    /// The path with its query.
+    pub(crate) fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// The value of a header, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let pairs = self.head.lines().filter_map(|line| line.split_once(':'));
+        pairs.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
 }
 
 pub(crate) struct Server {
@@ -79,7 +94,7 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
-    Some(Seen { head, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Seen { head, body: serde_json::from_slice(&body).unwrap_or_default(), raw: body })
 }
 
 fn act(mut stream: &TcpStream, play: &Play) {
@@ -94,6 +109,11 @@ fn act(mut stream: &TcpStream, play: &Play) {
 /// An answer with this status line, these headers (each ended by a line break) and this body.
 pub(crate) fn http(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\n{}\r\n{body}", headers.replace('\n', "\r\n")).into_bytes()
+}
+
+/// An answer of this type, byte by byte.
+pub(crate) fn bytes(content_type: &str, body: &[u8]) -> Play {
+    Play::Say([http("200 OK", &format!("content-type: {content_type}\n"), "").as_slice(), body].concat())
 }
 
 pub(crate) fn json(body: &Value) -> Play {

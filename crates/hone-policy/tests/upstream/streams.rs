@@ -1,16 +1,21 @@
 //! Streams of each format, put together; pieces as they come; tokens turn by turn.
 
-use crate::server::{Play, Server, http, refusal, sse};
+use crate::server::{Play, Server, bytes, refusal, sse};
+use crate::table::bedrock::frame;
 use crate::wire::line;
 use crate::{RUNTIME, client, options};
 use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Price, Sampling, Upstream};
 use hone_trace::policy::{AnswerLimits, Opening, Policy, PolicyErrorKind};
 use hone_trace::{Message, Role};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Expects the pieces (thoughts in brackets, calls as `call_idx:name arguments`) and the whole answer.
 fn check(format: &str, stream: &str, has_schema: bool, pieces: &[&str], whole: &str) {
-    let server = Server::playing(vec![Play::Say(http("200 OK", "content-type: text/event-stream\n", stream))]);
+    check_played(format, bytes("text/event-stream", stream.as_bytes()), has_schema, pieces, whole);
+}
+
+fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], whole: &str) {
+    let server = Server::playing(vec![play]);
     let client = client(&server, format, options());
     let request = ChatRequest { schema: has_schema.then(|| json!({"type": "object"})), tokens_max: 9, ..ChatRequest::default() };
     let (found, completion) = RUNTIME.block_on(async {
@@ -121,9 +126,91 @@ data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"x
     check("gemini", stream, false, &["(hm)", "so", "0:f {\"x\":1}"], r#""so" (hm) call_0:f{"x":1} ToolCalls 9/5/0/0"#);
 }
 
+#[test]
+fn cohere_streams() {
+    let stream = r#"event: message-start
+data: {"id":"m","type":"message-start","delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[]}}}
+
+event: content-start
+data: {"type":"content-start","index":0,"delta":{"message":{"content":{"type":"thinking","thinking":""}}}}
+
+data: {"type":"content-delta","index":0,"delta":{"message":{"content":{"thinking":"hm"}}}}
+
+data: {"type":"content-end","index":0}
+
+data: {"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"so"}}}}
+
+data: {"type":"tool-plan-delta","delta":{"message":{"tool_plan":", find"}}}
+
+data: {"type":"tool-call-start","index":2,"delta":{"message":{"tool_calls":{"id":"a","type":"function","function":{"name":"f","arguments":""}}}}}
+
+data: {"type":"tool-call-start","index":3,"delta":{"message":{"tool_calls":{"id":"b","type":"function","function":{"name":"g","arguments":""}}}}}
+
+data: {"type":"tool-call-delta","index":2,"delta":{"message":{"tool_calls":{"function":{"arguments":"{\"x\":"}}}}}
+
+data: {"type":"tool-call-delta","index":2,"delta":{"message":{"tool_calls":{"function":{"arguments":"1}"}}}}}
+
+data: {"type":"tool-call-end","index":2}
+
+data: {"type":"message-end","delta":{"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":9,"output_tokens":4},"tokens":{"input_tokens":90,"output_tokens":4}}}}
+
+"#;
+    let pieces = ["(hm)", "so", "(, find)", "0:f ", "1:g ", "0: {\"x\":", "0: 1}"];
+    check("cohere", stream, false, &pieces, r#""so" (hm, find) a:f{"x":1} b:g{} ToolCalls 9/4/0/0"#);
+}
+
+/// A stream of frames: kinds of events and what they carry.
+fn frames(events: &[(&str, Value)]) -> Play {
+    let frames: Vec<u8> = events.iter().flat_map(|(kind, event)| frame("event", kind, event)).collect();
+    bytes("application/vnd.amazon.eventstream", &frames)
+}
+
+fn delta(idx: u64, delta: &Value) -> (&'static str, Value) {
+    ("contentBlockDelta", json!({"contentBlockIndex": idx, "delta": delta}))
+}
+
+#[test]
+fn bedrock_streams() {
+    let stream = |name: &str| {
+        frames(&[
+            ("messageStart", json!({"role": "assistant"})),
+            delta(0, &json!({"reasoningContent": {"text": "hm"}})),
+            delta(0, &json!({"reasoningContent": {"signature": "sig"}})),
+            ("contentBlockStop", json!({"contentBlockIndex": 0})),
+            delta(1, &json!({"text": "so"})),
+            ("contentBlockStart", json!({"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "a", "name": name}}})),
+            delta(2, &json!({"toolUse": {"input": "{\"x\":"}})),
+            delta(2, &json!({"toolUse": {"input": "1}"}})),
+            ("messageStop", json!({"stopReason": "tool_use"})),
+            ("metadata", json!({"usage": {"inputTokens": 5, "outputTokens": 15, "cacheReadInputTokens": 4}})),
+        ])
+    };
+    let called = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}"];
+    check_played("bedrock", stream("f"), false, &called, r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#);
+    let answered = ["(hm)", "so", "{\"x\":", "1}"];
+    check_played("bedrock", stream("answer"), true, &answered, r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
+    // A tool of the provider's own is not called here.
+    let own = json!({"toolUse": {"toolUseId": "a", "name": "search", "type": "server_tool_use"}});
+    let searched = frames(&[
+        ("contentBlockStart", json!({"contentBlockIndex": 0, "start": own})),
+        delta(0, &json!({"toolUse": {"input": "{}"}})),
+        delta(1, &json!({"text": "so"})),
+        ("messageStop", json!({"stopReason": "end_turn"})),
+        ("metadata", json!({"usage": {"inputTokens": 5, "outputTokens": 2}})),
+    ]);
+    check_played("bedrock", searched, false, &["so"], r#""so" Stop 5/2/0/0"#);
+    // The answer is whole with its stop reason; the usage is then not told.
+    let untold = frames(&[delta(0, &json!({"text": "so"})), ("messageStop", json!({"stopReason": "end_turn"}))]);
+    check_played("bedrock", untold, false, &["so"], r#""so" Stop"#);
+}
+
 /// The error of a stream, after its pieces.
 fn broken(format: &str, events: &[&str]) -> String {
-    let server = Server::playing(vec![Play::Say(sse(events))]);
+    broken_play(format, Play::Say(sse(events)))
+}
+
+fn broken_play(format: &str, play: Play) -> String {
+    let server = Server::playing(vec![play]);
     let client = client(&server, format, ClientOptions { transfer: Default::default(), ..options() });
     let error = RUNTIME.block_on(client.complete(&ChatRequest::default())).unwrap_err();
     assert_eq!(error.calls.len(), 3, "tried again");
@@ -147,6 +234,39 @@ fn streams_that_are_not_whole() {
     );
     assert!(broken("gemini", &[r#"{"candidates":[{"content":{"parts":[{"text":"h"}]}}]}"#]).contains("before its finish reason"));
     assert!(broken("gemini", &["{"]).contains("not JSON"));
+    let said = r#"{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"h"}}}}"#;
+    let piece = r#"{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"{"}}}}}"#;
+    assert!(broken("cohere", &[said]).contains("before message-end"));
+    assert!(broken("cohere", &[piece]).contains("has not begun"));
+    assert!(broken("cohere", &[said, r#"{"type":"message-end","delta":{}}"#]).contains("no finish reason"));
+    let failed = r#"{"type":"message-end","delta":{"finish_reason":"ERROR","error":"out of luck"}}"#;
+    assert!(broken("cohere", &[said, failed]).contains("503 ERROR: out of luck"));
+    assert!(broken("cohere", &["{}"]).contains("no type"));
+}
+
+#[test]
+fn frames_that_are_not_whole() {
+    let check = |play: Play, words: &str| {
+        let found = broken_play("bedrock", play);
+        assert!(found.contains(words), "{found}");
+    };
+    let said = || delta(0, &json!({"text": "h"}));
+    check(frames(&[said()]), "before messageStop");
+    check(frames(&[delta(3, &json!({"text": "h"}))]), "out of order");
+    let start = ("contentBlockStart", json!({"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "f"}}}));
+    check(frames(&[said(), start]), "begins twice");
+    let stream = |frames: &[Vec<u8>]| bytes("application/vnd.amazon.eventstream", &frames.concat());
+    let stop = frame("event", "messageStop", &json!({"stopReason": "end_turn"}));
+    // Half a frame is no frame, and a frame with a wrong bit ends it all.
+    check(stream(&[frame("event", "contentBlockDelta", &said().1), stop[..stop.len() - 1].to_vec()]), "before messageStop");
+    let mut wrong = stop.clone();
+    wrong[40] ^= 1;
+    check(stream(&[wrong]), "checksum");
+    let exception = |kind: &str| frame("exception", kind, &json!({"message": "busy"}));
+    check(stream(&[exception("modelStreamErrorException")]), "503 modelStreamErrorException: busy");
+    check(stream(&[exception("modelTimeoutException")]), "408 modelTimeoutException: busy");
+    check(stream(&[exception("throttlingException")]), "429 throttlingException: busy");
+    check(bytes("text/event-stream", b"data: {}\n\n"), "of type `text/event-stream`");
 }
 
 #[test]

@@ -166,11 +166,87 @@ fn gemini_is_asked() {
 }
 
 #[test]
+fn cohere_is_asked() {
+    let mut request = request();
+    request.messages[3].extra.insert("tool_plan".into(), "find it".into());
+    let parameters = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+    let expected = json!({
+        "model": "command", "max_tokens": 64, "stream": true, "seed": 5, "temperature": 0.5, "p": 0.9, "stop_sequences": ["END"],
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "system", "content": "and kind"},
+            {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]},
+            {"role": "assistant", "tool_plan": "find it", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "find", "arguments": "{\"x\":1}"}},
+                {"id": "b", "type": "function", "function": {"name": "find", "arguments": "not json"}}]},
+            {"role": "tool", "content": "one", "tool_call_id": "a"},
+            {"role": "tool", "content": "two", "tool_call_id": "b"},
+            {"role": "assistant", "content": "found"},
+            {"role": "user", "content": "more?"}],
+        "tools": [
+            {"type": "function", "function": {"name": "find", "description": "Finds", "parameters": parameters}},
+            {"type": "function", "function": {"name": "bare", "parameters": {"type": "object", "properties": {}}}}]});
+    check_body("cohere:command", &request, Transfer::Stream, &expected);
+
+    let user = vec![Message { name: Some("ann".into()), ..Message::text(Role::User, "hi") }];
+    let asked = ChatRequest { messages: user, schema: Some(json!({"type": "object"})), tokens_max: 8, ..ChatRequest::default() };
+    let expected = json!({
+        "model": "command", "max_tokens": 8, "stream": false, "seed": 0, "messages": [{"role": "user", "content": "hi"}],
+        "response_format": {"type": "json_object", "json_schema": {"type": "object"}}});
+    check_body("cohere:command", &asked, Transfer::Plain, &expected);
+}
+
+#[test]
+fn bedrock_is_asked() {
+    let expected = json!({
+        "system": [{"text": "be brief"}, {"text": "and kind"}],
+        "messages": [
+            {"role": "user", "content": [{"text": "look"}, {"image": {"format": "png", "source": {"bytes": "QUJD"}}}]},
+            {"role": "assistant", "content": [
+                {"toolUse": {"toolUseId": "a", "name": "find", "input": {"x": 1}}},
+                {"toolUse": {"toolUseId": "b", "name": "find", "input": {"unreadable": "not json"}}}]},
+            {"role": "user", "content": [
+                {"toolResult": {"toolUseId": "a", "content": [{"text": "one"}]}},
+                {"toolResult": {"toolUseId": "b", "content": [{"text": "two"}]}}]},
+            {"role": "assistant", "content": [{"text": "found"}]},
+            {"role": "user", "content": [{"text": "more?"}]}],
+        "toolConfig": {"tools": [
+            {"toolSpec": {"name": "find", "description": "Finds", "inputSchema": {"json": {"type": "object", "properties": {"x": {"type": "integer"}}}}}},
+            {"toolSpec": {"name": "bare", "inputSchema": {"json": {"type": "object", "properties": {}}}}}]},
+        "inferenceConfig": {"maxTokens": 64, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]},
+        "additionalModelRequestFields": {"top_k": 5}});
+    let mut request = request();
+    request.sampling.extra = json!({"additionalModelRequestFields": {"top_k": 5}}).as_object().unwrap().clone();
+    check_body("bedrock+https://h#claude", &request, Transfer::Stream, &expected);
+
+    let schema = json!({"type": "object"});
+    let mut thought = Message::text(Role::Assistant, "so");
+    let block = json!({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}});
+    thought.extra.insert("reasoning_blocks".into(), json!([block]));
+    let messages = vec![Message::text(Role::User, "n?"), thought, Message::text(Role::User, "and?")];
+    let asked = ChatRequest { messages, schema: Some(schema.clone()), tokens_max: 8, ..ChatRequest::default() };
+    let answer = json!({"name": "answer", "description": "Give the answer.", "inputSchema": {"json": schema}});
+    let expected = json!({
+        "messages": [
+            {"role": "user", "content": [{"text": "n?"}]},
+            {"role": "assistant", "content": [block, {"text": "so"}]},
+            {"role": "user", "content": [{"text": "and?"}]}],
+        "toolConfig": {"toolChoice": {"tool": {"name": "answer"}}, "tools": [{"toolSpec": answer}]},
+        "inferenceConfig": {"maxTokens": 8}});
+    check_body("bedrock+https://h#claude", &asked, Transfer::Plain, &expected);
+
+    let linked = Content::Parts(vec![json!({"type": "image_url", "image_url": {"url": "https://h/cat.png"}})]);
+    let linked = ChatRequest { messages: vec![Message { content: linked, ..Message::text(Role::User, "") }], ..asked };
+    let error = body(&"bedrock+https://h#m".parse().unwrap(), &linked, Transfer::Plain).unwrap_err().to_string();
+    assert!(error.contains("as data"), "{error}");
+}
+
+#[test]
 fn a_part_that_a_provider_cannot_take_is_refused_by_name() {
     let sound = Content::Parts(vec![json!({"type": "input_audio", "input_audio": {}})]);
     let messages = vec![Message { content: sound, ..Message::text(Role::User, "") }];
     let request = ChatRequest { messages, ..ChatRequest::default() };
-    for spec in ["anthropic:m", "gemini:m"] {
+    for spec in ["anthropic:m", "gemini:m", "bedrock+https://h#m"] {
         let error = body(&spec.parse().unwrap(), &request, Transfer::Plain).unwrap_err().to_string();
         assert!(error.contains("input_audio"), "{error}");
     }
@@ -222,6 +298,14 @@ fn openai_answers() {
     check(json!({"tool_calls": [{"function": {"name": ""}}]}), "stop", json!(null), "broken: a tool call has no name");
     check_reply(Wire::OpenAi, &json!({"error": {"message": "no", "type": "server_error"}}), None, "503 server_error: no");
     check_reply(Wire::OpenAi, &json!({"choices": null}), None, "broken: the answer has no choice");
+    check(json!({"content": "half"}), "error", json!(null), "broken: the provider says that the answer failed");
+    let failed = json!({"choices": [{"error": {"code": 502, "message": "gone"}, "message": {"content": "half"}, "finish_reason": "stop"}]});
+    check_reply(Wire::OpenAi, &failed, None, "502 : gone");
+    // Thoughts that the sum says are apart count as written; others are among it already.
+    let apart = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}});
+    check(json!({"content": "hi"}), "stop", apart, r#""hi" Stop 9/7/0/0"#);
+    let among = json!({"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}});
+    check(json!({"content": "hi"}), "stop", among, r#""hi" Stop 9/7/0/0"#);
     check_reply(Wire::OpenAi, &json!({"choices": [{"finish_reason": "stop"}]}), None, "broken: the answer has no message");
 }
 
@@ -289,4 +373,52 @@ fn gemini_answers() {
     let signed = json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}, "thoughtSignature": "s"}]}, "finishReason": "STOP"}]});
     let reply = reply(Wire::Gemini, &signed, &ChatRequest::default()).unwrap();
     assert_eq!(reply.message.tool_calls[0].extra["thought_signature"], "s");
+}
+
+#[test]
+fn cohere_answers() {
+    let check = |message: Value, reason: &str, usage: Value, expected: &str| {
+        let json = json!({"id": "m", "message": message, "finish_reason": reason, "usage": usage});
+        check_reply(Wire::Cohere, &json, None, expected);
+    };
+    let text = || json!({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hi"}]});
+    let billed =
+        json!({"billed_units": {"input_tokens": 9, "output_tokens": 2}, "tokens": {"input_tokens": 70, "output_tokens": 2}});
+    check(text(), "COMPLETE", billed, r#""hi" (hm) Stop 9/2/0/0"#);
+    check(text(), "STOP_SEQUENCE", json!({"tokens": {"input_tokens": 70.0, "output_tokens": 2.0}}), r#""hi" (hm) Stop 70/2/0/0"#);
+    check(text(), "MAX_TOKENS", json!(null), r#""hi" (hm) Length"#);
+    check(json!({"content": "hi"}), "COMPLETE", json!({}), r#""hi" Stop"#);
+    let calls = json!({"tool_plan": "find it", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}}]});
+    check(calls, "TOOL_CALL", json!(null), r#""" (find it) a:f{"x":1} ToolCalls"#);
+    check(text(), "ERROR", json!(null), "503 ERROR: the answer failed");
+    check(text(), "TIMEOUT", json!(null), "408 TIMEOUT: the answer failed");
+    check(json!(null), "COMPLETE", json!(null), "broken: the answer has no message");
+    check_reply(Wire::Cohere, &json!({"message": {"content": []}}), None, "broken: the answer has no finish reason");
+}
+
+#[test]
+fn bedrock_answers() {
+    let check = |content: Value, reason: &str, schema: Option<Value>, expected: &str| {
+        let usage = json!({"inputTokens": 5, "outputTokens": 3, "totalTokens": 35, "cacheReadInputTokens": 20, "cacheWriteInputTokens": 7});
+        let json =
+            json!({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": reason, "usage": usage});
+        check_reply(Wire::Bedrock, &json, schema, expected);
+    };
+    check(json!([{"text": "hi"}]), "end_turn", None, r#""hi" Stop 32/3/20/7"#);
+    let calls = json!([
+        {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}, {"reasoningContent": {"redactedContent": "QUJD"}},
+        {"toolUse": {"toolUseId": "a", "name": "f", "input": {"x": 1}}}]);
+    check(calls, "tool_use", None, r#""" (hm) a:f{"x":1} ToolCalls 32/3/20/7"#);
+    let answer = json!([{"toolUse": {"toolUseId": "a", "name": "answer", "input": {"n": 4}}}]);
+    check(answer.clone(), "tool_use", Some(json!({})), r#""{\"n\":4}" Stop 32/3/20/7"#);
+    check(answer, "tool_use", None, r#""" a:answer{"n":4} ToolCalls 32/3/20/7"#);
+    check(json!([{"text": "h"}]), "max_tokens", None, r#""h" Length 32/3/20/7"#);
+    check(json!([]), "guardrail_intervened", None, r#""" Filtered 32/3/20/7"#);
+    check(json!([]), "malformed_tool_use", None, r#""" Stop 32/3/20/7 ! malformed_tool_use"#);
+    check(json!([{"toolUse": {}}]), "tool_use", None, "broken: a tool call has no name");
+    let own =
+        json!([{"toolUse": {"toolUseId": "a", "name": "search", "input": {}, "type": "server_tool_use"}}, {"text": "found"}]);
+    check(own, "end_turn", None, r#""found" Stop 32/3/20/7"#);
+    check_reply(Wire::Bedrock, &json!({"output": {"message": {"content": []}}}), None, "broken: the answer has no stop reason");
+    check_reply(Wire::Bedrock, &json!({"stopReason": "end_turn"}), None, "broken: the answer has no content");
 }

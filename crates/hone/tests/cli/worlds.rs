@@ -1,7 +1,8 @@
 //! `hone env`, `rollout`, `reward` and `eval baseline`: from a scenario to a scored group.
 
-use super::Desk;
+use super::{Desk, provider};
 use serde_json::Value;
+use std::sync::atomic::Ordering;
 
 /// The players that every world has, in the order in which they are asked for.
 const PLAYERS: [&str; 3] = ["gold", "random", "empty"];
@@ -149,6 +150,21 @@ fn a_real_model_plays_and_judges() {
 }
 
 #[test]
+fn providers_that_are_elsewhere_for_everyone_are_found_by_their_variables() {
+    let (url, n_calls) = provider::start(|_, _| Some(provider::said("#### 7".into())));
+    let base = url.split("/v1").next().unwrap();
+    let line = "rollout --env math:sums --policy azure:my-deployment -n 2 --samples 1 --json";
+    let desk = Desk::new().set("AZURE_API_BASE", base);
+    desk.hone(line).expect(2, "", "there is no key for azure: set AZURE_API_KEY");
+    desk.set("AZURE_API_KEY", "sk-4711").hone(line).expect(0, "traces", "");
+    assert_eq!(n_calls.load(Ordering::SeqCst), 2);
+    let line = "rollout --env math:sums --policy bedrock:m:0 -n 1";
+    let desk = Desk::new().set("AWS_REGION", "eu-west-1").set("AWS_ACCESS_KEY_ID", "AKID");
+    desk.hone(line).expect(2, "", "set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION");
+    Desk::new().set("AWS_REGION", "evil.example/").hone(line).expect(2, "", "`evil.example/` is not a region");
+}
+
+#[test]
 fn worlds_and_policies_that_are_not_there_are_named() {
     let desk = Desk::new();
     desk.hone("env list").expect(0, "tictactoe", "");
@@ -163,6 +179,9 @@ fn worlds_and_policies_that_are_not_there_are_named() {
         ("env show http://127.0.0.1:1", "127.0.0.1:1"),
         ("rollout --env desk --policy nobody:x", "there is no provider `nobody`"),
         ("rollout --env desk --policy openai:gpt-5-mini", "set OPENAI_API_KEY"),
+        ("rollout --env desk --policy cohere:command-a-03-2025", "set COHERE_API_KEY"),
+        ("rollout --env desk --policy azure:gpt", "where azure is depends on you: set AZURE_API_BASE"),
+        ("rollout --env desk --policy bedrock:m", "where bedrock is depends on you: set AWS_REGION"),
         ("rollout --env desk --policy local:nothing", "there is no model `nothing`"),
         ("rollout --env desk --policy http://127.0.0.1:1/v1#m --budget 1", "--price IN,OUT"),
         ("rollout --env replay --policy gold", "there are no records"),
