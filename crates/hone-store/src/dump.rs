@@ -1,5 +1,6 @@
 //! What a database can do beyond the seam: show all its records in one view, and examine itself.
 
+use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row};
 use hone_trace::BlobHash;
 use hone_trace::store::{Answer, Kind, Put, Store, StoreError, Write};
@@ -48,6 +49,9 @@ pub struct Info {
 pub struct Counts {
     /// Episodes.
     pub traces: u64,
+    /// Turns that traces went on with after they were written. Back-ups from before there were any do not say.
+    #[serde(default)]
+    pub turns: u64,
     /// Rewards given after their trace was written.
     pub rewards: u64,
     /// Documents, each revision counted.
@@ -63,6 +67,7 @@ impl Counts {
     pub fn add(&mut self, write: &Write) {
         match write {
             Write::Trace(_) => self.traces += 1,
+            Write::Turn(..) => self.turns += 1,
             Write::Reward(..) => self.rewards += 1,
             Write::Document(_) => self.documents += 1,
             Write::Link(_) => self.links += 1,
@@ -72,7 +77,7 @@ impl Counts {
 
     /// How many records in all.
     pub fn total(&self) -> u64 {
-        self.traces + self.rewards + self.documents + self.links + self.events
+        self.traces + self.turns + self.rewards + self.documents + self.links + self.events
     }
 }
 
@@ -138,6 +143,7 @@ impl Verdict {
 fn same_hash(write: &Write, hash: Hash) -> Result<(), String> {
     let (what, found) = match Row::of(write, &[]).map_err(|error| error.to_string())? {
         Row::Trace(row) => ("a trace", row.json.hash),
+        Row::Turn(row) => ("a turn", row.json.hash),
         Row::Reward(row) => ("a reward", row.json.hash),
         Row::Document(row) => ("a document", row.json.hash),
         Row::Event(row) => ("an event", row.json.hash),
@@ -145,6 +151,7 @@ fn same_hash(write: &Write, hash: Hash) -> Result<(), String> {
     };
     let id = match write {
         Write::Trace(trace) => trace.id.to_string(),
+        Write::Turn(trace, next) => turn_of(*trace, next.turn_idx),
         Write::Reward(_, reward) => reward.id.to_string(),
         Write::Document(document) => format!("{} {}", document.kind.as_str(), document.id),
         Write::Event(event) => event.id.to_string(),

@@ -7,6 +7,7 @@
 mod backup;
 mod blobs;
 mod dump;
+mod growth;
 mod postgres;
 mod row;
 mod sqlite;

@@ -3,6 +3,7 @@
 //! Encoding happens in the caller, so that the one writer only moves bytes.
 
 use crate::Options;
+use crate::growth::TurnRow;
 use hone_trace::store::{Document, Event, Field, Kind, Link, RECORD_BYTES_MAX, StoreError, Write};
 use hone_trace::{Reward, Sorted, Trace, TraceId, TraceOutcome};
 use serde::Serialize;
@@ -29,6 +30,7 @@ impl Encoded {
 /// One write, encoded.
 pub(crate) enum Row {
     Trace(Box<TraceRow>),
+    Turn(TurnRow),
     Reward(RewardRow),
     Document(DocumentRow),
     Link(Link),
@@ -102,6 +104,7 @@ impl Row {
     pub(crate) fn of(write: &Write, indexed_fields: &[String]) -> Result<Self, StoreError> {
         match write {
             Write::Trace(trace) => TraceRow::of(trace, indexed_fields).map(|row| Self::Trace(Box::new(row))),
+            Write::Turn(trace, next) => TurnRow::of(*trace, next).map(Self::Turn),
             Write::Reward(trace, reward) => RewardRow::of(*trace, reward).map(Self::Reward),
             Write::Document(document) => DocumentRow::of(document).map(Self::Document),
             Write::Link(link) => {
@@ -118,6 +121,7 @@ impl Row {
     pub(crate) fn bytes(&self) -> usize {
         let json = match self {
             Self::Trace(row) => row.json.text.len(),
+            Self::Turn(row) => row.json.text.len(),
             Self::Reward(row) => row.json.text.len(),
             Self::Document(row) => row.json.text.len(),
             Self::Event(row) => row.json.text.len(),
@@ -133,14 +137,15 @@ impl Row {
         rows
     }
 
-    /// The order in which the rows of one put are written, so that a reward finds the trace beside it.
+    /// The order in which the rows of one put are written, so that a turn or a reward finds the trace beside it.
     fn rank(&self) -> u8 {
         match self {
             Self::Trace(_) => 0,
-            Self::Reward(_) => 1,
-            Self::Document(_) => 2,
-            Self::Link(_) => 3,
-            Self::Event(_) => 4,
+            Self::Turn(_) => 1,
+            Self::Reward(_) => 2,
+            Self::Document(_) => 3,
+            Self::Link(_) => 4,
+            Self::Event(_) => 5,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{folder_of, trace, write};
+use common::{folder_of, grown, trace, turn, write};
 use hone_store::{Options, verify};
-use hone_trace::store::StoreError;
+use hone_trace::store::{Put, StoreError};
 
 fn run(case: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime").block_on(case);
@@ -55,6 +55,45 @@ fn a_changed_record_is_found_out_by_verify() {
         for id in [trace(3).id.to_string(), trace(4).id.to_string(), blob.to_string()] {
             assert!(verdict.complaints.iter().any(|complaint| complaint.contains(&id)), "{id} {:?}", verdict.complaints);
         }
+    });
+}
+
+#[test]
+fn a_changed_turn_is_found_out_by_verify_and_a_lost_one_by_reading() {
+    run(async {
+        let fresh = common::sqlite();
+        let store = fresh.open().await;
+        store.put((0..2).flat_map(|n| [write(n), turn(n, 1), turn(n, 2)]).collect()).await.unwrap();
+        drop(store);
+        let database = rusqlite::Connection::open(folder_of(&fresh.place).join("hone.db")).unwrap();
+        let changed = "UPDATE turns SET body = replace(body, 'more', 'less') WHERE trace = ?1 AND turn_idx = 2";
+        assert_eq!(database.execute(changed, [trace(0).id.bytes()]).unwrap(), 1);
+        let lost = "DELETE FROM turns WHERE trace = ?1 AND turn_idx = 1";
+        assert_eq!(database.execute(lost, [trace(1).id.bytes()]).unwrap(), 1);
+        drop(database);
+        let store = fresh.open().await;
+        let verdict = verify(&*store, |_| ()).await.unwrap();
+        assert_eq!(verdict.complaints, [format!("a turn, turn 2 of trace {}, is not what was written", trace(0).id)]);
+        let error = store.trace(trace(1).id).await.unwrap_err().to_string();
+        assert!(error.contains("turn 2 stands where turn 1 is due"), "{error}");
+    });
+}
+
+#[test]
+fn turns_that_are_sent_without_waiting_are_written_in_the_order_of_the_queue() {
+    run(async {
+        let fresh = common::sqlite();
+        let store = fresh.open().await;
+        let sent: Vec<_> = std::iter::once(write(1)).chain((1..50).map(|turn_idx| turn(1, turn_idx))).collect();
+        let mut puts: Vec<_> = sent.into_iter().map(|write| store.put(vec![write])).collect();
+        // Each is polled once, in order, before any is waited for.
+        for put in &mut puts {
+            let _ = std::future::poll_fn(|context| std::task::Poll::Ready(put.as_mut().poll(context).is_ready())).await;
+        }
+        for put in puts {
+            assert_eq!(put.await.unwrap(), [Put::New]);
+        }
+        assert_eq!(store.trace(trace(1).id).await.unwrap(), Some(grown(1, 50)));
     });
 }
 

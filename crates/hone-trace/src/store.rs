@@ -5,8 +5,8 @@
 //! Knows nothing of SQL or of files.
 
 use crate::{
-    Adapter, Agent, BlobHash, Category, Config, ConfigHash, EventId, Group, Outcome, Recommendation, Reward, Run, Tenant, Time,
-    Trace, TraceHead, TraceId, TraceOutcome, sorted,
+    Adapter, Agent, BlobHash, Category, Config, ConfigHash, EventId, Group, NextTurn, Outcome, Recommendation, Reward, Run,
+    Tenant, Time, Trace, TraceHead, TraceId, TraceOutcome, sorted,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -20,13 +20,13 @@ pub trait Store: Send + Sync {
     /// Writes all of these, or none of them on an error, and answers when they are durable.
     fn put(&self, writes: Vec<Write>) -> Answer<'_, Vec<Put>>;
 
-    /// One trace with all rewards given to it.
+    /// One trace with all turns that it went on with and all rewards given to it.
     fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>>;
 
     /// The heads of the traces that fit, newest first, at most `limit` from `after` on.
     fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>>;
 
-    /// The traces that fit with all rewards given to them, newest first, at most `limit` from `after` on.
+    /// The traces that fit with all their turns and rewards, newest first, at most `limit` from `after` on.
     /// A page also ends when it holds [`PAGE_BYTES_MAX`], so that memory stays bounded.
     fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>>;
 
@@ -117,6 +117,8 @@ pub enum StoreError {
 pub enum Write {
     /// An episode.
     Trace(Box<Trace>),
+    /// The turn that a trace goes on with. One turn is sent when the one before is acknowledged, or with it in one put.
+    Turn(TraceId, Box<NextTurn>),
     /// A reward given to a trace after it was written.
     Reward(TraceId, Reward),
     /// Anything else that has a name.
@@ -134,7 +136,8 @@ pub enum Put {
     New,
     /// The very same was there already.
     Same,
-    /// Something else is there under this id (or, for a reward, its trace is not there); nothing was written.
+    /// Something else is there under this id, or what it belongs to is not there: the trace of a reward, the trace or the
+    /// turns before of a turn. Nothing was written.
     Conflict,
 }
 
@@ -291,7 +294,8 @@ pub struct TraceQuery {
     pub reward_min: Option<f64>,
     /// That earned at most this.
     pub reward_max: Option<f64>,
-    /// Whose JSON form has this text, number or boolean at this path.
+    /// Whose JSON form, as the trace was first written, has this text, number or boolean at this path: turns and rewards
+    /// that came later are not looked at.
     pub field: Option<Field>,
 }
 

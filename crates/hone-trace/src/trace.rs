@@ -1,7 +1,8 @@
 //! A trace: one episode, from its first message to what it earned.
 
 use crate::{
-    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, Tenant, Time, ToolSpec, TraceId, Turn, V1, sorted,
+    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, TURNS_MAX, Tenant, Time, ToolSpec, TraceId, Turn,
+    V1, sorted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -140,6 +141,9 @@ pub enum TraceError {
     /// A reward speaks of a turn that is not there.
     #[error("a reward is for turn {0}, but the trace has {1} turns")]
     NoTurn(u32, usize),
+    /// An episode goes on for too long.
+    #[error("turn {0} is too many: a trace grows to at most {TURNS_MAX} turns; go on in a new trace")]
+    TooLong(u32),
 }
 
 impl Trace {
@@ -176,7 +180,6 @@ impl Trace {
 
     /// What a list shows of it.
     pub fn head(&self) -> TraceHead {
-        let calls = || self.turns().flat_map(|turn| &turn.llm_calls);
         TraceHead {
             id: self.id,
             tenant: self.tenant.clone(),
@@ -186,9 +189,9 @@ impl Trace {
             outcome: self.outcome,
             reward: self.reward().map(|reward| reward.total),
             n_turns: u32::try_from(self.turns().count()).unwrap_or(u32::MAX),
-            n_tokens: calls().fold(0, |sum, call| sum.saturating_add(call.tokens_in).saturating_add(call.tokens_out)),
+            n_tokens: self.turns().fold(0, |sum, turn| sum.saturating_add(turn.n_tokens())),
             // Not `sum`, whose zero is negative.
-            cost_usd: calls().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost),
+            cost_usd: self.turns().fold(0.0, |sum, turn| sum + turn.cost_usd()),
         }
     }
 
@@ -198,19 +201,7 @@ impl Trace {
             return Err(TraceError::Empty);
         }
         for (turn_idx, turn) in self.turns().enumerate() {
-            if let Some(sampled) = &turn.sampled {
-                check_sampled(turn_idx, sampled)?;
-            }
-            for call in &turn.llm_calls {
-                finite(call.cost_usd, || format!("the cost of a model call in turn {turn_idx}"))?;
-                finite(call.duration_ms, || format!("the duration of a model call in turn {turn_idx}"))?;
-            }
-            for (name, &value) in &turn.signals {
-                finite(Some(value), || format!("signal {name} of turn {turn_idx}"))?;
-            }
-            for call in &turn.tool_calls {
-                finite(call.duration_ms, || format!("the duration of a tool call in turn {turn_idx}"))?;
-            }
+            check_turn(turn_idx, turn)?;
         }
         let n_turns = self.turns().count();
         for reward in &self.rewards {
@@ -224,6 +215,24 @@ impl Trace {
         }
         Ok(())
     }
+}
+
+/// Checks a turn by itself; `turn_idx` is counted over all segments.
+pub(crate) fn check_turn(turn_idx: usize, turn: &Turn) -> Result<(), TraceError> {
+    if let Some(sampled) = &turn.sampled {
+        check_sampled(turn_idx, sampled)?;
+    }
+    for call in &turn.llm_calls {
+        finite(call.cost_usd, || format!("the cost of a model call in turn {turn_idx}"))?;
+        finite(call.duration_ms, || format!("the duration of a model call in turn {turn_idx}"))?;
+    }
+    for (name, &value) in &turn.signals {
+        finite(Some(value), || format!("signal {name} of turn {turn_idx}"))?;
+    }
+    for call in &turn.tool_calls {
+        finite(call.duration_ms, || format!("the duration of a tool call in turn {turn_idx}"))?;
+    }
+    Ok(())
 }
 
 fn check_sampled(turn_idx: usize, sampled: &Sampled) -> Result<(), TraceError> {

@@ -56,6 +56,17 @@ impl Turn {
             extra: Map::new(),
         }
     }
+
+    /// Tokens read and written by the models behind this answer.
+    pub fn n_tokens(&self) -> u64 {
+        self.llm_calls.iter().fold(0, |sum, call| sum.saturating_add(call.tokens_in).saturating_add(call.tokens_out))
+    }
+
+    /// The price of those calls in US dollars, as far as it is known.
+    pub fn cost_usd(&self) -> f64 {
+        // Not `sum`, whose zero is negative.
+        self.llm_calls.iter().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost)
+    }
 }
 
 /// A tool that ran.

@@ -1,6 +1,7 @@
 //! The store for a fleet: the same records on PostgreSQL, bodies as JSONB, blobs in the database.
 
 mod connection;
+mod grow;
 mod jsonb;
 mod read;
 mod schema;
@@ -11,7 +12,7 @@ use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
 use crate::row::{Encoded, Hash, Row, check_path, fields};
 use connection::{Connection, Pool, failure, place};
 use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
-use hone_trace::{BlobHash, Reward, Time, Trace, TraceHead, TraceId};
+use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
 use read::parsed;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -282,16 +283,24 @@ impl Database for Postgres {
             let row = connection
                 .client
                 .query_one(
-                    "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.rewards),
-                            (SELECT count(*) FROM hone.documents), (SELECT count(*) FROM hone.links),
-                            (SELECT count(*) FROM hone.events), current_setting('server_version')",
+                    "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
+                            (SELECT count(*) FROM hone.rewards), (SELECT count(*) FROM hone.documents),
+                            (SELECT count(*) FROM hone.links), (SELECT count(*) FROM hone.events),
+                            current_setting('server_version')",
                     &[],
                 )
                 .await
                 .map_err(self.failed())?;
             let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-            let counts = Counts { traces: count(0), rewards: count(1), documents: count(2), links: count(3), events: count(4) };
-            let engine = format!("PostgreSQL {}", row.get::<_, &str>(5));
+            let counts = Counts {
+                traces: count(0),
+                turns: count(1),
+                rewards: count(2),
+                documents: count(3),
+                links: count(4),
+                events: count(5),
+            };
+            let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
             Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
         })
     }
@@ -312,12 +321,20 @@ struct Table {
     read: fn(&tokio_postgres::Row) -> Dumped,
 }
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     Table {
         sql: "SELECT id, coalesce(raw, body::text), hash, seq FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
         read: |row| {
             let trace: Trace = parsed(row, 1, || format!("trace {}", row.get::<_, Uuid>(0)))?;
             Ok((hash(row), Write::Trace(Box::new(trace))))
+        },
+    },
+    Table {
+        sql: "SELECT trace, coalesce(raw, body::text), hash, seq FROM hone.turns WHERE seq > $1 ORDER BY seq LIMIT $2",
+        read: |row| {
+            let trace = TraceId::from_bytes(row.get::<_, Uuid>(0).into_bytes());
+            let next: NextTurn = parsed(row, 1, || format!("a turn of trace {trace}"))?;
+            Ok((hash(row), Write::Turn(trace, Box::new(next))))
         },
     },
     Table {

@@ -5,9 +5,10 @@
 
 use super::connection::{Connection, failure};
 use crate::dump::kind;
+use crate::growth;
 use crate::row::{band, field_key, outcome_code, outcome_of_code};
 use hone_trace::store::{Cursor, Document, Event, Link, PAGE_BYTES_MAX, StoreError, TraceQuery};
-use hone_trace::{Category, ConfigHash, EventId, Reward, Tenant, Time, Trace, TraceHead, TraceId};
+use hone_trace::{Category, ConfigHash, EventId, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
 use std::collections::HashMap;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -182,7 +183,7 @@ pub(crate) async fn heads(
     Ok((heads, next(&picked, limit)))
 }
 
-/// The traces that fit, each with the rewards given to it later.
+/// The traces that fit, each with the turns that it went on with and the rewards given to it later.
 pub(crate) async fn traces(
     connection: &mut Connection,
     query: &TraceQuery,
@@ -198,25 +199,32 @@ pub(crate) async fn traces(
     // In small handfuls, so that a page of large traces ends before it is all in memory.
     for handful in picked.chunks(32) {
         let seqs: Vec<i64> = handful.iter().map(|(_, seq)| *seq).collect();
-        let statement = connection
-            .prepare("SELECT id, coalesce(raw, body::text) FROM hone.traces WHERE seq = ANY ($1) ORDER BY at DESC, seq DESC")
-            .await
-            .map_err(failed)?;
+        let statement = connection.prepare(BODIES).await.map_err(failed)?;
         let rows = connection.client.query(&statement, &[&seqs]).await.map_err(failed)?;
         let first = traces.len();
+        let mut full = None;
         for row in &rows {
-            bytes += row.get::<_, &str>(1).len();
             traces.push(parsed(row, 1, || format!("trace {}", row.get::<_, Uuid>(0)))?);
+            bytes += row.get::<_, &str>(1).len() + usize::try_from(row.get::<_, i64>(2)).unwrap_or(0);
+            if bytes >= PAGE_BYTES_MAX {
+                full = Some(Cursor { at: Time::from_unix_nanos(row.get(3)), seq: row.get(4) });
+                break;
+            }
         }
-        add_rewards(connection, &mut traces[first..]).await?;
-        if bytes >= PAGE_BYTES_MAX
-            && let Some(&(at, seq)) = handful.last()
-        {
-            return Ok((traces, Some(Cursor { at: Time::from_unix_nanos(at), seq })));
+        drop(rows);
+        add_what_came_later(connection, &mut traces[first..]).await?;
+        if full.is_some() {
+            return Ok((traces, full));
         }
     }
     Ok((traces, next(&picked, limit)))
 }
+
+/// The traces' own bodies, each with the bytes of the turns that it went on with.
+const BODIES: &str = "
+    SELECT t.id, coalesce(t.raw, t.body::text),
+           (SELECT coalesce(sum(u.n_bytes), 0)::int8 FROM hone.turns u WHERE u.trace = t.id), t.at, t.seq
+    FROM hone.traces t WHERE t.seq = ANY ($1) ORDER BY t.at DESC, t.seq DESC";
 
 pub(crate) async fn trace(connection: &mut Connection, id: TraceId) -> Result<Option<Trace>, StoreError> {
     let place = connection.place().to_owned();
@@ -226,7 +234,7 @@ pub(crate) async fn trace(connection: &mut Connection, id: TraceId) -> Result<Op
     let row = connection.client.query_opt(&statement, &[&Uuid::from_bytes(id.bytes())]).await.map_err(failed)?;
     let Some(row) = row else { return Ok(None) };
     let mut trace = [parsed::<Trace>(&row, 0, || format!("trace {id}"))?];
-    add_rewards(connection, &mut trace).await?;
+    add_what_came_later(connection, &mut trace).await?;
     let [trace] = trace;
     Ok(Some(trace))
 }
@@ -248,25 +256,41 @@ fn next(picked: &[(i64, i64)], limit: u32) -> Option<Cursor> {
     Some(Cursor { at: Time::from_unix_nanos(at), seq })
 }
 
-async fn add_rewards(connection: &mut Connection, traces: &mut [Trace]) -> Result<(), StoreError> {
+/// Adds the turns that these traces went on with and the rewards given to them.
+async fn add_what_came_later(connection: &mut Connection, traces: &mut [Trace]) -> Result<(), StoreError> {
     let place = connection.place().to_owned();
     let failed = |error: tokio_postgres::Error| failure(&error, &place);
     let ids: Vec<Uuid> = traces.iter().map(|trace| Uuid::from_bytes(trace.id.bytes())).collect();
-    let statement = connection
-        .prepare("SELECT trace, coalesce(raw, body::text), seq FROM hone.rewards WHERE trace = ANY ($1)")
+    let rewards = connection
+        .prepare("SELECT trace, seq, coalesce(raw, body::text) FROM hone.rewards WHERE trace = ANY ($1)")
         .await
         .map_err(failed)?;
-    let mut rewards: HashMap<[u8; 16], Vec<Reward>> = HashMap::new();
-    let mut rows = connection.client.query(&statement, &[&ids]).await.map_err(failed)?;
-    rows.sort_by_key(|row| row.get::<_, i64>(2));
-    for row in rows {
-        let reward = parsed(&row, 1, || format!("a reward of trace {}", row.get::<_, Uuid>(0)))?;
-        rewards.entry(row.get::<_, Uuid>(0).into_bytes()).or_default().push(reward);
-    }
+    let turns = connection
+        .prepare("SELECT trace, turn_idx, coalesce(raw, body::text) FROM hone.turns WHERE trace = ANY ($1)")
+        .await
+        .map_err(failed)?;
+    // Sent together and answered in this order: the turns that a reward speaks of are then there.
+    let values: [&(dyn ToSql + Sync); 1] = [&ids];
+    let client = &connection.client;
+    let (rewards, turns) = tokio::try_join!(client.query(&rewards, &values), client.query(&turns, &values)).map_err(failed)?;
+    let mut rewards = by_trace::<Reward>(rewards, "a reward")?;
+    let mut turns = by_trace::<NextTurn>(turns, "a turn")?;
     for trace in traces {
         trace.rewards.extend(rewards.remove(&trace.id.bytes()).unwrap_or_default());
+        growth::append(trace, turns.remove(&trace.id.bytes()).unwrap_or_default())?;
     }
     Ok(())
+}
+
+/// The records in rows of trace, number and JSON text: those of each trace in the order of their numbers.
+fn by_trace<T: serde::de::DeserializeOwned>(mut rows: Vec<Row>, what: &str) -> Result<HashMap<[u8; 16], Vec<T>>, StoreError> {
+    rows.sort_by_key(|row| row.get::<_, i64>(1));
+    let mut found: HashMap<[u8; 16], Vec<T>> = HashMap::new();
+    for row in rows {
+        let trace = row.get::<_, Uuid>(0);
+        found.entry(trace.into_bytes()).or_default().push(parsed(&row, 2, || format!("{what} of trace {trace}"))?);
+    }
+    Ok(found)
 }
 
 /// The record in a column of JSON text.

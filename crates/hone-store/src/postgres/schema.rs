@@ -4,7 +4,8 @@ use super::connection::Connection;
 use hone_trace::store::StoreError;
 
 /// Step n takes the schema from version n to n + 1. A published step is never changed.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE hone.tenants (
         id   INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name TEXT NOT NULL UNIQUE
@@ -106,7 +107,27 @@ const MIGRATIONS: &[&str] = &["
         END IF;
     END $$;
     ALTER TABLE hone.blobs ALTER COLUMN bytes SET STORAGE EXTERNAL;
-"];
+",
+    "
+    CREATE TABLE hone.turns (
+        seq      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        trace    UUID NOT NULL,
+        turn_idx BIGINT NOT NULL,
+        hash     BYTEA NOT NULL,
+        -- Of the text, so that a page knows what a trace holds before it reads it.
+        n_bytes  BIGINT NOT NULL,
+        body     JSONB NOT NULL,
+        raw      TEXT,
+        UNIQUE (trace, turn_idx)
+    );
+    DO $$ BEGIN
+        IF EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
+            ALTER TABLE hone.turns ALTER COLUMN body SET COMPRESSION lz4;
+            ALTER TABLE hone.turns ALTER COLUMN raw SET COMPRESSION lz4;
+        END IF;
+    END $$;
+",
+];
 
 /// The schema that this binary writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;

@@ -4,7 +4,8 @@
 //! one knows whether it did: the same rows are sent again, which is safe because they have ids.
 
 use super::connection::{Connection, failure, passing};
-use super::jsonb;
+use super::{grow, jsonb};
+use crate::growth::TurnRow;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
 use std::collections::HashMap;
@@ -17,7 +18,11 @@ use uuid::Uuid;
 const COMMIT_BYTES_MAX: usize = 2 << 20;
 const TRIES_MAX: u32 = 4;
 
-type Failed = tokio_postgres::Error;
+pub(crate) type Failed = tokio_postgres::Error;
+
+/// Takes down what became of the write at (job, place in its answer).
+pub(crate) trait Say: FnMut((usize, usize), Put) {}
+impl<F: FnMut((usize, usize), Put)> Say for F {}
 
 /// A put on its way.
 pub(crate) struct Job {
@@ -128,6 +133,7 @@ impl Job {
 #[derive(Default)]
 struct Sorted<'g> {
     traces: Vec<((usize, usize), &'g TraceRow)>,
+    turns: Vec<((usize, usize), &'g TurnRow)>,
     rewards: Vec<((usize, usize), &'g RewardRow)>,
     documents: Vec<((usize, usize), &'g DocumentRow)>,
     links: Vec<((usize, usize), &'g Link)>,
@@ -143,6 +149,7 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
             let at = (job_idx, *place);
             match row {
                 Row::Trace(row) => sorted.traces.push((at, row)),
+                Row::Turn(row) => sorted.turns.push((at, row)),
                 Row::Reward(row) => sorted.rewards.push((at, row)),
                 Row::Document(row) => sorted.documents.push((at, row)),
                 Row::Link(link) => sorted.links.push((at, link)),
@@ -155,6 +162,10 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
     let transaction = connection.client.transaction().await?;
     let mut say = |(job_idx, place): (usize, usize), put: Put| answers[job_idx][place] = put;
     put_traces(&transaction, &statements, tenants, &sorted.traces, &mut say).await?;
+    if let Some(statements) = &statements.turns {
+        let rewarded = sorted.rewards.iter().filter(|(_, row)| row.of_trace.is_some()).map(|(_, row)| row.trace);
+        grow::put_turns(&transaction, statements, &sorted.turns, rewarded, &mut say).await?;
+    }
     put_rewards(&transaction, &statements, &sorted.rewards, &mut say).await?;
     for (at, row) in &sorted.documents {
         say(*at, put_document(&transaction, row).await?);
@@ -168,6 +179,7 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
 /// What the hot path needs prepared before the transaction begins.
 struct Statements {
     traces: Option<tokio_postgres::Statement>,
+    turns: Option<grow::Statements>,
     rewards: Option<tokio_postgres::Statement>,
 }
 
@@ -175,7 +187,8 @@ impl Statements {
     async fn prepare(connection: &mut Connection, sorted: &Sorted<'_>) -> Result<Self, Failed> {
         let traces = if sorted.traces.is_empty() { None } else { Some(connection.prepare(INSERT_TRACES).await?) };
         let rewards = if sorted.rewards.is_empty() { None } else { Some(connection.prepare(INSERT_REWARDS).await?) };
-        Ok(Self { traces, rewards })
+        let turns = if sorted.turns.is_empty() { None } else { Some(grow::Statements::prepare(connection).await?) };
+        Ok(Self { traces, turns, rewards })
     }
 }
 
@@ -194,7 +207,7 @@ async fn put_traces(
     statements: &Statements,
     tenants: &HashMap<String, i32>,
     rows: &[((usize, usize), &TraceRow)],
-    say: &mut impl FnMut((usize, usize), Put),
+    say: &mut impl Say,
 ) -> Result<(), Failed> {
     let Some(statement) = &statements.traces else { return Ok(()) };
     // Sorted by id, so that two writers with the same traces wait for each other instead of forever.
@@ -278,7 +291,7 @@ async fn put_rewards(
     tx: &Transaction<'_>,
     statements: &Statements,
     rows: &[((usize, usize), &RewardRow)],
-    say: &mut impl FnMut((usize, usize), Put),
+    say: &mut impl Say,
 ) -> Result<(), Failed> {
     let Some(statement) = &statements.rewards else { return Ok(()) };
     let ids: Vec<Uuid> = rows.iter().map(|(_, row)| Uuid::from_bytes(row.id)).collect();
@@ -359,11 +372,7 @@ async fn put_document(tx: &Transaction<'_>, row: &DocumentRow) -> Result<Put, Fa
     Ok(same_or_conflict(known.as_ref(), &row.json.hash))
 }
 
-async fn put_links(
-    tx: &Transaction<'_>,
-    rows: &[((usize, usize), &Link)],
-    say: &mut impl FnMut((usize, usize), Put),
-) -> Result<(), Failed> {
+async fn put_links(tx: &Transaction<'_>, rows: &[((usize, usize), &Link)], say: &mut impl Say) -> Result<(), Failed> {
     for (at, link) in rows {
         let n_new = tx
             .execute(
@@ -376,11 +385,7 @@ async fn put_links(
     Ok(())
 }
 
-async fn put_events(
-    tx: &Transaction<'_>,
-    rows: &[((usize, usize), &EventRow)],
-    say: &mut impl FnMut((usize, usize), Put),
-) -> Result<(), Failed> {
+async fn put_events(tx: &Transaction<'_>, rows: &[((usize, usize), &EventRow)], say: &mut impl Say) -> Result<(), Failed> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -428,10 +433,10 @@ async fn know_tenants(
     Ok(())
 }
 
-fn hash_of(bytes: &[u8]) -> Hash {
+pub(crate) fn hash_of(bytes: &[u8]) -> Hash {
     bytes.try_into().unwrap_or_default()
 }
 
-fn same_or_conflict(known: Option<&Hash>, hash: &Hash) -> Put {
+pub(crate) fn same_or_conflict(known: Option<&Hash>, hash: &Hash) -> Put {
     if known == Some(hash) { Put::Same } else { Put::Conflict }
 }

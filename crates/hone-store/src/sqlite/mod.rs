@@ -8,6 +8,7 @@ mod writer;
 
 use crate::blobs::Blobs;
 use crate::dump::{self, Counts, Database, Dumped, Info};
+use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
 use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
@@ -240,17 +241,18 @@ impl Database for Sqlite {
         let place = self.readers.place.clone();
         self.read(move |connection| {
             let counts = connection.query_row(
-                "SELECT (SELECT count(*) FROM traces), (SELECT count(*) FROM rewards), (SELECT count(*) FROM documents),
-                        (SELECT count(*) FROM links), (SELECT count(*) FROM events)",
+                "SELECT (SELECT count(*) FROM traces), (SELECT count(*) FROM turns), (SELECT count(*) FROM rewards),
+                        (SELECT count(*) FROM documents), (SELECT count(*) FROM links), (SELECT count(*) FROM events)",
                 [],
                 |row| {
                     let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
                     Ok(Counts {
                         traces: count(0)?,
-                        rewards: count(1)?,
-                        documents: count(2)?,
-                        links: count(3)?,
-                        events: count(4)?,
+                        turns: count(1)?,
+                        rewards: count(2)?,
+                        documents: count(3)?,
+                        links: count(4)?,
+                        events: count(5)?,
                     })
                 },
             )?;
@@ -274,6 +276,15 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
     while let Some(row) = rows.next()? {
         let trace = parsed(row, 2).map(|trace| Write::Trace(Box::new(trace)));
         if !send(row.get(1)?, trace, format!("trace {}", TraceId::from_bytes(row.get(0)?))) {
+            return Ok(());
+        }
+    }
+    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let trace = TraceId::from_bytes(row.get(3)?);
+        let turn = parsed(row, 2).map(|next| Write::Turn(trace, Box::new(next)));
+        if !send(row.get(1)?, turn, turn_of(trace, row.get(0)?)) {
             return Ok(());
         }
     }

@@ -3,9 +3,10 @@
 //! Every filter that an index can answer names its ranges (per tenant, per reward band, per outcome); the
 //! newest entries of each are merged, and only the winners' rows are read. All SQL is fixed text.
 
+use crate::growth;
 use crate::row::{band, field_key, field_literals, outcome_code, outcome_of_code};
 use hone_trace::store::{Cursor, PAGE_BYTES_MAX, TraceQuery};
-use hone_trace::{Category, ConfigHash, Reward, Tenant, Time, Trace, TraceHead, TraceId};
+use hone_trace::{Category, ConfigHash, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
 use rusqlite::types::{ToSql, Type};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 
@@ -240,7 +241,7 @@ pub(crate) fn heads(
     Ok((heads, next(&picked, limit)))
 }
 
-/// The JSON texts of the traces that fit, each with the rewards given to it later.
+/// The traces that fit, each with the turns that it went on with and the rewards given to it later.
 pub(crate) fn traces(
     connection: &Connection,
     query: &TraceQuery,
@@ -256,8 +257,9 @@ pub(crate) fn traces(
     for &(at, seq) in &picked {
         let mut rows = statement.query([seq])?;
         let Some(row) = rows.next()? else { continue };
-        bytes += row.get_ref(1)?.as_str()?.len();
-        traces.push(with_rewards(connection, row)?);
+        let (trace, n_bytes) = whole(connection, row)?;
+        traces.push(trace);
+        bytes += n_bytes;
         if bytes >= PAGE_BYTES_MAX {
             return Ok((traces, Some(Cursor { at: Time::from_unix_nanos(at), seq })));
         }
@@ -268,8 +270,9 @@ pub(crate) fn traces(
 pub(crate) fn trace(connection: &Connection, id: TraceId) -> rusqlite::Result<Option<Trace>> {
     connection
         .prepare_cached("SELECT t.id, b.body FROM traces t JOIN bodies b ON b.seq = t.seq WHERE t.id = ?1")?
-        .query_row([id.bytes()], |row| with_rewards(connection, row))
+        .query_row([id.bytes()], |row| whole(connection, row))
         .optional()
+        .map(|found| found.map(|(trace, _)| trace))
 }
 
 /// How SQLite reads one of the ranges, and how many it reads.
@@ -292,14 +295,26 @@ fn next(picked: &[(i64, i64)], limit: u32) -> Option<Cursor> {
     Some(Cursor { at: Time::from_unix_nanos(at), seq })
 }
 
-fn with_rewards(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Trace> {
+/// The trace of a row of id and body with all that came later, and the bytes of its JSON texts but for rewards.
+fn whole(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<(Trace, usize)> {
+    let mut n_bytes = row.get_ref(1)?.as_str()?.len();
     let mut trace: Trace = parsed(row, 1)?;
+    let id: [u8; 16] = row.get(0)?;
+    // The row is still being read, so that all of this is one view.
     let mut statement = connection.prepare_cached("SELECT body FROM rewards WHERE trace = ?1 ORDER BY seq")?;
-    let mut rows = statement.query([row.get::<_, [u8; 16]>(0)?])?;
+    let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
         trace.rewards.push(parsed::<Reward>(row, 0)?);
     }
-    Ok(trace)
+    let turns: Vec<NextTurn> = connection
+        .prepare_cached("SELECT body FROM turns WHERE trace = ?1 ORDER BY turn_idx")?
+        .query_map([id], |row| {
+            n_bytes += row.get_ref(0)?.as_str()?.len();
+            parsed(row, 0)
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    growth::append(&mut trace, turns).map_err(|error| damaged(0, error))?;
+    Ok((trace, n_bytes))
 }
 
 /// The record in a column of JSON text.

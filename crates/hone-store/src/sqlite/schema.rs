@@ -4,7 +4,8 @@ use hone_trace::store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Step n takes the schema from version n to n + 1. A published step is never changed.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE tenants (
         id   INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE
@@ -90,7 +91,20 @@ const MIGRATIONS: &[&str] = &["
 
     PRAGMA application_id = 1752133221;
     PRAGMA user_version = 1;
-"];
+",
+    "
+    CREATE TABLE turns (
+        seq      INTEGER PRIMARY KEY,
+        trace    BLOB NOT NULL,
+        turn_idx INTEGER NOT NULL,
+        hash     BLOB NOT NULL,
+        body     TEXT NOT NULL,
+        UNIQUE (trace, turn_idx)
+    ) STRICT;
+
+    PRAGMA user_version = 2;
+",
+];
 
 /// The schema that this binary writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;

@@ -5,9 +5,10 @@
 
 use super::checkpoint::Checkpointer;
 use super::fate;
+use crate::growth::{Grown, Step, TurnRow};
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Params, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
@@ -119,6 +120,7 @@ impl Thread {
             for (place, row) in &job.rows {
                 answer[*place] = match row {
                     Row::Trace(row) => put_trace(&transaction, &mut self.tenants, row)?,
+                    Row::Turn(row) => put_turn(&transaction, row)?,
                     Row::Reward(row) => put_reward(&transaction, row)?,
                     Row::Document(row) => put_document(&transaction, row)?,
                     Row::Link(link) => put_link(&transaction, link)?,
@@ -160,7 +162,7 @@ fn put_trace(tx: &Transaction<'_>, tenants: &mut HashMap<String, i64>, row: &Tra
             row.json.hash,
         ])?;
     if n_new == 0 {
-        return compare(tx, "SELECT hash FROM traces WHERE id = ?1", &row.id, &row.json.hash);
+        return compare(tx, "SELECT hash FROM traces WHERE id = ?1", [row.id], &row.json.hash);
     }
     let seq = tx.last_insert_rowid();
     tx.prepare_cached("INSERT INTO bodies (seq, body) VALUES (?1, ?2)")?.execute(params![seq, row.json.text])?;
@@ -168,6 +170,37 @@ fn put_trace(tx: &Transaction<'_>, tenants: &mut HashMap<String, i64>, row: &Tra
         tx.prepare_cached("INSERT INTO trace_fields (path, value, at, seq) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![path, value, row.at, seq])?;
     }
+    Ok(Put::New)
+}
+
+fn put_turn(tx: &Transaction<'_>, row: &TurnRow) -> rusqlite::Result<Put> {
+    let grown = tx
+        .prepare_cached("SELECT seq, n_turns, n_tokens, cost_usd FROM traces WHERE id = ?1")?
+        .query_row([row.trace], |found| {
+            Ok(Grown { seq: found.get(0)?, n_turns: found.get(1)?, n_tokens: found.get(2)?, cost_usd: found.get(3)? })
+        })
+        .optional()?;
+    let Some(mut grown) = grown else { return Ok(Put::Conflict) };
+    match grown.step(row) {
+        Step::Gap => return Ok(Put::Conflict),
+        Step::Compare => {
+            let sql = "SELECT hash FROM turns WHERE trace = ?1 AND turn_idx = ?2";
+            return compare(tx, sql, params![row.trace, row.turn_idx], &row.json.hash);
+        }
+        Step::Write => {}
+    }
+    tx.prepare_cached("INSERT INTO turns (trace, turn_idx, hash, body) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+        row.trace,
+        row.turn_idx,
+        row.json.hash,
+        row.json.text
+    ])?;
+    tx.prepare_cached("UPDATE traces SET n_turns = ?2, n_tokens = ?3, cost_usd = ?4 WHERE seq = ?1")?.execute(params![
+        grown.seq,
+        grown.n_turns,
+        grown.n_tokens,
+        grown.cost_usd
+    ])?;
     Ok(Put::New)
 }
 
@@ -179,7 +212,7 @@ fn put_reward(tx: &Transaction<'_>, row: &RewardRow) -> rusqlite::Result<Put> {
         )?
         .execute(params![row.id, row.trace, row.json.hash, row.json.text])?;
     if n_new == 0 {
-        return compare(tx, "SELECT hash FROM rewards WHERE id = ?1", &row.id, &row.json.hash);
+        return compare(tx, "SELECT hash FROM rewards WHERE id = ?1", [row.id], &row.json.hash);
     }
     if let Some(total) = row.of_trace {
         tx.prepare_cached("UPDATE traces SET reward = ?2, band = ?3 WHERE id = ?1")?.execute(params![
@@ -228,13 +261,13 @@ fn put_event(tx: &Transaction<'_>, row: &EventRow) -> rusqlite::Result<Put> {
         )?
         .execute(params![row.id, row.at, row.tenant, row.stream, row.kind, row.json.hash, row.json.text])?;
     if n_new == 0 {
-        return compare(tx, "SELECT hash FROM events WHERE id = ?1", &row.id, &row.json.hash);
+        return compare(tx, "SELECT hash FROM events WHERE id = ?1", [row.id], &row.json.hash);
     }
     Ok(Put::New)
 }
 
-fn compare(tx: &Transaction<'_>, sql: &'static str, id: &[u8; 16], hash: &Hash) -> rusqlite::Result<Put> {
-    let known: Option<Hash> = tx.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?;
+fn compare(tx: &Transaction<'_>, sql: &'static str, key: impl Params, hash: &Hash) -> rusqlite::Result<Put> {
+    let known: Option<Hash> = tx.prepare_cached(sql)?.query_row(key, |row| row.get(0)).optional()?;
     Ok(if known == Some(*hash) { Put::Same } else { Put::Conflict })
 }
 

@@ -5,8 +5,8 @@
 use hone_store::{Options, Place};
 use hone_trace::store::{Event, Store, Write};
 use hone_trace::{
-    Category, Component, Config, EventId, Giver, GiverKind, LlmCall, Message, Reward, RewardId, Role, Segment, Tenant, Time,
-    ToolCall, Trace, TraceId, TraceOutcome, Turn,
+    Category, Component, Config, EventId, Giver, GiverKind, LlmCall, Message, NextTurn, Reward, RewardId, Role, Segment, Tenant,
+    Time, ToolCall, Trace, TraceId, TraceOutcome, Turn, V1,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,26 @@ pub(crate) fn trace(n: u32) -> Trace {
 
 pub(crate) fn write(n: u32) -> Write {
     Write::Trace(Box::new(trace(n)))
+}
+
+/// The turn that the sample goes on with under this number; its own turn has number 0.
+pub(crate) fn next(n: u32, turn_idx: u32) -> NextTurn {
+    let question = Message::text(Role::User, format!("And {turn_idx} more?"));
+    let mut turn = Turn::new(vec![question], Message::text(Role::Assistant, (2 * n + turn_idx).to_string()));
+    let (tokens_in, tokens_out, cost_usd) = (30, 7, Some(0.1));
+    turn.llm_calls.push(LlmCall { model: "tiny".to_owned(), tokens_in, tokens_out, cost_usd, ..LlmCall::default() });
+    NextTurn { v: V1, turn_idx, segment: None, turn, ended: time(i64::from(n + turn_idx)) }
+}
+
+pub(crate) fn turn(n: u32, turn_idx: u32) -> Write {
+    Write::Turn(trace(n).id, Box::new(next(n, turn_idx)))
+}
+
+/// The sample with so many turns in all.
+pub(crate) fn grown(n: u32, n_turns: u32) -> Trace {
+    let mut trace = trace(n);
+    (1..n_turns).for_each(|turn_idx| trace.go_on(next(n, turn_idx)));
+    trace
 }
 
 /// The trace with a reward in its own body.
@@ -96,7 +116,8 @@ pub(crate) async fn postgres() -> Option<Fresh> {
     let url = server()?;
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("the test server answers");
     let waiting = tokio::spawn(connection);
-    let unique = TraceId::live(time(0), u128::from(std::process::id()) << 32 | u128::from(next())).to_string().replace('-', "");
+    let unique =
+        TraceId::live(time(0), u128::from(std::process::id()) << 32 | u128::from(counted())).to_string().replace('-', "");
     client.batch_execute(&format!("CREATE DATABASE hone_{unique}")).await.expect("a database of our own");
     drop(client);
     let _ = waiting.await;
@@ -114,7 +135,7 @@ pub(crate) fn slow() -> bool {
     std::env::var_os("HONE_SLOW").is_some()
 }
 
-fn next() -> u32 {
+fn counted() -> u32 {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }

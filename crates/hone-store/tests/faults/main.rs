@@ -8,7 +8,7 @@ mod common;
 mod proxy;
 mod vfs;
 
-use common::{event, reward, trace, write};
+use common::{event, grown, reward, trace, turn, write};
 use hone_store::{Options, Place, verify};
 use hone_trace::store::{Put, Store, TraceQuery, Write};
 use proxy::{Cut, Proxy};
@@ -22,10 +22,12 @@ fn runtime() -> tokio::runtime::Runtime {
 /// How many puts a scenario has.
 const N_PUTS: u32 = 3;
 
-/// A few puts; says after each which number was acknowledged.
+/// A few puts, each with a trace and the next turn of the trace before; says after each which number was acknowledged.
 async fn scenario(store: &dyn Store, mut acknowledged: impl FnMut(u32)) {
     for n in 0..N_PUTS {
-        let writes = vec![write(n), Write::Reward(trace(n).id, reward(&n.to_string(), 0.5)), Write::Event(event(n, "s"))];
+        let mut writes = vec![write(n), turn(n, 1), Write::Reward(trace(n).id, reward(&n.to_string(), 0.5))];
+        writes.extend(n.checked_sub(1).map(|before| turn(before, 2)));
+        writes.push(Write::Event(event(n, "s")));
         if store.put(writes).await.is_ok() {
             acknowledged(n);
         }
@@ -36,19 +38,22 @@ async fn scenario(store: &dyn Store, mut acknowledged: impl FnMut(u32)) {
 async fn check(place: &Place, acknowledged: &[u32], what: &str) {
     let store = hone_store::open(place, &Options::default()).await.expect("the store opens after the fault");
     let events = store.events(Some("s"), 0, 100).await.expect("the events are there");
+    let has_event = |n: u32| events.iter().filter(|(_, event)| event.body["n"] == n).count();
     for n in 0..N_PUTS {
         let found = store.trace(trace(n).id).await.expect("a trace can be read");
-        let has_event = events.iter().filter(|(_, event)| event.body["n"] == n).count();
-        let is_whole = found.as_ref().is_some_and(|trace| trace.rewards.len() == 1) && has_event == 1;
-        let is_absent = found.is_none() && has_event == 0;
+        // The put after it, if it came through, appended one more turn.
+        let n_turns = 2 + u32::from(has_event(n + 1) == 1);
+        let is_whole = has_event(n) == 1
+            && found.as_ref().is_some_and(|trace| trace.rewards.len() == 1 && trace.segments == grown(n, n_turns).segments);
+        let is_absent = found.is_none() && has_event(n) == 0;
         assert!(is_whole || (is_absent && !acknowledged.contains(&n)), "{what}: put {n}, acknowledged {acknowledged:?}");
     }
     let verdict = verify(&*store, |_| ()).await.expect("the store can be read");
     assert_eq!(verdict.complaints, Vec::<String>::new(), "{what}");
     // And it still works: what is there is known, what is not is taken.
     for n in 0..N_PUTS {
-        let put = store.put(vec![write(n)]).await.expect("a healthy disk takes writes")[0];
-        assert_ne!(put, Put::Conflict, "{what}");
+        let puts = store.put(vec![write(n), turn(n, 1)]).await.expect("a healthy disk takes writes");
+        assert!(!puts.contains(&Put::Conflict), "{what}: {puts:?}");
     }
     assert_eq!(store.heads(&TraceQuery::default(), None, 100).await.expect("a list").items.len(), N_PUTS as usize, "{what}");
 }
@@ -139,5 +144,5 @@ fn postgres_loses_nothing_acknowledged_whichever_message_is_cut() {
 async fn empty(url: &str) {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("the server answers");
     tokio::spawn(connection);
-    client.batch_execute("TRUNCATE hone.traces, hone.rewards, hone.events").await.expect("an empty database");
+    client.batch_execute("TRUNCATE hone.traces, hone.turns, hone.rewards, hone.events").await.expect("an empty database");
 }

@@ -49,7 +49,7 @@ enum Which {
 struct Report {
     store: &'static str,
     kills: u64,
-    /// Writes that the child saw acknowledged: each is a trace, an event and a link.
+    /// Writes that the child saw acknowledged: each is a trace, an event, a link and the next turn of the trace before.
     acked: u64,
     lost: u64,
     duplicated: u64,
@@ -160,8 +160,8 @@ fn one_life(seed: u64, place: &Place, life: Duration, acked: &mut [u64; N_WRITER
         if kinds.contains(&"Conflict") {
             report.spoil(format!("writer {writer}, step {n}: a write that was sent again met other content"));
         }
-        // The three belong to one put: they were all there from before, or none of them.
-        if kinds.len() == 3 && kinds.iter().any(|kind| *kind != kinds[0]) {
+        // They belong to one put: they were all there from before, or none of them.
+        if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
             report.spoil(format!("writer {writer}, step {n}: only a part of it had been kept: {kinds:?}"));
         }
         if let Some(acked) = acked.get_mut(writer as usize) {
@@ -183,11 +183,12 @@ async fn examine(place: &Place, samples: &Samples, acked: &[u64; N_WRITERS], rep
         report.spoil(complaint);
     }
     let (sink, mut records) = tokio::sync::mpsc::channel(1024);
-    let (mut traces, mut links, mut events) = (HashMap::new(), HashSet::new(), HashSet::new());
+    let (mut traces, mut turns, mut links, mut events) = (HashMap::new(), HashSet::new(), HashSet::new(), HashSet::new());
     let reading = async {
         while let Some(record) = records.recv().await {
             match record {
                 Ok((_, Write::Trace(trace))) => *traces.entry(trace.id).or_insert(0_u64) += 1,
+                Ok((_, Write::Turn(trace, _))) if !turns.insert(trace) => report.duplicated += 1,
                 Ok((_, Write::Link(link))) => drop(links.insert(link.from)),
                 Ok((_, Write::Event(event))) if !events.insert(event.id) => report.duplicated += 1,
                 _ => {}
@@ -201,8 +202,10 @@ async fn examine(place: &Place, samples: &Samples, acked: &[u64; N_WRITERS], rep
         let writer = writer as u64;
         for n in 0..to {
             let id = trace_id(samples, writer, n);
-            let whole =
-                traces.contains_key(&id) && links.contains(&format!("trace:{id}")) && events.contains(&event_id(writer, n));
+            let whole = traces.contains_key(&id)
+                && links.contains(&format!("trace:{id}"))
+                && events.contains(&event_id(writer, n))
+                && n.checked_sub(1).is_none_or(|before| turns.contains(&trace_id(samples, writer, before)));
             if !whole {
                 report.lose(format!("in the end: writer {writer}, step {n} is not all there"));
             }

@@ -1,8 +1,8 @@
 //! Realistic traces from a seed: a service desk, eight turns, three tool calls, about 6 KB of JSON each.
 
 use hone_trace::{
-    Category, Component, Config, ConfigHash, Giver, GiverKind, LlmCall, Message, Metric, Reward, RewardId, Role, Segment, Tenant,
-    Time, ToolCall, ToolRequest, ToolSpec, Trace, TraceId, TraceOutcome, Turn, V1,
+    Category, Component, Config, ConfigHash, Giver, GiverKind, LlmCall, Message, Metric, NextTurn, Reward, RewardId, Role,
+    Segment, Tenant, Time, ToolCall, ToolRequest, ToolSpec, Trace, TraceId, TraceOutcome, Turn, V1,
 };
 use serde_json::{Map, Number, json};
 
@@ -79,6 +79,14 @@ impl Samples {
                     .cloned()
                     .unwrap_or_default(),
         }
+    }
+
+    /// The turn that the n-th trace goes on with.
+    pub(super) fn next_turn(&self, n: u64) -> (TraceId, NextTurn) {
+        let trace = self.trace(n);
+        let turn = self.turn(N_TURNS, &mut Random(!self.seed ^ n));
+        let ended = trace.ended.unwrap_or(trace.started).plus_nanos(1_000_000_000);
+        (trace.id, NextTurn { v: V1, turn_idx: N_TURNS as u32, segment: None, turn, ended })
     }
 
     /// The n-th trace as a line of our own format.

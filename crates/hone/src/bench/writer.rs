@@ -61,7 +61,8 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     Ok(Exit::Yes)
 }
 
-/// What the n-th step of a writer writes: a trace, an event and a link that belong together.
+/// What the n-th step of a writer writes: a trace, an event and a link that belong together, and the turn that the trace of
+/// the step before goes on with.
 pub(super) fn writes(samples: &Samples, writer: u64, n: u64) -> Vec<Write> {
     let trace = samples.trace(number(writer, n));
     let link = Link { from: format!("trace:{}", trace.id), rel: "written_by".to_owned(), to: format!("writer:{writer}") };
@@ -73,7 +74,11 @@ pub(super) fn writes(samples: &Samples, writer: u64, n: u64) -> Vec<Write> {
         kind: "wrote".to_owned(),
         body: json!({"n": n, "trace": trace.id}),
     };
-    vec![Write::Trace(Box::new(trace)), Write::Link(link), Write::Event(event)]
+    let turn = n.checked_sub(1).map(|before| {
+        let (trace, next) = samples.next_turn(number(writer, before));
+        Write::Turn(trace, Box::new(next))
+    });
+    [Write::Trace(Box::new(trace)), Write::Link(link), Write::Event(event)].into_iter().chain(turn).collect()
 }
 
 pub(super) fn trace_id(samples: &Samples, writer: u64, n: u64) -> TraceId {

@@ -1,6 +1,9 @@
 //! Traces in and out of a SQLite store, by the real binary.
 
 use super::Desk;
+use hone_store::{Options, Place};
+use hone_trace::store::{Put, Write};
+use hone_trace::{Message, NextTurn, Role, Time, Turn, V1};
 
 const CHAT: &str = r#"{"messages":[{"role":"system","content":"You are a desk agent."},{"role":"user","content":"Where is order 7?"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"find_order","arguments":"{\"id\":7}"}}]},{"role":"tool","tool_call_id":"c1","content":"shipped"},{"role":"assistant","content":"It is on its way."}]}
 {"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"}]}
@@ -188,6 +191,29 @@ fn a_trace_is_shown_from_its_first_message_to_its_reward() {
     }
     desk.hone(&format!("trace show {escape}")).expect(0, "a\\u{1b}[2Jb\\u{202e}c", "");
     desk.hone("trace show 01890000-0000-7000-8000-000000000000").expect(1, "", "there is no trace 01890000");
+}
+
+#[test]
+fn a_turn_that_came_later_is_seen_at_once() {
+    let desk = Desk::with(&[("chat.jsonl", CHAT)]);
+    desk.hone("trace import chat.jsonl --category chat").expect(0, "", "2 new");
+    let id = ids(&desk, "trace list --json").remove(0);
+    let n_turns = || desk.hone("trace list --json").json()[0]["n_turns"].as_u64().unwrap();
+    let n_before = n_turns();
+    let turn = Turn::new(vec![Message::text(Role::User, "And order 8?")], Message::text(Role::Assistant, "It is lost."));
+    let (turn_idx, ended) = (u32::try_from(n_before).unwrap(), Time::from_unix_nanos(0));
+    let next = NextTurn { v: V1, turn_idx, segment: None, turn, ended };
+    let puts = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let place = Place::Folder(desk.path(".hone"));
+        let store = hone_store::open(&place, &Options::default()).await.unwrap();
+        store.put(vec![Write::Turn(id.parse().unwrap(), Box::new(next))]).await.unwrap()
+    });
+    assert_eq!((puts, n_turns()), (vec![Put::New], n_before + 1));
+    for line in [format!("trace show {id}"), "trace export".to_owned(), "trace export --format openai".to_owned()] {
+        let out = desk.hone(&line).out;
+        assert!(out.contains("And order 8?") && out.contains("It is lost."), "hone {line}\n{out}");
+    }
+    desk.hone("store info").expect(0, "turns      1\n", "");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+-- What a store of schema 1 was made with, word for word. A published step is never changed.
+
+CREATE TABLE tenants (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE traces (
+    seq      INTEGER PRIMARY KEY,
+    id       BLOB NOT NULL,
+    tenant   INTEGER NOT NULL REFERENCES tenants,
+    at       INTEGER NOT NULL,
+    category TEXT,
+    config   BLOB NOT NULL,
+    outcome  INTEGER NOT NULL,
+    reward   REAL,
+    band     INTEGER NOT NULL,
+    n_turns  INTEGER NOT NULL,
+    n_tokens INTEGER NOT NULL,
+    cost_usd REAL NOT NULL,
+    hash     BLOB NOT NULL
+) STRICT;
+-- Apart from what lists show, so that a list reads few pages and a body fills its own.
+CREATE TABLE bodies (
+    seq  INTEGER PRIMARY KEY REFERENCES traces,
+    body TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX traces_id ON traces (id);
+CREATE INDEX traces_by_category ON traces (tenant, category, band, at, seq, reward, outcome);
+CREATE INDEX traces_by_outcome ON traces (tenant, outcome, at, seq);
+CREATE INDEX traces_by_config ON traces (config, at, seq);
+
+CREATE TABLE indexed_fields (
+    path TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+CREATE TABLE trace_fields (
+    path  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    at    INTEGER NOT NULL,
+    seq   INTEGER NOT NULL REFERENCES traces,
+    PRIMARY KEY (path, value, at, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rewards (
+    seq   INTEGER PRIMARY KEY,
+    id    BLOB NOT NULL UNIQUE,
+    trace BLOB NOT NULL,
+    hash  BLOB NOT NULL,
+    body  TEXT NOT NULL
+) STRICT;
+CREATE INDEX rewards_by_trace ON rewards (trace);
+
+CREATE TABLE documents (
+    seq      INTEGER PRIMARY KEY,
+    kind     TEXT NOT NULL,
+    id       TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    tenant   TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    hash     BLOB NOT NULL,
+    body     TEXT NOT NULL,
+    UNIQUE (kind, id, revision)
+) STRICT;
+CREATE INDEX documents_by_time ON documents (kind, at, seq);
+
+CREATE TABLE links (
+    src TEXT NOT NULL,
+    rel TEXT NOT NULL,
+    dst TEXT NOT NULL,
+    PRIMARY KEY (src, rel, dst)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_by_target ON links (dst, rel, src);
+
+CREATE TABLE events (
+    seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id     BLOB NOT NULL UNIQUE,
+    at     INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    stream TEXT NOT NULL,
+    kind   TEXT NOT NULL,
+    hash   BLOB NOT NULL,
+    body   TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_by_stream ON events (stream, seq);
+
+PRAGMA application_id = 1752133221;
+PRAGMA user_version = 1;
