@@ -171,6 +171,7 @@ impl Conversation for UpstreamConversation {
             tokens_max: limits.tokens_max.max(1),
             seed: Draws::new(self.opening.seed, &["answer", &self.n_answers.to_string()]).bits(),
             time_max_ms: limits.time_max_ms,
+            body: None,
         };
         let completion = self.wait(request).inspect_err(|_| self.messages.truncate(n_before))?;
         self.n_answers += 1;

@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, store, trace, train};
+use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Train(train::Args),
     /// Say how good a policy is on tasks it has not seen
     Eval(eval::Args),
+    Serve(serve::Args),
     /// Back up, restore, verify and describe the store
     Store(store::Args),
     /// Say which settings are in effect and where each came from

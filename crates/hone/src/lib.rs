@@ -27,6 +27,7 @@ mod printer;
 mod reward;
 mod rollout;
 mod scale;
+mod serve;
 mod settings;
 mod store;
 mod trace;
@@ -82,6 +83,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Rollout(args) => rollout::run(args, &Context::load(cli, variables, printer)?),
         Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),
         Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),
+        Command::Serve(args) => serve::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
         Command::Train(args) => train::run(args, &Context::load(cli, variables, printer)?),

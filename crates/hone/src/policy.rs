@@ -14,7 +14,9 @@ use hone_engine::sampler::SamplerOptions;
 use hone_env::Player;
 use hone_policy::local::{Engine, Local, LocalOptions};
 use hone_policy::script::{AfterLast, Script};
-use hone_policy::upstream::{self, Access, Budget, Client, ClientOptions, Price, Sampling, Upstream, UpstreamSpec};
+use hone_policy::upstream::{
+    self, Access, Budget, Client, ClientOptions, Price, Retry, Sampling, Transfer, Upstream, UpstreamSpec,
+};
 use hone_trace::policy::Policy;
 use hone_trace::{AdapterId, Clock};
 use std::path::PathBuf;
@@ -196,6 +198,29 @@ fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<
     options.now = Some(crate::clock::now());
     options.clock = Some(Arc::new(RealClock) as Arc<dyn Clock>);
     Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)
+}
+
+/// A provider's model behind the gateway. Calls wait for nobody here: the gateway says how many there may be.
+pub(crate) fn upstream(
+    name: &str,
+    retry: Retry,
+    max_answer_seconds: u64,
+    budget: &Arc<Budget>,
+    context: &Context<'_>,
+) -> Result<Client, Failure> {
+    let spec = UpstreamSpec::named(name, variable(context))
+        .map_err(|error| Failure::user(error).hint("write PROVIDER:MODEL or URL#MODEL"))?;
+    let access = Access::of(&spec.provider, variable(context)).map_err(Failure::user)?;
+    let options = ClientOptions {
+        transfer: Transfer::Plain,
+        retry,
+        n_concurrent_max: usize::MAX,
+        total_ms: max_answer_seconds * 1000,
+        budget: Some(Arc::clone(budget)),
+        clock: Some(Arc::new(RealClock)),
+        ..ClientOptions::default()
+    };
+    Client::new(spec, access, options).map_err(Failure::user)
 }
 
 fn client(

@@ -21,6 +21,7 @@ use schema::{Key, Value, keys};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The name of the settings file.
@@ -92,6 +93,8 @@ pub struct Settings {
     pub tenant: Tenant,
     /// How many traces one transaction of an import holds.
     pub import_batch: usize,
+    /// What is served, and where.
+    pub serve: Serve,
     /// How traces of a world are weighed, where the user says so.
     pub rewards: BTreeMap<String, Recipe>,
     /// How an algorithm learns, where the user says so.
@@ -100,6 +103,15 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// Every key with its value, passwords left out, for people to see.
     pub(crate) shown: Vec<Setting>,
+}
+
+/// What is served, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serve {
+    /// `serve.address`
+    pub address: SocketAddr,
+    /// `serve.models`
+    pub models: Vec<String>,
 }
 
 impl Settings {
@@ -154,8 +166,12 @@ impl Settings {
         if !(1..=10_000).contains(&import_batch) {
             return Err(batch.wrong(format_args!("{import_batch} is not between 1 and 10000")));
         }
+        let address = find(&mut settings, "serve.address");
+        let address = text(address).parse().map_err(|_| address.wrong("an address is like 127.0.0.1:8321"))?;
+        let serve = Serve { address, models: texts(find(&mut settings, "serve.models")) };
         Ok(Self {
             place,
+            serve,
             options: Options { indexed_fields, ..Options::default() },
             folder,
             tenant,

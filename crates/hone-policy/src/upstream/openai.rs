@@ -14,6 +14,8 @@ use super::wire::Assembler;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
 
+/// What ends a stream.
+pub(super) const DONE: &str = "[DONE]";
 /// The most calls of one answer.
 const N_CALLS_MAX: usize = 256;
 
@@ -241,7 +243,7 @@ impl Assembler for Stream {
         if self.is_done {
             return Err(broken("the stream goes on after [DONE]"));
         }
-        if event.data.trim() == "[DONE]" {
+        if event.data.trim() == DONE {
             self.is_done = true;
             return Ok(Vec::new());
         }
@@ -258,7 +260,9 @@ impl Assembler for Stream {
         keep(&mut self.usage, &json["x_groq"]["usage"]);
         keep(&mut self.usage, &json["usage"]);
         keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
-        let Some(choice) = json["choices"].get(0) else { return Ok(Vec::new()) };
+        // Where several answers were asked for, the first is the one that is read.
+        let choices = || json["choices"].as_array().into_iter().flatten();
+        let Some(choice) = choices().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else { return Ok(Vec::new()) };
         keep(&mut self.finish, &choice["finish_reason"]);
         keep(&mut self.prompt_ids, &choice["prompt_token_ids"]);
         self.token_ids.extend(choice["token_ids"].as_array().into_iter().flatten().cloned());

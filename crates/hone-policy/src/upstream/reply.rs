@@ -21,6 +21,8 @@ pub struct Reply {
     pub tokens: Tokens,
     /// What looked like a tool call and is none.
     pub broken: Vec<String>,
+    /// The answer as it came, in one piece to a request that was passed on.
+    pub json: Option<Value>,
 }
 
 /// Why an answer ended.
@@ -78,6 +80,8 @@ pub enum Delta {
         /// More of its arguments.
         arguments: String,
     },
+    /// An event as it came, to a request that was passed on.
+    Event(String),
 }
 
 /// Why an answer cannot be used.
@@ -211,7 +215,7 @@ impl Draft {
         message.reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning);
         message.tool_calls = self.calls;
         message.extra = self.extra;
-        Reply { model: model.map(str::to_owned), message, finish, usage, tokens, broken: self.broken }
+        Reply { model: model.map(str::to_owned), message, finish, usage, tokens, broken: self.broken, json: None }
     }
 }
 

@@ -21,6 +21,9 @@ pub struct ChatRequest {
     pub seed: u64,
     /// Milliseconds for the whole call, if that is less than the client's own limit.
     pub time_max_ms: Option<u64>,
+    /// The whole body in the provider's own format, where the caller has it: it is sent as it is, but for the model and the transfer,
+    /// and the answer comes as [`Reply::json`](super::Reply) or as [`Delta::Event`](super::Delta).
+    pub body: Option<Map<String, Value>>,
 }
 
 /// How an answer is drawn. What is `None` is left to the provider.

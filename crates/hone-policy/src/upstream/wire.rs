@@ -13,7 +13,7 @@ use super::sse::{Decoder, Event};
 use super::{anthropic, bedrock, cohere, gemini, openai};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// How a provider is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,9 @@ pub(super) fn stream_type(wire: Wire) -> &'static str {
 
 /// The body of a request.
 pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Value, RequestError> {
+    if let Some(own) = &request.body {
+        return Ok(Value::Object(passed_on(spec, own, transfer)));
+    }
     let body = match spec.provider.wire {
         Wire::OpenAi => openai::body(spec, request, transfer)?,
         Wire::Anthropic => anthropic::body(spec, request, transfer)?,
@@ -94,22 +97,66 @@ pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> R
 
 /// Reads an answer that came in one piece.
 pub fn reply(wire: Wire, json: &Value, request: &ChatRequest) -> Result<Reply, WireError> {
-    match wire {
+    let reply = match wire {
         Wire::OpenAi => openai::reply(json),
         Wire::Anthropic => anthropic::reply(json, request.schema.is_some()),
         Wire::Gemini => gemini::reply(json),
         Wire::Cohere => cohere::reply(json),
         Wire::Bedrock => bedrock::reply(json, request.schema.is_some()),
+    };
+    Ok(Reply { json: request.body.is_some().then(|| json.clone()), ..reply? })
+}
+
+/// The caller's own body: only the model and how the answer comes are ours to say.
+fn passed_on(spec: &UpstreamSpec, own: &Map<String, Value>, transfer: Transfer) -> Map<String, Value> {
+    let mut body = own.clone();
+    body.insert("model".into(), spec.model.as_str().into());
+    match transfer {
+        Transfer::Plain => {
+            body.remove("stream");
+            body.remove("stream_options");
+        }
+        Transfer::Stream => {
+            body.insert("stream".into(), true.into());
+            if spec.provider.wire == Wire::OpenAi && spec.provider.asks_usage {
+                body.insert("stream_options".into(), json!({"include_usage": true}));
+            }
+        }
     }
+    body
 }
 
 pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler> {
-    match wire {
+    let assembler: Box<dyn Assembler> = match wire {
         Wire::OpenAi => Box::new(openai::Stream::default()),
         Wire::Anthropic => Box::new(anthropic::Stream::new(request.schema.is_some())),
         Wire::Gemini => Box::new(gemini::Stream::default()),
         Wire::Cohere => Box::new(cohere::Stream::default()),
         Wire::Bedrock => Box::new(bedrock::Stream::new(request.schema.is_some())),
+    };
+    if request.body.is_some() { Box::new(PassedOn(assembler)) } else { assembler }
+}
+
+/// Gives events as they came, and reads them beside that.
+struct PassedOn(Box<dyn Assembler>);
+
+impl Assembler for PassedOn {
+    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
+        self.0.push(event)?;
+        let is_end = event.data.trim() == openai::DONE;
+        Ok(if is_end { Vec::new() } else { vec![Delta::Event(event.data.clone())] })
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.0.usage()
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Reply, WireError> {
+        self.0.finish()
     }
 }
 

@@ -15,8 +15,8 @@ use super::chat::tool::{self, Tool};
 use super::chat::{self, Chat, Out};
 use super::object::{self, List, Object, Read};
 use super::origin::{self, Registrar};
-use super::{FormatError, Imported};
-use crate::{Config, Segment, ToolSpec, Trace, V1};
+use super::{Format, FormatError, Imported};
+use crate::{Config, Message, Segment, ToolSpec, Trace, V1};
 use serde::de::MapAccess;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -61,14 +61,58 @@ impl Object for Line {
     }
 }
 
+/// A conversation as a request holds it: what is said, the tools on offer, and every other key as it came.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Conversation {
+    /// What is said.
+    pub messages: Vec<Message>,
+    /// The tools on offer.
+    pub tools: Vec<ToolSpec>,
+    /// `model`, `temperature` and the rest.
+    pub rest: Map<String, Value>,
+}
+
+impl Conversation {
+    /// Reads the body of a request, or says where and why it is none.
+    pub fn read(body: &str) -> Result<Self, FormatError> {
+        super::check_line(Format::Openai, body)?;
+        let Read(Line { messages, tools, functions, rest }) = object::from_line(body)?;
+        let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
+        Ok(Self { messages: messages.into_iter().map(Chat::into_message).collect(), tools: specs(tools, functions), rest })
+    }
+
+    /// The body again, with the same keys in the same words.
+    pub fn write(&self) -> String {
+        serde_json::to_string(self).expect("all keys are texts")
+    }
+
+    /// What is known of the agent that asks so.
+    pub fn config(&self) -> Config {
+        config(&self.rest, origin::prompt(self.messages.iter()), &self.tools)
+    }
+}
+
+impl Serialize for Conversation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = Out::new(serializer.serialize_map(None)?, &self.rest);
+        out.put("messages", &self.messages.iter().map(chat::Written::Plain).collect::<Vec<_>>())?;
+        tool::write(&self.tools, &mut out)?;
+        out.end(&["messages", "tools", tool::LEGACY])
+    }
+}
+
+/// A message in the form of OpenAI's API, whatever it came from.
+pub fn message_json(message: &Message) -> Value {
+    serde_json::to_value(chat::Written::Plain(message)).expect("all keys are texts")
+}
+
 /// Reads one line.
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
     let Read(Line { messages, tools, functions, rest }) = object::from_line(line)?;
     let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
     let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
-    let functions = functions.into_iter().map(tool::Function::into_legacy_spec);
-    segment.tools = tools.into_iter().map(Tool::into_spec).chain(functions).collect();
-    let config = config(&rest, &segment);
+    segment.tools = specs(tools, functions);
+    let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
 
     let mut trace = registrar.trace("openai", vec![segment], rest, None);
     trace.check().map_err(|error| FormatError::new("", error.to_string()))?;
@@ -79,15 +123,21 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     Ok(Imported { traces: vec![trace], configs: Vec::from_iter(config), ..Imported::default() })
 }
 
+/// The tools of either form.
+fn specs(tools: Vec<Tool>, functions: Vec<tool::Function>) -> Vec<ToolSpec> {
+    let functions = functions.into_iter().map(tool::Function::into_legacy_spec);
+    tools.into_iter().map(Tool::into_spec).chain(functions).collect()
+}
+
 /// What is known of the agent behind a request.
-pub(super) fn config(request: &Map<String, Value>, segment: &Segment) -> Config {
+pub(super) fn config(request: &Map<String, Value>, prompt: Option<String>, tools: &[ToolSpec]) -> Config {
     let setting = |key: &str| request.get(key).filter(|value| !value.is_null());
     Config {
         v: V1,
         model: setting("model").and_then(Value::as_str).map(str::to_owned),
-        prompt: origin::prompt(origin::messages(segment)),
+        prompt,
         temperature: setting("temperature").and_then(Value::as_f64),
-        tools: segment.tools.clone(),
+        tools: tools.to_vec(),
         settings: SETTINGS.iter().filter_map(|&key| Some((key.to_owned(), setting(key)?.clone()))).collect(),
         ..Config::default()
     }

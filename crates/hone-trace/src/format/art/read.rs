@@ -153,7 +153,10 @@ impl Trajectory {
         let mut rest = rest;
         rest.extend(leftovers);
         let (segments, notes): (Vec<Segment>, Vec<Map<String, Value>>) = histories.into_iter().map(History::into_segment).unzip();
-        let config = Config { model: model(&metadata), ..openai::config(&Map::new(), &first) };
+        let config = Config {
+            model: model(&metadata),
+            ..openai::config(&Map::new(), origin::prompt(origin::messages(&first)), &first.tools)
+        };
 
         let mut facts = metadata;
         if !rest.is_empty() {

@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 /// Runs of every seed.
 const N_RUNS: usize = 4;
 /// Steps of a run.
-const N_STEPS: usize = 60;
+const N_STEPS: usize = 90;
 /// Steps between two validations, and tasks of each.
 const VALIDATE_EVERY: usize = 5;
 const N_VALIDATION: usize = 1000;

@@ -1,0 +1,162 @@
+//! Who may do what: keys with a role and a tenant, known by their hashes alone.
+//!
+//! A handler names the right that it needs as a type among its arguments, so that one without is not written by accident; there is no
+//! default identity. Keys are looked up by the hash of what was sent, so that neither the time nor an error tells how near a guess was.
+//!
+//! Knows nothing of where keys are kept.
+
+use crate::error::Refused;
+use crate::server::Gateway;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use hone_trace::Tenant;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// What a key may do. Each may also do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Send feedback, and see the counters.
+    Report,
+    /// Ask models.
+    Call,
+    /// See and change everything.
+    Admin,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose data it is.
+    pub tenant: Tenant,
+    /// What it may do.
+    pub role: Role,
+    /// The public part of the key, which may be shown.
+    pub name: String,
+}
+
+/// The hash of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token([u8; 32]);
+
+impl Token {
+    /// The hash of this key.
+    pub fn of(key: &str) -> Self {
+        Self(*blake3::hash(key.as_bytes()).as_bytes())
+    }
+
+    /// The hash in its text form.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+
+    /// Its text form.
+    pub fn to_hex(self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+}
+
+/// Why keys cannot be used so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// A server that others can reach needs keys.
+    #[error("a server that other machines can reach needs at least one API key")]
+    NoKeys,
+}
+
+/// Who has access.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Everybody who can reach the server, which is this machine alone.
+    Open(Identity),
+    /// Who has one of these keys.
+    Keys(HashMap<Token, Identity>),
+}
+
+impl Access {
+    /// This machine alone may do everything.
+    pub fn open(tenant: Tenant) -> Self {
+        Self::Open(Identity { tenant, role: Role::Admin, name: "local".into() })
+    }
+
+    /// Who has one of these keys.
+    pub fn keys(keys: impl IntoIterator<Item = (Token, Identity)>) -> Result<Self, AccessError> {
+        let keys: HashMap<Token, Identity> = keys.into_iter().collect();
+        if keys.is_empty() { Err(AccessError::NoKeys) } else { Ok(Self::Keys(keys)) }
+    }
+
+    fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refused> {
+        match self {
+            Self::Open(identity) => Ok(identity.clone()),
+            Self::Keys(keys) => {
+                let key = sent(headers).ok_or(Refused::Key)?;
+                keys.get(&Token::of(key)).cloned().ok_or(Refused::Key)
+            }
+        }
+    }
+}
+
+/// The key as OpenAI's clients send it, or as Anthropic's do.
+fn sent(headers: &HeaderMap) -> Option<&str> {
+    let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    bearer.or_else(|| text(header::HeaderName::from_static("x-api-key"))).map(str::trim)
+}
+
+macro_rules! right {
+    ($($(#[$doc:meta])* $name:ident = $role:expr),* $(,)?) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name(pub(crate) Identity);
+
+        impl FromRequestParts<Gateway> for $name {
+            type Rejection = Refused;
+
+            async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Refused> {
+                let identity = gateway.access().identify(&parts.headers)?;
+                if identity.role < $role { Err(Refused::Role) } else { Ok(Self(identity)) }
+            }
+        }
+    )*};
+}
+
+right! {
+    /// Who may report.
+    Reporter = Role::Report,
+    /// Who may ask models.
+    Caller = Role::Call,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &str, value: &str, expected: Result<&str, Refused>) {
+        let identity = |role, name: &str| Identity { tenant: Tenant::new("t").unwrap(), role, name: name.into() };
+        let keys = [(Token::of("sk-1"), identity(Role::Call, "one")), (Token::of("sk-2"), identity(Role::Admin, "two"))];
+        let access = Access::keys(keys).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HeaderName::try_from(header).unwrap(), value.parse().unwrap());
+        let found = access.identify(&headers).map(|identity| identity.name);
+        assert_eq!(found, expected.map(str::to_owned), "{header}: {value}");
+    }
+
+    #[test]
+    fn keys_are_found_in_either_header() {
+        check("authorization", "Bearer sk-1", Ok("one"));
+        check("x-api-key", "sk-2", Ok("two"));
+        check("authorization", "Bearer sk-3", Err(Refused::Key));
+        check("authorization", "sk-1", Err(Refused::Key));
+        check("authorization", "Bearer ", Err(Refused::Key));
+        check("x-other", "sk-1", Err(Refused::Key));
+    }
+
+    #[test]
+    fn without_a_key_nobody_is_anybody() {
+        assert_eq!(Access::keys([]).unwrap_err(), AccessError::NoKeys);
+        let token = Token::of("sk-1");
+        assert_eq!(Token::from_hex(&token.to_hex()), Some(token));
+        assert_eq!(Token::from_hex("sk-1"), None);
+    }
+}

@@ -1,0 +1,316 @@
+//! Anthropic's messages, as a server speaks them.
+//!
+//! Instructions stand beside the conversation, results of tools are blocks of the user's next message, and a stream tells every block's
+//! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
+
+use crate::ask::Speaker;
+use crate::error::Refused;
+use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
+use hone_trace::format::openai::Conversation;
+use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A request as it was read.
+pub(crate) struct Asked {
+    pub(crate) model: String,
+    pub(crate) is_stream: bool,
+    pub(crate) body: Map<String, Value>,
+    pub(crate) conversation: Conversation,
+    pub(crate) request: ChatRequest,
+}
+
+/// Reads a body, or says what is wrong with it.
+pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
+    let body: Map<String, Value> = serde_json::from_slice(bytes)
+        .map_err(|error| Refused::Malformed { param: None, message: format!("the body is not a JSON object: {error}") })?;
+    let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
+    let model = model.ok_or_else(|| Refused::param("model", "model: Field required"))?.to_owned();
+    let tokens_max = body.get("max_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let tokens_max = tokens_max.ok_or_else(|| Refused::param("max_tokens", "max_tokens: a whole number above 0 is required"))?;
+    let is_stream = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
+    let number = |name: &str| body.get(name).and_then(Value::as_f64);
+    let stops = body.get("stop_sequences").and_then(Value::as_array).into_iter().flatten();
+    let sampling = Sampling {
+        temperature: number("temperature"),
+        top_p: number("top_p"),
+        stops: stops.filter_map(|stop| stop.as_str().map(str::to_owned)).collect(),
+        ..Sampling::default()
+    };
+    let messages = messages(&body)?;
+    let tools = tools(&body)?;
+    let mut rest = body.clone();
+    for known in ["messages", "system", "tools", "stream"] {
+        rest.remove(known);
+    }
+    let request = ChatRequest {
+        messages: messages.clone(),
+        tools: Arc::from(tools.clone()),
+        sampling,
+        tokens_max,
+        ..ChatRequest::default()
+    };
+    Ok(Asked { model, is_stream, body, conversation: Conversation { messages, tools, rest }, request })
+}
+
+fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Refused> {
+    let mut messages = Vec::new();
+    match body.get("system") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => messages.push(Message::text(Role::System, text)),
+        Some(Value::Array(blocks)) => {
+            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+            messages.push(Message::text(Role::System, texts.join("\n\n")));
+        }
+        Some(_) => return Err(Refused::param("system", "system: a text or a list of blocks is expected")),
+    }
+    let list = body.get("messages").and_then(Value::as_array).filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| Refused::param("messages", "messages: at least one message is required"))?;
+    for (message_idx, message) in list.iter().enumerate() {
+        let place = format!("messages.{message_idx}");
+        let role = match message["role"].as_str() {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            _ => return Err(Refused::param(&place, format!("{place}.role: user or assistant is expected"))),
+        };
+        match &message["content"] {
+            Value::String(text) => messages.push(Message::text(role, text)),
+            Value::Array(blocks) => spoken(role, blocks, &place, &mut messages)?,
+            _ => return Err(Refused::param(&place, format!("{place}.content: a text or a list of blocks is expected"))),
+        }
+    }
+    Ok(messages)
+}
+
+/// The blocks of one message. Results of tools come first, each as a message of its own.
+fn spoken(role: Role, blocks: &[Value], place: &str, messages: &mut Vec<Message>) -> Result<(), Refused> {
+    let mut message = Message::text(role, "");
+    let (mut parts, mut thoughts) = (Vec::new(), String::new());
+    for (block_idx, block) in blocks.iter().enumerate() {
+        let missing = |name: &str| {
+            let place = format!("{place}.content.{block_idx}.{name}");
+            Refused::param(&place, format!("{place}: Field required"))
+        };
+        match block["type"].as_str() {
+            Some("text") => {
+                let text = block["text"].as_str().ok_or_else(|| missing("text"))?;
+                parts.push(json!({"type": "text", "text": text}));
+            }
+            Some("image") => parts.push(picture(&block["source"]).ok_or_else(|| missing("source"))?),
+            Some("thinking") => thoughts.push_str(block["thinking"].as_str().unwrap_or_default()),
+            Some("tool_use") => message.tool_calls.push(ToolRequest {
+                id: block["id"].as_str().ok_or_else(|| missing("id"))?.to_owned(),
+                name: block["name"].as_str().ok_or_else(|| missing("name"))?.to_owned(),
+                arguments: if block["input"].is_null() { "{}".into() } else { block["input"].to_string() },
+                extra: Map::new(),
+            }),
+            Some("tool_result") => {
+                let id = block["tool_use_id"].as_str().ok_or_else(|| missing("tool_use_id"))?;
+                let mut result = Message::text(Role::Tool, text_of(&block["content"]));
+                result.tool_call_id = Some(id.to_owned());
+                if block["is_error"] == true {
+                    result.extra.insert("is_error".into(), true.into());
+                }
+                messages.push(result);
+            }
+            _ => parts.push(block.clone()),
+        }
+    }
+    message.reasoning = (!thoughts.is_empty()).then_some(thoughts);
+    message.content = match parts.as_slice() {
+        [] => Content::None,
+        parts if parts.iter().all(|part| part["type"] == "text") => {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            Content::Text(texts.join("\n\n"))
+        }
+        _ => Content::Parts(parts),
+    };
+    if message.content != Content::None || !message.tool_calls.is_empty() || message.reasoning.is_some() {
+        messages.push(message);
+    }
+    Ok(())
+}
+
+fn picture(source: &Value) -> Option<Value> {
+    let url = match source["type"].as_str()? {
+        "base64" => format!("data:{};base64,{}", source["media_type"].as_str()?, source["data"].as_str()?),
+        "url" => source["url"].as_str()?.to_owned(),
+        _ => return None,
+    };
+    Some(json!({"type": "image_url", "image_url": {"url": url}}))
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
+    let list = body.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let tool = |(tool_idx, tool): (usize, &Value)| {
+        let place = format!("tools.{tool_idx}.name");
+        let name = tool["name"].as_str().ok_or_else(|| Refused::param(&place, format!("{place}: Field required")))?;
+        let description = tool["description"].as_str().map(str::to_owned);
+        Ok(ToolSpec { name: name.to_owned(), description, parameters: tool["input_schema"].clone(), extra: Map::new() })
+    };
+    list.enumerate().map(tool).collect()
+}
+
+/// Who tells answers in this format.
+pub(crate) struct Anthropic {
+    pub(crate) id: String,
+    pub(crate) model: String,
+    /// The block that is being told, and what is told in it.
+    block: Option<(usize, Kind)>,
+    n_blocks: usize,
+    is_passed_on: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    Call(usize),
+}
+
+impl Anthropic {
+    pub(crate) fn new(id: String, model: String) -> Self {
+        Self { id, model, block: None, n_blocks: 0, is_passed_on: false }
+    }
+
+    /// The answer in one piece.
+    pub(crate) fn whole(&self, reply: &Reply) -> Value {
+        if let Some(Value::Object(came)) = &reply.json {
+            let mut body = came.clone();
+            body.insert("id".into(), self.id.as_str().into());
+            body.insert("model".into(), self.model.as_str().into());
+            return Value::Object(body);
+        }
+        let message = &reply.message;
+        let mut blocks = Vec::new();
+        if let Some(thought) = &message.reasoning {
+            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": ""}));
+        }
+        let text = message.content.text();
+        if !text.is_empty() {
+            blocks.push(json!({"type": "text", "text": text}));
+        }
+        for call in &message.tool_calls {
+            let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+            blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
+        }
+        let mut body = self.head();
+        body["content"] = blocks.into();
+        body["stop_reason"] = reason(reply.finish).into();
+        body["usage"] = usage(reply.usage.as_ref());
+        body
+    }
+
+    fn head(&self) -> Value {
+        json!({"id": self.id, "type": "message", "role": "assistant", "model": self.model, "content": [], "stop_reason": null,
+            "stop_sequence": null, "usage": usage(None)})
+    }
+
+    /// Ends the block before, where this one is another.
+    fn block(&mut self, kind: Kind, start: &Value) -> (String, usize) {
+        match self.block {
+            Some((block_idx, before)) if before == kind => (String::new(), block_idx),
+            _ => {
+                let told = self.close();
+                let block_idx = self.n_blocks;
+                self.n_blocks += 1;
+                self.block = Some((block_idx, kind));
+                let begun = json!({"type": "content_block_start", "index": block_idx, "content_block": start});
+                (told + &event(&begun), block_idx)
+            }
+        }
+    }
+
+    fn close(&mut self) -> String {
+        match self.block.take() {
+            Some((block_idx, _)) => event(&json!({"type": "content_block_stop", "index": block_idx})),
+            None => String::new(),
+        }
+    }
+}
+
+impl Speaker for Anthropic {
+    fn begin(&mut self) -> String {
+        String::new()
+    }
+
+    fn piece(&mut self, delta: &Delta) -> String {
+        if let Delta::Event(data) = delta {
+            self.is_passed_on = true;
+            let Ok(mut told) = serde_json::from_str::<Value>(data) else { return String::new() };
+            if told["type"] == "message_start" {
+                told["message"]["id"] = self.id.as_str().into();
+                told["message"]["model"] = self.model.as_str().into();
+            }
+            // The end is told once the call is durable.
+            return if told["type"] == "message_stop" { String::new() } else { event(&told) };
+        }
+        let start = match self.n_blocks {
+            0 => event(&json!({"type": "message_start", "message": self.head()})),
+            _ => String::new(),
+        };
+        let (kind, block, piece) = match delta {
+            Delta::Text(text) => (Kind::Text, json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text})),
+            Delta::Reasoning(text) => (
+                Kind::Thinking,
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+                json!({"type": "thinking_delta", "thinking": text}),
+            ),
+            Delta::ToolCall { call_idx, id, name, arguments } => (
+                Kind::Call(*call_idx),
+                json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                json!({"type": "input_json_delta", "partial_json": arguments}),
+            ),
+            Delta::Event(_) => return String::new(),
+        };
+        let (begun, block_idx) = self.block(kind, &block);
+        start + &begun + &event(&json!({"type": "content_block_delta", "index": block_idx, "delta": piece}))
+    }
+
+    fn end(&mut self, reply: &Reply) -> String {
+        let mut told = String::new();
+        if !self.is_passed_on {
+            if self.n_blocks == 0 {
+                told += &event(&json!({"type": "message_start", "message": self.head()}));
+            }
+            told += &self.close();
+            let delta = json!({"stop_reason": reason(reply.finish), "stop_sequence": null});
+            told += &event(&json!({"type": "message_delta", "delta": delta, "usage": usage(reply.usage.as_ref())}));
+        }
+        told + &event(&json!({"type": "message_stop"}))
+    }
+
+    fn failed(&mut self, refused: &Refused) -> String {
+        event(&refused.anthropic())
+    }
+}
+
+/// An event of a stream, under the name that it also says inside.
+fn event(body: &Value) -> String {
+    format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap_or("error"))
+}
+
+fn reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "end_turn",
+        Finish::ToolCalls => "tool_use",
+        Finish::Length => "max_tokens",
+        Finish::Filtered => "refusal",
+    }
+}
+
+/// What was read from a cache or put into one is told beside what was read afresh.
+fn usage(usage: Option<&Usage>) -> Value {
+    let Usage { tokens_in, tokens_out, tokens_cached, tokens_cache_written } = usage.copied().unwrap_or_default();
+    let fresh = tokens_in.saturating_sub(tokens_cached).saturating_sub(tokens_cache_written);
+    json!({"input_tokens": fresh, "output_tokens": tokens_out, "cache_read_input_tokens": tokens_cached,
+        "cache_creation_input_tokens": tokens_cache_written})
+}

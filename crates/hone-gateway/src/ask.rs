@@ -1,0 +1,253 @@
+//! Asking: one question, put to those who answer under its name until one does, and the answer on the record.
+//!
+//! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
+//! is recorded as abandoned. The end of an answer is sent only after the call is durable.
+
+use crate::access::Identity;
+use crate::catalogue::{Model, Upstream};
+use crate::error::Refused;
+use crate::record::{Call, NotKept};
+use crate::server::Gateway;
+use axum::body::{Body, Bytes};
+use futures_core::Stream;
+use hone_policy::upstream::{ChatRequest, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire};
+use hone_trace::format::openai::Conversation;
+use hone_trace::policy::PolicyErrorKind;
+use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, TraceId, Turn};
+use serde_json::{Map, Value};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+/// Pieces of an answer that wait for a slow client.
+const N_PIECES_MAX: usize = 64;
+
+/// A question, in our words and in those of the client.
+pub(crate) struct Question {
+    /// The id of its answer.
+    pub(crate) id: String,
+    pub(crate) caller: Identity,
+    pub(crate) started: Time,
+    pub(crate) episode: TraceId,
+    /// Who answers.
+    pub(crate) model: Arc<Model>,
+    pub(crate) conversation: Conversation,
+    pub(crate) request: ChatRequest,
+    /// The client's own body and its wire format: it goes to upstreams of the same format as it came.
+    pub(crate) body: Map<String, Value>,
+    pub(crate) wire: Wire,
+    /// The interface that it came through.
+    pub(crate) api: &'static str,
+    /// A place among the requests that are worked on.
+    pub(crate) admitted: OwnedSemaphorePermit,
+}
+
+/// How an answer is told to a client, in its wire format.
+pub(crate) trait Speaker: Send {
+    /// What a stream begins with.
+    fn begin(&mut self) -> String;
+    /// A piece of the answer.
+    fn piece(&mut self, delta: &Delta) -> String;
+    /// What is told once the answer is whole and durable.
+    fn end(&mut self, reply: &Reply) -> String;
+    /// That there is no more, and why.
+    fn failed(&mut self, refused: &Refused) -> String;
+}
+
+/// What came back from whoever answered.
+enum Opened {
+    Whole(Box<Completion>),
+    Stream(Box<Streaming>),
+}
+
+/// A whole answer.
+pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply, Refused> {
+    let (mut told, answer) = oneshot::channel();
+    let gateway = gateway.clone();
+    tokio::spawn(async move {
+        let asked = tokio::select! {
+            opened = ask(&gateway, &question, Transfer::Plain) => match opened {
+                Ok((Opened::Whole(completion), calls)) => Ok(with(calls, *completion)),
+                Ok((Opened::Stream(streaming), calls)) => streaming.finish().await.map(|completion| with(calls, completion)),
+                Err(error) => Err(error),
+            },
+            () = told.closed() => Err(abandoned()),
+        };
+        // Who has left misses the answer; the record has it.
+        drop(told.send(record(&gateway, question, asked).await));
+    });
+    answer.await.unwrap_or(Err(Refused::Busy))
+}
+
+/// An answer as it comes: the body of a response, once there is something to tell.
+pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker: Box<dyn Speaker>) -> Result<Body, Refused> {
+    let (pieces, received) = mpsc::channel::<Bytes>(N_PIECES_MAX);
+    let (begun, first) = oneshot::channel();
+    let gateway = gateway.clone();
+    tokio::spawn(async move {
+        let opened = tokio::select! {
+            opened = ask(&gateway, &question, Transfer::Stream) => opened,
+            () = pieces.closed() => Err(abandoned()),
+        };
+        let (streaming, calls) = match opened {
+            Ok((Opened::Stream(streaming), calls)) => (streaming, calls),
+            Ok((Opened::Whole(_), _)) => return,
+            Err(error) => return drop(begun.send(record(&gateway, question, Err(error)).await.map(drop))),
+        };
+        drop(begun.send(Ok(())));
+        let asked = tokio::select! {
+            asked = follow(*streaming, &mut *speaker, &pieces) => asked.map(|completion| with(calls, completion)),
+            () = pieces.closed() => Err(abandoned()),
+        };
+        let last = match record(&gateway, question, asked).await {
+            Ok(reply) => speaker.end(&reply),
+            Err(refused) => speaker.failed(&refused),
+        };
+        drop(pieces.send(last.into()).await);
+    });
+    first.await.unwrap_or(Err(Refused::Busy))?;
+    Ok(Body::from_stream(Pieces(received)))
+}
+
+/// Asks one after the other until one answers. Also says what was asked in vain before.
+async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Result<(Opened, Vec<LlmCall>), UpstreamError> {
+    let nobody = "nobody answers under this name".to_owned();
+    let mut failure = UpstreamError { kind: PolicyErrorKind::Provider, message: nobody, calls: Vec::new() };
+    for upstream in question.model.in_turn(gateway.now()) {
+        let request = question.request_for(upstream);
+        let opened = match transfer {
+            Transfer::Plain => upstream.client.complete(&request).await.map(|completion| Opened::Whole(Box::new(completion))),
+            Transfer::Stream => upstream.client.stream(&request).await.map(|streaming| Opened::Stream(Box::new(streaming))),
+        };
+        match opened {
+            Ok(opened) => {
+                upstream.answered();
+                return Ok((opened, failure.calls));
+            }
+            Err(error) => {
+                let may_fare_better = upstream.failed(&error, gateway.now());
+                let calls = [std::mem::take(&mut failure.calls), error.calls.clone()].concat();
+                failure = UpstreamError { calls, ..error };
+                if !may_fare_better {
+                    break;
+                }
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// Vectors of texts, from the first who gives them.
+pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, Refused> {
+    let mut failure = Refused::Busy;
+    for upstream in model.in_turn(gateway.now()) {
+        match upstream.client.embed(texts).await {
+            Ok(embeddings) => {
+                upstream.answered();
+                return Ok(embeddings);
+            }
+            Err(error) => {
+                failure = Refused::from(&error);
+                if !upstream.failed(&error, gateway.now()) {
+                    break;
+                }
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// Passes a stream on until it has ended.
+async fn follow(
+    mut streaming: Streaming,
+    speaker: &mut dyn Speaker,
+    pieces: &mpsc::Sender<Bytes>,
+) -> Result<Completion, UpstreamError> {
+    let mut told = speaker.begin();
+    loop {
+        if !told.is_empty() {
+            // A client that has left is noticed by who waits beside this.
+            drop(pieces.send(told.into()).await);
+        }
+        match streaming.next().await? {
+            Some(delta) => told = speaker.piece(&delta),
+            None => return streaming.finish().await,
+        }
+    }
+}
+
+/// Puts what came of a question on the record, and gives the answer only when that is durable.
+async fn record(gateway: &Gateway, question: Question, asked: Result<Completion, UpstreamError>) -> Result<Reply, Refused> {
+    let ended = gateway.now();
+    gateway.metrics().asked(&question, &asked, ended);
+    let refused = asked.as_ref().err().map(Refused::from);
+    let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
+    turn.started = Some(question.started);
+    turn.extra.insert("id".into(), question.id.as_str().into());
+    let reply = match asked {
+        Ok(Completion { reply, calls, failures }) => {
+            turn.answer = reply.message.clone();
+            (turn.llm_calls, turn.errors) = (calls, failures);
+            Some(reply)
+        }
+        Err(UpstreamError { kind, message, calls }) => {
+            turn.llm_calls = calls;
+            turn.errors = vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message }];
+            None
+        }
+    };
+    let mut metadata = Map::new();
+    metadata.insert("api".into(), question.api.into());
+    metadata.insert("asked_for".into(), question.model.name().into());
+    let Question { caller, episode, model, conversation, admitted, .. } = question;
+    let config = Config { model: Some(model.name().to_owned()), ..conversation.config() };
+    let Conversation { messages, tools, .. } = conversation;
+    let call = Call { tenant: caller.tenant, episode, config, messages, tools, turn, ended, metadata };
+    let kept = gateway.record().keep(call).await;
+    drop(admitted);
+    match (reply, kept) {
+        (_, Err(NotKept::Foreign)) => Err(Refused::NotFound("there is no such episode".into())),
+        (_, Err(error)) => {
+            gateway.metrics().not_recorded();
+            gateway.log(format!("a call of episode {episode} could not be recorded: {error}"));
+            Err(Refused::Store)
+        }
+        (None, Ok(_)) => Err(refused.unwrap_or(Refused::Busy)),
+        (Some(reply), Ok(_)) => Ok(reply),
+    }
+}
+
+impl Question {
+    /// The question for this upstream: in the client's own words where it speaks the same format.
+    fn request_for(&self, upstream: &Upstream) -> ChatRequest {
+        let is_same = upstream.client.spec().provider.wire == self.wire;
+        ChatRequest { body: is_same.then(|| self.body.clone()), ..self.request.clone() }
+    }
+}
+
+/// An answer with the calls that were made in vain before.
+fn with(mut calls: Vec<LlmCall>, completion: Completion) -> Completion {
+    calls.extend(completion.calls);
+    Completion { calls, ..completion }
+}
+
+fn abandoned() -> UpstreamError {
+    UpstreamError {
+        kind: PolicyErrorKind::Timeout,
+        message: "the client left before the answer was whole".into(),
+        calls: Vec::new(),
+    }
+}
+
+/// The pieces as a stream.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl Stream for Pieces {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|piece| piece.map(Ok))
+    }
+}

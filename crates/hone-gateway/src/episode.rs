@@ -1,0 +1,239 @@
+//! Which calls belong together: open episodes, and what of a request they have heard before.
+//!
+//! A client that names its episode in a header is believed. For the others, a request that repeats a conversation up to and including an
+//! answer given here goes on with the episode of that answer. Two episodes that have said the same so far are taken one after the other:
+//! no episode is continued twice from the same place.
+//! What is compared is what was said: role, text, tool calls. Fields that clients add or leave out when they send an answer back do not
+//! make it another message.
+//!
+//! Knows nothing of the store or of time: what is forgotten here can be read there.
+
+use hone_trace::{Content, Message, Sorted, Tenant, TraceId};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a message says, in sixteen bytes.
+pub(crate) type Digest = [u8; 16];
+
+/// What is remembered of an episode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Episode {
+    pub(crate) trace: TraceId,
+    pub(crate) tenant: Tenant,
+    /// Turns on the record.
+    pub(crate) n_turns: u32,
+    /// What has been said in the present segment, answers included.
+    pub(crate) history: Vec<Digest>,
+}
+
+/// Episodes that may go on, the least recently heard of forgotten first.
+#[derive(Debug)]
+pub(crate) struct Episodes {
+    len_max: usize,
+    episodes: HashMap<TraceId, (Episode, u64)>,
+    /// Where the conversation of each stands: the tenant and all that was said.
+    places: HashMap<Digest, Vec<TraceId>>,
+    /// By when they were last heard of.
+    order: BTreeMap<u64, TraceId>,
+    n_heard: u64,
+}
+
+impl Episodes {
+    /// At most so many are remembered.
+    pub(crate) fn new(len_max: usize) -> Self {
+        Self { len_max, episodes: HashMap::new(), places: HashMap::new(), order: BTreeMap::new(), n_heard: 0 }
+    }
+
+    /// The tenant's episode of this id.
+    pub(crate) fn get(&self, tenant: &Tenant, trace: TraceId) -> Option<&Episode> {
+        self.episodes.get(&trace).map(|(episode, _)| episode).filter(|episode| episode.tenant == *tenant)
+    }
+
+    /// The episode that this conversation goes on with: the one that has come furthest in it. It is taken out of its place, so that the
+    /// next conversation of the same words finds another.
+    pub(crate) fn find(&mut self, tenant: &Tenant, said: &[Digest]) -> Option<TraceId> {
+        let places: Vec<Digest> = prefixes(tenant, said).collect();
+        places.iter().rev().find_map(|place| {
+            let here = self.places.get_mut(place)?;
+            let found = here.pop();
+            if here.is_empty() {
+                self.places.remove(place);
+            }
+            found
+        })
+    }
+
+    /// Keeps how far an episode has come.
+    pub(crate) fn keep(&mut self, episode: Episode) {
+        self.forget(episode.trace);
+        self.n_heard += 1;
+        if let Some(place) = prefixes(&episode.tenant, &episode.history).last() {
+            self.places.entry(place).or_default().push(episode.trace);
+        }
+        self.order.insert(self.n_heard, episode.trace);
+        self.episodes.insert(episode.trace, (episode, self.n_heard));
+        while self.episodes.len() > self.len_max
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            // Its place is left behind, and leads nowhere: who finds it looks the episode up in vain.
+            self.episodes.remove(&oldest);
+        }
+        if self.places.len() > 2 * self.len_max {
+            let Self { places, episodes, .. } = self;
+            places.retain(|_, here| {
+                here.retain(|trace| episodes.contains_key(trace));
+                !here.is_empty()
+            });
+        }
+    }
+
+    fn forget(&mut self, trace: TraceId) {
+        let Some((episode, heard)) = self.episodes.remove(&trace) else { return };
+        self.order.remove(&heard);
+        if let Some(place) = prefixes(&episode.tenant, &episode.history).last()
+            && let Some(here) = self.places.get_mut(&place)
+        {
+            here.retain(|other| *other != trace);
+            if here.is_empty() {
+                self.places.remove(&place);
+            }
+        }
+    }
+}
+
+/// The place after each message of a conversation.
+fn prefixes(tenant: &Tenant, said: &[Digest]) -> impl Iterator<Item = Digest> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(tenant.as_str().as_bytes());
+    said.iter().map(move |digest| {
+        hasher.update(digest);
+        short(&hasher)
+    })
+}
+
+/// What a message says. Nothing said and an empty text are the same.
+pub(crate) fn digest(message: &Message) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    add(&format!("{:?}", message.role));
+    match &message.content {
+        Content::None => add(""),
+        Content::Text(text) => add(text),
+        Content::Parts(parts) => match parts.as_slice() {
+            [part] if part["type"] == "text" => add(part["text"].as_str().unwrap_or_default()),
+            parts => parts.iter().for_each(|part| add(&part.to_string())),
+        },
+    }
+    for call in &message.tool_calls {
+        add(&call.id);
+        add(&call.name);
+        // A client that has read the arguments writes them again with other spaces, and in another order.
+        match serde_json::from_str::<Value>(&call.arguments) {
+            Ok(arguments) => add(&serde_json::to_string(&Sorted(&arguments)).unwrap_or_default()),
+            Err(_) => add(&call.arguments),
+        }
+    }
+    add(message.tool_call_id.as_deref().unwrap_or_default());
+    short(&hasher)
+}
+
+fn short(hasher: &blake3::Hasher) -> Digest {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::{Role, ToolRequest};
+    use serde_json::{Map, json};
+
+    fn said(texts: &str) -> Vec<Digest> {
+        let role = |text: &str| if text.starts_with('a') { Role::Assistant } else { Role::User };
+        texts.split_whitespace().map(|text| digest(&Message::text(role(text), text))).collect()
+    }
+
+    fn tenant() -> Tenant {
+        Tenant::new("default").unwrap()
+    }
+
+    fn keep(episodes: &mut Episodes, name: &str, texts: &str) {
+        episodes.keep(Episode { trace: TraceId::derived(&[name]), tenant: tenant(), n_turns: 1, history: said(texts) });
+    }
+
+    fn check(episodes: &mut Episodes, texts: &str, expected: Option<&str>) {
+        let found = episodes.find(&tenant(), &said(texts));
+        assert_eq!(found, expected.map(|name| TraceId::derived(&[name])), "{texts}");
+    }
+
+    #[test]
+    fn a_conversation_goes_on_where_it_was() {
+        let mut episodes = Episodes::new(10);
+        keep(&mut episodes, "one", "u1 a1");
+        keep(&mut episodes, "two", "u1 a1 u2 a2");
+        check(&mut episodes, "u1", None);
+        check(&mut episodes, "u1 a1 u2 a2 u3", Some("two"));
+        check(&mut episodes, "u1 a1 u2 a2 u3", Some("one"));
+        check(&mut episodes, "u1 a1 u2 a2 u3", None);
+    }
+
+    #[test]
+    fn the_same_words_are_two_episodes() {
+        let mut episodes = Episodes::new(10);
+        keep(&mut episodes, "one", "u1 a1");
+        keep(&mut episodes, "two", "u1 a1");
+        check(&mut episodes, "u1 a1 u2", Some("two"));
+        keep(&mut episodes, "two", "u1 a1 u2 a2");
+        check(&mut episodes, "u1 a1 u3", Some("one"));
+        check(&mut episodes, "u1 a1 u2 a2 u3", Some("two"));
+    }
+
+    #[test]
+    fn another_tenant_said_something_else() {
+        let mut episodes = Episodes::new(10);
+        keep(&mut episodes, "one", "u1 a1");
+        let other = Tenant::new("other").unwrap();
+        assert_eq!(episodes.find(&other, &said("u1 a1 u2")), None);
+        assert_eq!(episodes.get(&other, TraceId::derived(&["one"])), None);
+        check(&mut episodes, "u1 a1 u2", Some("one"));
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let mut episodes = Episodes::new(2);
+        for name in ["one", "two", "three"] {
+            keep(&mut episodes, name, &format!("u{name} a{name}"));
+        }
+        assert!(episodes.get(&tenant(), TraceId::derived(&["one"])).is_none());
+        assert!(episodes.get(&tenant(), TraceId::derived(&["two"])).is_some());
+        for n in 0..100 {
+            keep(&mut episodes, "two", &format!("u a{n}"));
+        }
+        assert!(episodes.places.len() <= 4 && episodes.order.len() == 2);
+    }
+
+    #[test]
+    fn what_clients_add_makes_no_other_message() {
+        let plain = Message::text(Role::Assistant, "yes");
+        let mut dressed = plain.clone();
+        dressed.extra = json!({"refusal": null, "annotations": []}).as_object().cloned().unwrap();
+        dressed.reasoning = Some("hm".into());
+        assert_eq!(digest(&plain), digest(&dressed));
+        let parts = Message { content: Content::Parts(vec![json!({"type": "text", "text": "yes"})]), ..plain.clone() };
+        assert_eq!(digest(&plain), digest(&parts));
+        let empty = Message { content: Content::None, ..plain.clone() };
+        assert_eq!(digest(&empty), digest(&Message::text(Role::Assistant, "")));
+        assert_ne!(digest(&plain), digest(&Message::text(Role::User, "yes")));
+        let calling = |arguments: &str| {
+            let call = ToolRequest { id: "c".into(), name: "t".into(), arguments: arguments.into(), extra: Map::new() };
+            digest(&Message { tool_calls: vec![call], ..plain.clone() })
+        };
+        assert_eq!(calling(r#"{"a": 1, "b": 2}"#), calling(r#"{"b":2,"a":1}"#));
+        assert_ne!(calling(r#"{"a":1}"#), calling(r#"{"a":2}"#));
+        assert_ne!(digest(&plain), digest(&Message { tool_call_id: Some("yes".into()), ..empty }));
+    }
+}

@@ -1,0 +1,179 @@
+//! Why a request is not answered: a closed list, each with a status, a word for programs and a sentence for people.
+//!
+//! What is said here came from the request, from hone itself, or from a provider after the key was taken out of it. Nothing of the
+//! inside of this process is ever quoted.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hone_policy::upstream::UpstreamError;
+use hone_trace::format::FormatError;
+use hone_trace::policy::PolicyErrorKind;
+use serde_json::{Value, json};
+
+/// Why a request is not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The request is not what the protocol asks for.
+    #[error("{message}")]
+    Malformed {
+        /// The parameter, where it is one.
+        param: Option<String>,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Nobody of this name answers here.
+    #[error("the model `{0}` does not exist or you do not have access to it; GET /v1/models lists those that do")]
+    NoModel(String),
+    /// There is no such episode or inference.
+    #[error("{0}")]
+    NotFound(String),
+    /// Nothing is served at this path.
+    #[error("there is nothing at this path")]
+    NoPath,
+    /// The path is served, but not so.
+    #[error("this path does not take this method")]
+    Method,
+    /// No key, or a wrong one.
+    #[error("the API key is missing or not known")]
+    Key,
+    /// A key that may not do this.
+    #[error("this API key may not do this")]
+    Role,
+    /// A host that this server is not.
+    #[error("this server is not known by the name in the Host header")]
+    Host,
+    /// The body is too large.
+    #[error("the body has more than {0} bytes")]
+    TooLarge(usize),
+    /// All places are taken.
+    #[error("the server is busy; try again later")]
+    Busy,
+    /// The caller has asked too often.
+    #[error("too many requests; try again later")]
+    RateLimit,
+    /// The money is spent.
+    #[error("{0}")]
+    Budget(String),
+    /// The conversation does not fit the model.
+    #[error("{0}")]
+    TooLong(String),
+    /// Who should have answered did not.
+    #[error("{message}")]
+    Upstream {
+        /// What kind of failure.
+        status: u16,
+        /// In the provider's words.
+        message: String,
+    },
+    /// The record could not be made durable, so nothing is promised.
+    #[error("the call could not be recorded; nothing was kept")]
+    Store,
+}
+
+impl Refused {
+    /// A parameter that cannot be followed.
+    pub(crate) fn param(param: &str, message: impl Into<String>) -> Self {
+        Self::Malformed { param: Some(param.to_owned()), message: message.into() }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Malformed { .. } | Self::TooLong(_) => StatusCode::BAD_REQUEST,
+            Self::Key => StatusCode::UNAUTHORIZED,
+            Self::Role => StatusCode::FORBIDDEN,
+            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::Budget(_) | Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+            Self::Busy | Self::Store => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Upstream { status, .. } => StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY),
+        }
+    }
+
+    /// OpenAI's word for the kind.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Key => "authentication_error",
+            Self::Role => "permission_error",
+            Self::Budget(_) => "insufficient_quota",
+            Self::RateLimit => "rate_limit_error",
+            Self::Busy | Self::Store | Self::Upstream { .. } => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    /// OpenAI's word for the case.
+    fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::NoModel(_) => Some("model_not_found"),
+            Self::Key => Some("invalid_api_key"),
+            Self::Budget(_) => Some("insufficient_quota"),
+            Self::RateLimit => Some("rate_limit_exceeded"),
+            Self::TooLong(_) => Some("context_length_exceeded"),
+            Self::Upstream { status: 504, .. } => Some("upstream_timeout"),
+            Self::Upstream { .. } => Some("upstream_error"),
+            _ => None,
+        }
+    }
+
+    /// The body in OpenAI's form.
+    pub(crate) fn openai(&self) -> Value {
+        let param = match self {
+            Self::Malformed { param, .. } => param.as_deref(),
+            Self::NoModel(_) => Some("model"),
+            _ => None,
+        };
+        json!({"error": {"message": self.to_string(), "type": self.kind(), "param": param, "code": self.code()}})
+    }
+
+    /// The body in Anthropic's form.
+    pub(crate) fn anthropic(&self) -> Value {
+        let kind = match self {
+            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => "not_found_error",
+            Self::TooLarge(_) => "request_too_large",
+            Self::Budget(_) | Self::RateLimit => "rate_limit_error",
+            Self::Upstream { status: 504, .. } => "timeout_error",
+            Self::Busy => "overloaded_error",
+            Self::Store | Self::Upstream { .. } => "api_error",
+            _ => self.kind(),
+        };
+        json!({"type": "error", "error": {"type": kind, "message": self.to_string()}})
+    }
+
+    /// A response with this body.
+    pub(crate) fn respond(&self, body: &Value) -> Response {
+        let mut response = (self.status(), body.to_string()).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if matches!(self, Self::Busy | Self::RateLimit | Self::Store) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        self.respond(&self.openai())
+    }
+}
+
+impl From<FormatError> for Refused {
+    fn from(error: FormatError) -> Self {
+        Self::Malformed { param: None, message: error.to_string() }
+    }
+}
+
+impl From<&UpstreamError> for Refused {
+    fn from(error: &UpstreamError) -> Self {
+        let upstream = |status| Self::Upstream { status, message: error.message.clone() };
+        match error.kind {
+            PolicyErrorKind::Timeout => upstream(504),
+            PolicyErrorKind::RateLimit => upstream(429),
+            PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),
+            PolicyErrorKind::Refused => upstream(400),
+            PolicyErrorKind::TooLong => Self::TooLong(error.message.clone()),
+            PolicyErrorKind::Budget => Self::Budget(error.message.clone()),
+        }
+    }
+}

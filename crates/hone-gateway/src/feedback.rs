@@ -1,0 +1,115 @@
+//! What people and programs say of an answer or of an episode: `POST /v1/feedback`.
+//!
+//! `true`, `false` and numbers become rewards; words become the explanation of one, or, as a demonstration of what the answer should have
+//! been, a line of the event log. Feedback that is sent twice counts once when it carries the same id.
+
+use crate::access::Reporter;
+use crate::error::Refused;
+use crate::route::{json_response, read};
+use crate::server::Gateway;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use hone_trace::store::{Event, Put, Write};
+use hone_trace::{Component, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Trace, TraceId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The longest name of a metric, and the longest words.
+const NAME_LEN_MAX: usize = 128;
+const WORDS_LEN_MAX: usize = 64 << 10;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Feedback {
+    /// The `id` of an answer.
+    #[serde(default)]
+    inference_id: Option<String>,
+    /// The episode: what the header of its answers says, or the name that the client gave it.
+    #[serde(default)]
+    episode_id: Option<String>,
+    /// What is said: `comment` and `demonstration` take words, every other name a number, true or false.
+    metric_name: String,
+    value: Value,
+    /// Feedback of the same id counts once.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Reporter, body: Body) -> Result<Response, Refused> {
+    let body = read(&gateway, body).await?;
+    let feedback: Feedback = serde_json::from_slice(&body)
+        .map_err(|error| Refused::Malformed { param: None, message: format!("the feedback cannot be read: {error}") })?;
+    if feedback.metric_name.is_empty() || feedback.metric_name.len() > NAME_LEN_MAX {
+        return Err(Refused::param("metric_name", format!("`metric_name` must have 1 to {NAME_LEN_MAX} characters")));
+    }
+    let (trace, turn_idx) = feedback.target(&gateway, &caller.tenant).await?;
+    let now = gateway.now();
+    let own = feedback.id.clone().unwrap_or_else(|| gateway.new_trace().to_string());
+    let facts = [caller.tenant.as_str(), &trace.to_string(), &feedback.metric_name, &own];
+    let by = Giver { kind: GiverKind::Human, name: feedback.metric_name.clone(), config: None };
+    let write = match (feedback.metric_name.as_str(), &feedback.value) {
+        (kind @ ("comment" | "demonstration"), Value::String(words)) if words.len() <= WORDS_LEN_MAX => Write::Event(Event {
+            id: EventId::derived(&facts),
+            at: now,
+            tenant: caller.tenant.clone(),
+            stream: format!("feedback:{trace}"),
+            kind: kind.to_owned(),
+            body: json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": caller.name}),
+        }),
+        ("comment" | "demonstration", _) => {
+            let message = format!("`value` of a {} must be a text of at most {WORDS_LEN_MAX} bytes", feedback.metric_name);
+            return Err(Refused::param("value", message));
+        }
+        (name, value) => {
+            let number = value.as_bool().map(|yes| f64::from(u8::from(yes))).or_else(|| value.as_f64());
+            let number = number.ok_or_else(|| Refused::param("value", "`value` must be true, false or a number"))?;
+            let components = vec![Component { name: name.to_owned(), value: number, weight: 1.0 }];
+            let reward = Reward::sum(RewardId::derived(&facts), now, by, components);
+            Write::Reward(trace, Reward { turn_idx, ..reward })
+        }
+    };
+    let puts = gateway.record().store().put(vec![write]).await.map_err(|error| {
+        gateway.log(format!("feedback on {trace} could not be recorded: {error}"));
+        Refused::Store
+    })?;
+    match puts.first() {
+        // The time of a repetition is another, and the first one counts.
+        Some(Put::Conflict) if feedback.id.is_none() => Err(Refused::Store),
+        _ => Ok(json_response(&json!({"feedback_id": own, "episode_id": trace, "turn_idx": turn_idx}))),
+    }
+}
+
+impl Feedback {
+    /// The trace, and the turn where one answer is meant.
+    async fn target(&self, gateway: &Gateway, tenant: &Tenant) -> Result<(TraceId, Option<u32>), Refused> {
+        let one = "either `inference_id` or `episode_id` must say what the feedback is about";
+        let (id, inference) = match (&self.inference_id, &self.episode_id) {
+            (Some(inference), None) => (answered_in(inference), Some(inference)),
+            (None, Some(episode)) => (Some(episode_of(tenant, episode)), None),
+            _ => return Err(Refused::Malformed { param: None, message: one.into() }),
+        };
+        let missing = || Refused::NotFound("there is no such episode or answer on the record".into());
+        let id = id.ok_or_else(missing)?;
+        let trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
+        let trace = trace.filter(|trace| trace.tenant == *tenant).ok_or_else(missing)?;
+        let turn_idx = inference.map(|inference| turn_of(&trace, inference).ok_or_else(missing)).transpose()?;
+        Ok((id, turn_idx))
+    }
+}
+
+/// The episode that a client means by a name: its id, or what it called it.
+pub(crate) fn episode_of(tenant: &Tenant, name: &str) -> TraceId {
+    name.parse().unwrap_or_else(|_| TraceId::derived(&["episode", tenant.as_str(), name]))
+}
+
+/// The episode in which an answer of this id was given.
+fn answered_in(inference: &str) -> Option<TraceId> {
+    let rest = inference.strip_prefix("chatcmpl-").or_else(|| inference.strip_prefix("msg_"))?;
+    rest.split_once('-')?.0.parse().ok()
+}
+
+fn turn_of(trace: &Trace, inference: &str) -> Option<u32> {
+    let turn_idx = trace.turns().position(|turn| turn.extra.get("id").is_some_and(|id| id == inference))?;
+    u32::try_from(turn_idx).ok()
+}

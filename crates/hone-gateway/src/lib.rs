@@ -1,0 +1,27 @@
+//! The only HTTP server of hone: it answers in OpenAI's and Anthropic's words, and keeps what was said.
+//!
+//! A request is read from its wire format into words ([`openai`], [`anthropic`]), finds who answers in the [`catalogue`], and joins an
+//! episode of the [`record`]. The end of the answer is sent only after the call is durable. Nothing waits without a limit: connections,
+//! requests, bodies and open episodes each have one, and who comes too many is told so at once.
+//!
+//! Knows nothing of files, environment variables or training: keys, clocks, the store and who answers arrive as arguments.
+
+mod access;
+mod anthropic;
+mod ask;
+mod catalogue;
+mod episode;
+mod error;
+mod feedback;
+mod health;
+mod metrics;
+mod openai;
+mod record;
+mod route;
+mod server;
+
+pub use access::{Access, AccessError, Identity, Role, Token};
+pub use catalogue::{Catalogue, CatalogueError, Model};
+pub use error::Refused;
+pub use metrics::Metrics;
+pub use server::{Gateway, Limits, Setup, serve};

@@ -1,0 +1,179 @@
+//! Counters in Prometheus' text form: requests by what became of them, tokens, dollars, and how long things took.
+//!
+//! Labels are names of the catalogue and words of a closed list, so that no client can make the list grow.
+
+use crate::ask::Question;
+use hone_policy::upstream::{Completion, UpstreamError};
+use hone_trace::{LlmCall, Time};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Upper bounds of the histograms in seconds: from what hone itself takes to what a long answer takes.
+const SECONDS: [f64; 17] =
+    [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: BTreeMap<(String, &'static str), u64>,
+    models: BTreeMap<String, OfModel>,
+    n_not_recorded: u64,
+}
+
+#[derive(Debug, Default)]
+struct OfModel {
+    tokens_in: u64,
+    tokens_cached: u64,
+    tokens_out: u64,
+    cost_usd: f64,
+    n_attempts: u64,
+    request: Histogram,
+    /// What is left of a request without its attempts upstream.
+    overhead: Histogram,
+}
+
+#[derive(Debug, Default)]
+struct Histogram {
+    counts: [u64; SECONDS.len()],
+    n: u64,
+    sum: f64,
+}
+
+impl Histogram {
+    fn add(&mut self, seconds: f64) {
+        self.n += 1;
+        self.sum += seconds;
+        for (count, bound) in self.counts.iter_mut().zip(SECONDS) {
+            *count += u64::from(seconds <= bound);
+        }
+    }
+
+    fn write(&self, text: &mut String, name: &str, model: &str) {
+        for (count, bound) in self.counts.iter().zip(SECONDS) {
+            line(text, &format!("{name}_bucket{{model=\"{model}\",le=\"{bound}\"}}"), count);
+        }
+        line(text, &format!("{name}_bucket{{model=\"{model}\",le=\"+Inf\"}}"), self.n);
+        line(text, &format!("{name}_sum{{model=\"{model}\"}}"), self.sum);
+        line(text, &format!("{name}_count{{model=\"{model}\"}}"), self.n);
+    }
+}
+
+impl Metrics {
+    /// A question was asked, and this came of it.
+    pub(crate) fn asked(&self, question: &Question, asked: &Result<Completion, UpstreamError>, ended: Time) {
+        let model = question.model.name().to_owned();
+        let (word, calls): (&'static str, &[LlmCall]) = match asked {
+            Ok(completion) => ("ok", &completion.calls),
+            Err(error) => (error.kind.as_str(), &error.calls),
+        };
+        let seconds = ended.millis_since(question.started) / 1e3;
+        let upstream: f64 = calls.iter().filter_map(|call| call.duration_ms).fold(0.0, |sum, ms| sum + ms / 1e3);
+        let mut counts = self.counts();
+        *counts.requests.entry((model.clone(), word)).or_default() += 1;
+        let of = counts.models.entry(model).or_default();
+        for call in calls {
+            of.n_attempts += 1;
+            of.tokens_in += call.tokens_in;
+            of.tokens_cached += call.tokens_cached;
+            of.tokens_out += call.tokens_out;
+            of.cost_usd += call.cost_usd.unwrap_or(0.0);
+        }
+        of.request.add(seconds);
+        of.overhead.add((seconds - upstream).max(0.0));
+    }
+
+    /// A call that was answered could not be recorded.
+    pub(crate) fn not_recorded(&self) {
+        self.counts().n_not_recorded += 1;
+    }
+
+    /// All of it, with how many requests are underway.
+    pub(crate) fn text(&self, n_underway: usize) -> String {
+        let counts = self.counts();
+        let mut text = String::new();
+        head(&mut text, "hone_requests_underway", "gauge", "Requests that are worked on now");
+        line(&mut text, "hone_requests_underway", n_underway);
+        head(&mut text, "hone_requests_total", "counter", "Questions by model and by what became of them");
+        for ((model, word), n) in &counts.requests {
+            line(&mut text, &format!("hone_requests_total{{model=\"{}\",status=\"{word}\"}}", escaped(model)), n);
+        }
+        head(&mut text, "hone_not_recorded_total", "counter", "Answers that were withheld because they could not be recorded");
+        line(&mut text, "hone_not_recorded_total", counts.n_not_recorded);
+        type Number = fn(&OfModel) -> f64;
+        let numbers: [(&str, &str, Number); 5] = [
+            ("hone_input_tokens_total", "Tokens read, cached ones included", |of| of.tokens_in as f64),
+            ("hone_cached_tokens_total", "Tokens read from a cache", |of| of.tokens_cached as f64),
+            ("hone_output_tokens_total", "Tokens written", |of| of.tokens_out as f64),
+            ("hone_cost_usd_total", "US dollars, where the price is known", |of| of.cost_usd),
+            ("hone_upstream_attempts_total", "Attempts at upstreams", |of| of.n_attempts as f64),
+        ];
+        for (name, help, number) in numbers {
+            head(&mut text, name, "counter", help);
+            for (model, of) in &counts.models {
+                line(&mut text, &format!("{name}{{model=\"{}\"}}", escaped(model)), number(of));
+            }
+        }
+        type Times = fn(&OfModel) -> &Histogram;
+        let times: [(&str, &str, Times); 2] = [
+            ("hone_request_seconds", "How long questions took", |of| &of.request),
+            ("hone_overhead_seconds", "How long questions took besides the attempts at upstreams", |of| &of.overhead),
+        ];
+        for (name, help, histogram) in times {
+            head(&mut text, name, "histogram", help);
+            for (model, of) in &counts.models {
+                histogram(of).write(&mut text, name, &escaped(model));
+            }
+        }
+        text
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(text, "{name} {value}");
+}
+
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_cumulative() {
+        let mut histogram = Histogram::default();
+        [0.00004, 0.002, 1000.0].into_iter().for_each(|seconds| histogram.add(seconds));
+        let mut text = String::new();
+        histogram.write(&mut text, "x", "m");
+        for expected in [
+            "x_bucket{model=\"m\",le=\"0.00005\"} 1",
+            "le=\"0.0025\"} 2",
+            "le=\"300\"} 2",
+            "le=\"+Inf\"} 3",
+            "x_count{model=\"m\"} 3",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn labels_cannot_break_out() {
+        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

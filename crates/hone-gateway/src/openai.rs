@@ -1,0 +1,369 @@
+//! OpenAI's chat completions, as a server speaks them: a body in, a question out; a reply in, a body or a stream of chunks out.
+//!
+//! An answer that comes from a server of the same format is passed on as it came, under the name that the client asked for and with an
+//! id by which feedback finds it. Any other is put into these words. Parameters that such an answer could not follow are refused by name where ignoring them would mislead.
+
+use crate::ask::Speaker;
+use crate::error::Refused;
+use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
+use hone_trace::format::openai::{Conversation, message_json};
+use hone_trace::{Content, Time};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Tokens of an answer when the client sets no limit and the format of the upstream insists on one.
+const TOKENS_MAX: u64 = 4096;
+/// The highest temperature that is sent on.
+const TEMPERATURE_MAX: f64 = 2.0;
+
+/// A request as it was read.
+pub(crate) struct Asked {
+    pub(crate) model: String,
+    pub(crate) is_stream: bool,
+    /// Whether the client wants the usage of a stream told.
+    pub(crate) tells_usage: bool,
+    pub(crate) body: Map<String, Value>,
+    pub(crate) conversation: Conversation,
+    pub(crate) request: ChatRequest,
+}
+
+/// Reads a body, or says what is wrong with it.
+pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
+    let text = std::str::from_utf8(body).map_err(|_| malformed("the body is not UTF-8"))?;
+    let mut conversation = Conversation::read(text)?;
+    if conversation.messages.is_empty() {
+        return Err(Refused::param("messages", "`messages` is empty: there is nothing to answer"));
+    }
+    let whole: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed("the body is not a JSON object"))?;
+    let rest = &conversation.rest;
+    let model = rest.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
+    let model = model.ok_or_else(|| Refused::param("model", "`model` is missing: you must name one"))?.to_owned();
+    let is_stream = flag(rest, "stream")?;
+    let tells_usage = match rest.get("stream_options") {
+        Some(Value::Object(options)) => flag(options, "include_usage")?,
+        _ => false,
+    };
+    let tokens_max = match whole_number(rest, "max_completion_tokens")? {
+        None => whole_number(rest, "max_tokens")?,
+        some => some,
+    };
+    let request = ChatRequest {
+        messages: conversation.messages.clone(),
+        tools: Arc::from(conversation.tools.clone()),
+        schema: schema(rest)?,
+        sampling: Sampling {
+            temperature: number(rest, "temperature", 0.0, TEMPERATURE_MAX)?,
+            top_p: number(rest, "top_p", 0.0, 1.0)?,
+            stops: stops(rest)?,
+            ..Sampling::default()
+        },
+        tokens_max: tokens_max.unwrap_or(TOKENS_MAX),
+        seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0),
+        ..ChatRequest::default()
+    };
+    conversation.rest.remove("stream");
+    conversation.rest.remove("stream_options");
+    Ok(Asked { model, is_stream, tells_usage, body: whole, conversation, request })
+}
+
+fn malformed(message: &str) -> Refused {
+    Refused::Malformed { param: None, message: message.to_owned() }
+}
+
+fn flag(map: &Map<String, Value>, name: &str) -> Result<bool, Refused> {
+    match map.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(Refused::param(name, format!("`{name}` must be true or false"))),
+    }
+}
+
+fn whole_number(map: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refused> {
+    match map.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64().filter(|number| *number > 0) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Refused::param(name, format!("`{name}` must be a whole number above 0"))),
+        },
+    }
+}
+
+fn number(map: &Map<String, Value>, name: &str, low: f64, high: f64) -> Result<Option<f64>, Refused> {
+    match map.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_f64().filter(|number| (low..=high).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Refused::param(name, format!("`{name}` must be a number from {low} to {high}"))),
+        },
+    }
+}
+
+fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {
+    let wrong = || Refused::param("stop", "`stop` must be a text or a list of texts");
+    match map.get("stop") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(stop)) => Ok(vec![stop.clone()]),
+        Some(Value::Array(list)) => list.iter().map(|stop| stop.as_str().map(str::to_owned).ok_or_else(wrong)).collect(),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// The schema that an answer has to follow, where one is asked for.
+fn schema(map: &Map<String, Value>) -> Result<Option<Value>, Refused> {
+    let Some(format) = map.get("response_format").filter(|format| !format.is_null()) else { return Ok(None) };
+    match format["type"].as_str() {
+        Some("text") => Ok(None),
+        Some("json_object") => Ok(Some(json!({"type": "object"}))),
+        Some("json_schema") => match &format["json_schema"]["schema"] {
+            schema @ Value::Object(_) => Ok(Some(schema.clone())),
+            _ => Err(Refused::param("response_format", "`response_format.json_schema.schema` must be an object")),
+        },
+        _ => Err(Refused::param("response_format", "`response_format.type` must be text, json_object or json_schema")),
+    }
+}
+
+/// Who tells answers in this format.
+pub(crate) struct OpenAi {
+    /// The id of the answer.
+    pub(crate) id: String,
+    pub(crate) created: Time,
+    /// The name that the client asked for.
+    pub(crate) model: String,
+    pub(crate) tells_usage: bool,
+    has_begun: bool,
+    /// Whether pieces came in this format already.
+    is_passed_on: bool,
+}
+
+impl OpenAi {
+    pub(crate) fn new(id: String, created: Time, model: String, tells_usage: bool) -> Self {
+        Self { id, created, model, tells_usage, has_begun: false, is_passed_on: false }
+    }
+
+    /// The answer in one piece.
+    pub(crate) fn whole(&self, reply: &Reply) -> Value {
+        if let Some(Value::Object(came)) = &reply.json {
+            let mut body = came.clone();
+            body.insert("id".into(), self.id.as_str().into());
+            body.insert("model".into(), self.model.as_str().into());
+            return Value::Object(body);
+        }
+        let mut message = message_json(&reply.message);
+        if reply.message.content == Content::None {
+            message["content"] = Value::Null;
+        }
+        message["refusal"] = Value::Null;
+        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply.finish)});
+        let mut body = self.head("chat.completion");
+        body["choices"] = json!([choice]);
+        body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
+        body
+    }
+
+    fn head(&self, object: &str) -> Value {
+        let created = self.created.unix_nanos().div_euclid(1_000_000_000);
+        json!({"id": self.id, "object": object, "created": created, "model": self.model})
+    }
+
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> String {
+        let mut body = self.head("chat.completion.chunk");
+        body["choices"] = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+        if self.tells_usage {
+            body["usage"] = Value::Null;
+        }
+        line(&body)
+    }
+
+    /// A chunk of a server that speaks this format itself.
+    fn passed_on(&self, data: &str) -> String {
+        let Ok(Value::Object(mut chunk)) = serde_json::from_str::<Value>(data) else { return String::new() };
+        let is_empty = chunk.get("choices").is_none_or(|choices| choices.as_array().is_none_or(Vec::is_empty));
+        if is_empty && !self.tells_usage {
+            return String::new();
+        }
+        if chunk.get("choices").is_some_and(Value::is_null) {
+            chunk.insert("choices".into(), json!([]));
+        }
+        chunk.insert("id".into(), self.id.as_str().into());
+        chunk.insert("model".into(), self.model.as_str().into());
+        line(&Value::Object(chunk))
+    }
+}
+
+impl Speaker for OpenAi {
+    fn begin(&mut self) -> String {
+        String::new()
+    }
+
+    fn piece(&mut self, delta: &Delta) -> String {
+        let said = match delta {
+            Delta::Event(data) => {
+                self.is_passed_on = true;
+                return self.passed_on(data);
+            }
+            Delta::Text(text) => json!({"content": text}),
+            Delta::Reasoning(text) => json!({"reasoning_content": text}),
+            Delta::ToolCall { call_idx, id, name, arguments } => {
+                let mut function = json!({"arguments": arguments});
+                let mut call = json!({"index": call_idx});
+                if let Some(name) = name {
+                    function["name"] = name.as_str().into();
+                    call["type"] = "function".into();
+                }
+                if let Some(id) = id {
+                    call["id"] = id.as_str().into();
+                }
+                call["function"] = function;
+                json!({"tool_calls": [call]})
+            }
+        };
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let role = if is_first { self.chunk(&json!({"role": "assistant", "content": ""}), None) } else { String::new() };
+        role + &self.chunk(&said, None)
+    }
+
+    fn end(&mut self, reply: &Reply) -> String {
+        let mut told = String::new();
+        if !self.is_passed_on {
+            told = self.chunk(&json!({}), Some(finish(reply.finish)));
+            if self.tells_usage {
+                let mut body = self.head("chat.completion.chunk");
+                body["choices"] = json!([]);
+                body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
+                told += &line(&body);
+            }
+        }
+        told + "data: [DONE]\n\n"
+    }
+
+    fn failed(&mut self, refused: &Refused) -> String {
+        line(&refused.openai())
+    }
+}
+
+/// An event of a stream.
+fn line(body: &Value) -> String {
+    format!("data: {body}\n\n")
+}
+
+fn finish(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+    }
+}
+
+fn usage(usage: &Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.tokens_in,
+        "completion_tokens": usage.tokens_out,
+        "total_tokens": usage.tokens_in + usage.tokens_out,
+        "prompt_tokens_details": {"cached_tokens": usage.tokens_cached},
+    })
+}
+
+/// A request for vectors.
+pub(crate) struct EmbeddingAsked {
+    pub(crate) model: String,
+    pub(crate) texts: Vec<String>,
+    is_base64: bool,
+}
+
+/// Reads a request for vectors.
+pub(crate) fn read_embedding(body: &[u8]) -> Result<EmbeddingAsked, Refused> {
+    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
+    let model = body.get("model").and_then(Value::as_str).ok_or_else(|| Refused::param("model", "`model` is missing"))?;
+    let texts = match body.get("input") {
+        Some(Value::String(text)) => Some(vec![text.clone()]),
+        Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    };
+    let texts = texts.ok_or_else(|| Refused::param("input", "`input` must be a text or a list of texts"))?;
+    let is_base64 = match body.get("encoding_format").and_then(Value::as_str) {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(_) => return Err(Refused::param("encoding_format", "`encoding_format` must be float or base64")),
+    };
+    if body.get("dimensions").is_some_and(|dimensions| !dimensions.is_null()) {
+        return Err(Refused::param("dimensions", "`dimensions` cannot be chosen here: leave it out"));
+    }
+    Ok(EmbeddingAsked { model: model.to_owned(), texts, is_base64 })
+}
+
+/// Vectors, in the form that was asked for.
+pub(crate) fn embeddings(asked: &EmbeddingAsked, embeddings: &Embeddings) -> Value {
+    let vector = |vector: &Vec<f32>| match asked.is_base64 {
+        true => base64(&vector.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()).into(),
+        false => json!(vector),
+    };
+    let rows = embeddings.vectors.iter().enumerate();
+    let rows: Vec<Value> =
+        rows.map(|(index, row)| json!({"object": "embedding", "index": index, "embedding": vector(row)})).collect();
+    let tokens_in = embeddings.calls.last().map_or(0, |call| call.tokens_in);
+    json!({"object": "list", "data": rows, "model": asked.model,
+        "usage": {"prompt_tokens": tokens_in, "total_tokens": tokens_in}})
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for sign_idx in 0..4 {
+            let sign = SIGNS[(bits >> (18 - 6 * sign_idx)) as usize & 63];
+            text.push(if sign_idx <= chunk.len() { char::from(sign) } else { '=' });
+        }
+    }
+    text
+}
+
+/// A model as lists show it.
+pub(crate) fn model(name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": 0, "owned_by": "hone"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_filled_up() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    fn check(body: &Value, expected: &str) {
+        let refused = read(body.to_string().as_bytes()).err().map(|refused| refused.openai()["error"].to_string());
+        assert!(refused.as_ref().is_some_and(|refused| refused.contains(expected)), "{body}: {refused:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let user = json!([{"role": "user", "content": "hi"}]);
+        check(&json!({"messages": user}), r#""param":"model""#);
+        check(&json!({"model": "m"}), "`messages` is missing");
+        check(&json!({"model": "m", "messages": []}), r#""param":"messages""#);
+        check(&json!({"model": "m", "messages": [{"role": "king", "content": "hi"}]}), "messages[0].role");
+        check(&json!({"model": "m", "messages": user, "temperature": 3}), r#""param":"temperature""#);
+        check(&json!({"model": "m", "messages": user, "max_tokens": 0}), r#""param":"max_tokens""#);
+        check(&json!({"model": "m", "messages": user, "stream": "yes"}), r#""param":"stream""#);
+        check(&json!({"model": "m", "messages": user, "stop": [1]}), r#""param":"stop""#);
+        check(&json!({"model": "m", "messages": user, "response_format": {"type": "xml"}}), r#""param":"response_format""#);
+        check(&json!([]), "message");
+    }
+
+    #[test]
+    fn a_request_is_read_and_kept_as_it_came() {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": true, "seed": 7,
+            "stream_options": {"include_usage": true}, "max_completion_tokens": 9, "logit_bias": {"1": 2}, "stop": "x"});
+        let asked = read(body.to_string().as_bytes()).unwrap();
+        assert!(asked.is_stream && asked.tells_usage);
+        assert_eq!((asked.request.tokens_max, asked.request.seed), (9, 7));
+        assert_eq!(asked.request.sampling.stops, ["x"]);
+        assert_eq!(Value::Object(asked.body), body);
+        assert!(!asked.conversation.rest.contains_key("stream"));
+    }
+}

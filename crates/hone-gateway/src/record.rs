@@ -1,0 +1,179 @@
+//! The record of what was answered: every call is a turn of a trace, durable before the end of its answer is sent.
+//!
+//! The first call of an episode writes its trace, every later one appends a turn: what was said since, and the answer. Calls of one
+//! episode are written one after the other. When a conversation does not go on where the episode stood, because the client has rewritten
+//! it, a new segment begins with the whole of it.
+
+use crate::episode::{Digest, Episode, Episodes, digest};
+use hone_trace::store::{Document, Put, Store, StoreError, Write};
+use hone_trace::{Config, ConfigHash, Message, NextTurn, Segment, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Open episodes that are remembered.
+const N_EPISODES_MAX: usize = 100_000;
+/// Configs that are known to be on the record.
+const N_CONFIGS_MAX: usize = 10_000;
+/// Another server of the same store may have written the next turn first; so often the place is looked up again.
+const N_TRIES: usize = 8;
+
+/// A call that was answered, or failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) tenant: Tenant,
+    /// The episode that the client named, or that its first request was given.
+    pub(crate) episode: TraceId,
+    pub(crate) config: Config,
+    /// The whole conversation as the client sent it.
+    pub(crate) messages: Vec<Message>,
+    pub(crate) tools: Vec<ToolSpec>,
+    /// The turn, but for its input.
+    pub(crate) turn: Turn,
+    pub(crate) ended: Time,
+    /// Facts of an episode that begins with this call.
+    pub(crate) metadata: Map<String, Value>,
+}
+
+/// Where a call stands on the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) trace: TraceId,
+    pub(crate) turn_idx: u32,
+}
+
+/// Why a call is not on the record.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotKept {
+    /// Its episode is another tenant's, or too long.
+    #[error("the episode is not one that can go on here")]
+    Foreign,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The record.
+pub(crate) struct Record {
+    store: Arc<dyn Store>,
+    episodes: Mutex<Episodes>,
+    /// Who writes to an episode now. An entry lives as long as somebody does.
+    writing: Mutex<HashMap<TraceId, Arc<tokio::sync::Mutex<()>>>>,
+    configs: Mutex<HashSet<ConfigHash>>,
+}
+
+impl Record {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        let episodes = Mutex::new(Episodes::new(N_EPISODES_MAX));
+        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default() }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The episode that this conversation goes on with, if it goes on with one.
+    pub(crate) fn find(&self, tenant: &Tenant, messages: &[Message]) -> Option<TraceId> {
+        let said: Vec<Digest> = messages.iter().map(digest).collect();
+        let mut episodes = lock(&self.episodes);
+        let found = episodes.find(tenant, &said)?;
+        episodes.get(tenant, found).map(|episode| episode.trace)
+    }
+
+    /// Writes a call down, and answers when that is durable.
+    pub(crate) async fn keep(&self, call: Call) -> Result<Place, NotKept> {
+        let turn_of = Arc::clone(lock(&self.writing).entry(call.episode).or_default());
+        let held = turn_of.lock().await;
+        let kept = self.write(call).await;
+        drop(held);
+        let mut writing = lock(&self.writing);
+        if let Ok(Place { trace, .. }) = kept
+            && Arc::strong_count(&turn_of) == 2
+        {
+            writing.remove(&trace);
+        }
+        kept
+    }
+
+    async fn write(&self, call: Call) -> Result<Place, NotKept> {
+        let said: Vec<Digest> = call.messages.iter().map(digest).collect();
+        let answered = digest(&call.turn.answer);
+        let mut episode = self.episode(&call).await?;
+        for _ in 0..N_TRIES {
+            let (write, turn_idx) = next(&call, &said, episode.as_ref());
+            let config = self.config(&call);
+            let puts = self.store.put([config, Some(write)].into_iter().flatten().collect()).await?;
+            if puts.last() == Some(&Put::Conflict) {
+                episode = Some(self.read(&call).await?.ok_or(NotKept::Foreign)?);
+                continue;
+            }
+            let history = said.iter().copied().chain([answered]).collect();
+            let Call { tenant, episode: trace, .. } = &call;
+            let kept = Episode { trace: *trace, tenant: tenant.clone(), n_turns: turn_idx + 1, history };
+            lock(&self.episodes).keep(kept);
+            let mut configs = lock(&self.configs);
+            if configs.len() >= N_CONFIGS_MAX {
+                configs.clear();
+            }
+            configs.insert(call.config.hash());
+            return Ok(Place { trace: call.episode, turn_idx });
+        }
+        let what = format!("trace {}", call.episode);
+        Err(NotKept::Store(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() }))
+    }
+
+    /// The config as a document, unless it is known to be on the record.
+    fn config(&self, call: &Call) -> Option<Write> {
+        let is_known = lock(&self.configs).contains(&call.config.hash());
+        (!is_known).then(|| Write::Document(Document::of(&call.config, 0, call.tenant.clone(), call.ended)))
+    }
+
+    async fn episode(&self, call: &Call) -> Result<Option<Episode>, StoreError> {
+        let known = lock(&self.episodes).get(&call.tenant, call.episode).cloned();
+        match known {
+            Some(episode) => Ok(Some(episode)),
+            None => self.read(call).await,
+        }
+    }
+
+    /// How far an episode has come, from the store.
+    async fn read(&self, call: &Call) -> Result<Option<Episode>, StoreError> {
+        let trace = self.store.trace(call.episode).await?.filter(|trace| trace.tenant == call.tenant);
+        Ok(trace.map(|trace| {
+            let last = trace.segments.last().into_iter().flat_map(|segment| &segment.turns);
+            let history = last.flat_map(|turn| turn.input.iter().chain([&turn.answer])).map(digest).collect();
+            Episode {
+                trace: trace.id,
+                tenant: call.tenant.clone(),
+                n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
+                history,
+            }
+        }))
+    }
+}
+
+/// What this call writes, and the number of its turn.
+fn next(call: &Call, said: &[Digest], episode: Option<&Episode>) -> (Write, u32) {
+    let Call { messages, tools, turn, .. } = call;
+    let Some(episode) = episode else {
+        let mut trace = Trace::new(call.episode, call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config.hash());
+        trace.ended = Some(call.ended);
+        trace.metadata = call.metadata.clone();
+        let turn = Turn { input: messages.clone(), ..turn.clone() };
+        trace.segments = vec![Segment { tools: tools.clone(), turns: vec![turn], tail: Vec::new() }];
+        return (Write::Trace(Box::new(trace)), 0);
+    };
+    let goes_on = said.starts_with(&episode.history);
+    let n_heard = if goes_on { episode.history.len() } else { 0 };
+    let next = NextTurn {
+        v: V1,
+        turn_idx: episode.n_turns,
+        segment: (!goes_on).then(|| tools.clone()),
+        turn: Turn { input: messages[n_heard..].to_vec(), ..turn.clone() },
+        ended: call.ended,
+    };
+    (Write::Turn(call.episode, Box::new(next)), episode.n_turns)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,199 @@
+//! The server: connections in, each within its limits, until it is told to stop.
+//!
+//! A connection that sends no head in time is closed; one too many waits outside. After the signal to stop no connection is taken any
+//! more, and those that are open finish what they do, for as long as the limit lets them.
+
+use crate::access::Access;
+use crate::catalogue::{Catalogue, Model};
+use crate::error::Refused;
+use crate::metrics::Metrics;
+use crate::record::Record;
+use crate::route;
+use hone_trace::store::Store;
+use hone_trace::{Clock, Draws, Time, TraceId};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// What a server can bear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once; further ones wait until one ends.
+    pub n_connections_max: usize,
+    /// Requests that are worked on at once; further ones are told to come back.
+    pub n_requests_max: usize,
+    /// Bytes of a request's body.
+    pub body_bytes_max: usize,
+    /// Milliseconds until a connection has sent the head of a request.
+    pub head_ms: u64,
+    /// Milliseconds that open requests have after the signal to stop.
+    pub stop_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { n_connections_max: 8192, n_requests_max: 4096, body_bytes_max: 32 << 20, head_ms: 15_000, stop_ms: 60_000 }
+    }
+}
+
+/// What a gateway is made of.
+pub struct Setup {
+    /// Who answers under which name.
+    pub catalogue: Catalogue,
+    /// Where calls are recorded.
+    pub store: Arc<dyn Store>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Who may do what.
+    pub access: Access,
+    /// What it can bear.
+    pub limits: Limits,
+    /// The names that this server is known by, besides those of the machine itself. A request to another is refused.
+    pub hosts: Vec<String>,
+    /// What ids are drawn from; another one for every start.
+    pub seed: u64,
+    /// Where what a person should know is said. What does not fit is not waited for.
+    pub log: mpsc::Sender<String>,
+}
+
+/// A gateway, shared by all that it works on.
+#[derive(Clone)]
+pub struct Gateway(Arc<Shared>);
+
+struct Shared {
+    catalogue: Catalogue,
+    record: Record,
+    clock: Arc<dyn Clock>,
+    access: Access,
+    limits: Limits,
+    hosts: Vec<String>,
+    seed: u64,
+    n_drawn: AtomicU64,
+    requests: Arc<Semaphore>,
+    metrics: Metrics,
+    log: mpsc::Sender<String>,
+}
+
+impl Gateway {
+    /// Sets a gateway up.
+    pub fn new(setup: Setup) -> Self {
+        let Setup { catalogue, store, clock, access, limits, hosts, seed, log } = setup;
+        let requests = Arc::new(Semaphore::new(limits.n_requests_max.min(Semaphore::MAX_PERMITS)));
+        let (record, metrics, n_drawn) = (Record::new(store), Metrics::default(), AtomicU64::new(0));
+        Self(Arc::new(Shared { catalogue, record, clock, access, limits, hosts, seed, n_drawn, requests, metrics, log }))
+    }
+
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    pub(crate) fn model(&self, name: &str) -> Result<Arc<Model>, Refused> {
+        self.0.catalogue.get(name).cloned().ok_or_else(|| Refused::NoModel(name.chars().take(256).collect()))
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.0.record
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn hosts(&self) -> &[String] {
+        &self.0.hosts
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn log(&self, text: String) {
+        drop(self.0.log.try_send(text));
+    }
+
+    /// A place among the requests that are worked on, if there is one.
+    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        Arc::clone(&self.0.requests).try_acquire_owned().map_err(|_| Refused::Busy)
+    }
+
+    /// How many requests are worked on.
+    pub(crate) fn n_underway(&self) -> usize {
+        self.0.limits.n_requests_max.saturating_sub(self.0.requests.available_permits())
+    }
+
+    /// An id that was never given before.
+    pub(crate) fn new_trace(&self) -> TraceId {
+        TraceId::live(self.now(), u128::from(self.draw()) | u128::from(self.draw()) << 64)
+    }
+
+    /// The id of a new answer: it names the episode, so that feedback finds it.
+    pub(crate) fn new_answer(&self, episode: TraceId) -> String {
+        let episode: String = episode.to_string().chars().filter(|sign| *sign != '-').collect();
+        format!("{episode}-{:016x}", self.draw())
+    }
+
+    fn draw(&self) -> u64 {
+        let n = self.0.n_drawn.fetch_add(1, Ordering::Relaxed);
+        Draws::new(self.0.seed, &["gateway", &n.to_string()]).bits()
+    }
+}
+
+/// Serves until `stop` is done, and then until what is underway has ended, for as long as the limit lets it.
+pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Output = ()>) {
+    let limits = *gateway.limits();
+    let places = Arc::new(Semaphore::new(limits.n_connections_max.min(Semaphore::MAX_PERMITS)));
+    let router = route::router(gateway.clone());
+    let graceful = GracefulShutdown::new();
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
+    tokio::pin!(stop);
+    loop {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut stop => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, most likely: those that are open must end first.
+                gateway.log(format!("a connection could not be accepted: {error}"));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        drop(stream.set_nodelay(true));
+        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            // A connection that breaks is the client's affair.
+            drop(connection.await);
+            drop(place);
+        });
+    }
+    drop(listener);
+    let stopped = tokio::time::timeout(Duration::from_millis(limits.stop_ms), graceful.shutdown()).await;
+    if stopped.is_err() {
+        gateway.log(format!("{} requests were cut off at the end", gateway.n_underway()));
+    }
+    // Calls whose clients have left are still being recorded.
+    let all = u32::try_from(limits.n_requests_max).unwrap_or(u32::MAX);
+    drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), gateway.0.requests.acquire_many(all)).await);
+}

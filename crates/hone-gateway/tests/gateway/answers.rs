@@ -1,0 +1,107 @@
+//! What comes back.
+
+use crate::world::{World, messages};
+use serde_json::{Value, json};
+
+const HI: &[(&str, &str)] = &[("user", "hi")];
+
+#[tokio::test]
+async fn an_answer_is_passed_on_under_the_name_that_was_asked_for() {
+    let world = World::open().await;
+    let told = world.chat("well", HI, &[]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let body = told.json();
+    assert_eq!(body["model"], "well");
+    assert_eq!(body["choices"][0]["message"]["content"], "answer 1");
+    assert_eq!(body["usage"]["prompt_tokens_details"]["cached_tokens"], 4);
+    assert_eq!(body["system_fingerprint"], "fp", "what hone does not know is kept");
+    assert!(told.episode.is_some());
+}
+
+#[tokio::test]
+async fn unknown_parameters_reach_the_provider() {
+    let world = World::open().await;
+    let body = json!({"model": "well", "messages": messages(HI), "logit_bias": {"1": 2}, "n": 2, "user": "u"});
+    assert_eq!(world.post("/v1/chat/completions", &body, &[]).await.status, 200);
+    let heard = world.heard.last();
+    assert_eq!((&heard["logit_bias"], &heard["n"], &heard["user"]), (&json!({"1": 2}), &json!(2), &json!("u")));
+    assert_eq!(heard.get("max_tokens"), None, "no limit is made up");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_usage_when_that_is_asked_for() {
+    let world = World::open().await;
+    for tells_usage in [false, true] {
+        let body = json!({"model": "well", "messages": messages(HI), "stream": true,
+            "stream_options": {"include_usage": tells_usage}});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        let events = told.events();
+        assert_eq!(events.last().unwrap(), "[DONE]", "{}", told.body);
+        let chunks: Vec<Value> = events[..events.len() - 1].iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+        let text: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(text, "answer 1");
+        let usage: Vec<&Value> = chunks.iter().filter(|chunk| chunk["usage"].is_object()).collect();
+        assert_eq!(usage.len(), usize::from(tells_usage), "{}", told.body);
+        assert!(chunks.iter().all(|chunk| chunk.get("model").is_none_or(|model| model == "well")));
+    }
+}
+
+#[tokio::test]
+async fn anthropic_answers_openai_and_itself() {
+    let world = World::open().await;
+    let told = world.chat("claude", &[("system", "be French"), ("user", "hi")], &[]).await;
+    let body = told.json();
+    assert_eq!(body["choices"][0]["message"]["content"], "bonjour", "{}", told.body);
+    assert_eq!(body["usage"]["prompt_tokens"], 10, "cached tokens are part of what was read");
+    assert_eq!(world.heard.last()["system"], "be French");
+
+    let own = json!({"model": "claude", "max_tokens": 9, "messages": messages(HI), "metadata": {"user_id": "u"}});
+    let told = world.post("/v1/messages", &own, &[]).await;
+    assert_eq!(
+        (told.json()["content"][0]["text"].clone(), told.json()["usage"]["input_tokens"].clone()),
+        (json!("bonjour"), json!(6))
+    );
+    assert_eq!(world.heard.last()["metadata"]["user_id"], "u");
+}
+
+#[tokio::test]
+async fn anthropic_words_reach_a_server_of_openai() {
+    let world = World::open().await;
+    let tools = json!([{"name": "add", "description": "adds", "input_schema": {"type": "object"}}]);
+    let ask = json!({"model": "well", "max_tokens": 9, "system": "short", "messages": messages(HI), "tools": tools});
+    let told = world.post("/v1/messages", &ask, &[]).await;
+    let body = told.json();
+    assert_eq!((&body["stop_reason"], &body["content"][0]["type"]), (&json!("tool_use"), &json!("tool_use")), "{}", told.body);
+    assert_eq!(body["content"][0]["input"], json!({"a": 1}));
+    let result = json!([{"type": "tool_result", "tool_use_id": "call_1", "content": "2"}]);
+    let said = json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": body["content"]}, {"role": "user", "content": result}]);
+    let ask = json!({"model": "well", "max_tokens": 9, "system": "short", "messages": said, "tools": tools, "stream": true});
+    let told = world.post("/v1/messages", &ask, &[]).await;
+    let kinds: Vec<&str> = told.body.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(kinds.first(), Some(&"message_start"), "{}", told.body);
+    assert_eq!(kinds[kinds.len() - 3..], ["content_block_stop", "message_delta", "message_stop"]);
+    assert!(kinds.contains(&"content_block_start") && kinds.contains(&"content_block_delta"));
+    let trace = world.trace_of(2).await;
+    assert_eq!(trace.segments.len(), 1, "the conversation went on");
+    assert_eq!(trace.turns().last().unwrap().input[0].tool_call_id.as_deref(), Some("call_1"));
+}
+
+#[tokio::test]
+async fn vectors_come_as_numbers_or_in_base64() {
+    let world = World::open().await;
+    let told = world.post("/v1/embeddings", &json!({"model": "embed", "input": ["a", "b"]}), &[]).await;
+    assert_eq!(told.json()["data"][1]["embedding"], json!([1.5, -1.0]), "{}", told.body);
+    assert_eq!(told.json()["usage"]["prompt_tokens"], 3);
+    let told = world.post("/v1/embeddings", &json!({"model": "embed", "input": "a", "encoding_format": "base64"}), &[]).await;
+    assert_eq!(told.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
+}
+
+#[tokio::test]
+async fn models_are_listed() {
+    let world = World::open().await;
+    let told = world.get("/v1/models", &[]).await.json();
+    let names: Vec<&str> = told["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["both", "broken", "claude", "cut", "embed", "picky", "slow", "well"]);
+    assert_eq!(world.get("/v1/models/well", &[]).await.json()["object"], "model");
+    assert_eq!(world.get("/v1/models/other", &[]).await.json()["error"]["code"], "model_not_found");
+}

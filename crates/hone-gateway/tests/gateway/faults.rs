@@ -1,0 +1,97 @@
+//! What happens when something fails.
+
+use crate::world::{World, messages, tenant};
+use hone_gateway::{Access, Limits};
+use serde_json::json;
+use std::time::Duration;
+
+const HI: &[(&str, &str)] = &[("user", "hi")];
+
+#[tokio::test]
+async fn when_one_fails_the_next_is_asked() {
+    let world = World::open().await;
+    for _ in 0..4 {
+        assert_eq!(world.chat("both", HI, &[]).await.status, 200);
+    }
+    let traces = world.traces().await;
+    let n_calls: Vec<usize> = traces.iter().map(|trace| trace.turns().next().unwrap().llm_calls.len()).collect();
+    assert_eq!(n_calls.iter().sum::<usize>(), 6, "every second call met the broken one first: {n_calls:?}");
+}
+
+#[tokio::test]
+async fn failures_are_told_and_kept() {
+    let world = World::open().await;
+    for (model, status, code) in [("broken", 502, json!("upstream_error")), ("picky", 400, json!("upstream_error"))] {
+        let told = world.chat(model, HI, &[("x-hone-episode", model)]).await;
+        assert_eq!((told.status, told.json()["error"]["code"].clone()), (status, code), "{}", told.body);
+        let trace = world.traces().await.into_iter().find(|trace| trace.metadata["asked_for"] == model).unwrap();
+        let turn = trace.turns().next().unwrap();
+        assert!(!turn.errors[0].recovered && !turn.llm_calls.is_empty(), "{turn:?}");
+    }
+    let told = world.chat("picky", HI, &[]).await.json();
+    assert!(told["error"]["message"].as_str().unwrap().contains("top_k is not known"));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_does_not_end_like_a_whole_one() {
+    let world = World::open().await;
+    let body = json!({"model": "cut", "messages": messages(HI), "stream": true});
+    let told = world.post("/v1/chat/completions", &body, &[]).await;
+    assert!(!told.events().contains(&"[DONE]".to_owned()) && told.body.contains("\"error\""), "{}", told.body);
+    let turn = world.trace_of(1).await.turns().next().unwrap().clone();
+    assert_eq!(turn.errors[0].kind, "policy_protocol");
+}
+
+#[tokio::test]
+async fn who_leaves_ends_the_call_upstream_too() {
+    let world = World::open().await;
+    let body = json!({"model": "slow", "messages": messages(HI)});
+    let request = world.http.post(format!("{}/v1/chat/completions", world.url)).timeout(Duration::from_millis(300));
+    assert!(request.body(body.to_string()).send().await.is_err());
+    let turn = world.trace_of(1).await.turns().next().unwrap().clone();
+    assert!(turn.errors[0].message.contains("left"), "{turn:?}");
+    for _ in 0..100 {
+        if world.heard.n_left() == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the upstream was not left");
+}
+
+#[tokio::test]
+async fn too_many_are_told_to_come_back() {
+    let world = World::with(Access::open(tenant()), Limits { n_requests_max: 1, ..Limits::default() }).await;
+    let body = json!({"model": "slow", "messages": messages(HI)});
+    let slow = world.http.post(format!("{}/v1/chat/completions", world.url)).timeout(Duration::from_secs(2));
+    let slow = tokio::spawn(slow.body(body.to_string()).send());
+    while world.heard.n() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let told = world.chat("well", HI, &[]).await;
+    assert_eq!(told.status, 503, "{}", told.body);
+    assert!(slow.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn bodies_have_a_limit() {
+    let world = World::with(Access::open(tenant()), Limits { body_bytes_max: 1000, ..Limits::default() }).await;
+    let told = world.chat("well", &[("user", &"x".repeat(2000))], &[]).await;
+    assert_eq!(told.status, 413, "{}", told.body);
+    assert_eq!(world.heard.n(), 0);
+}
+
+#[tokio::test]
+async fn what_is_underway_ends_before_the_server_does() {
+    let mut world = World::open().await;
+    let told = world.chat("well", HI, &[]).await;
+    assert_eq!(told.status, 200);
+    world.stop();
+    for _ in 0..100 {
+        if world.http.get(format!("{}/healthz", world.url)).send().await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the server still takes connections");
+}

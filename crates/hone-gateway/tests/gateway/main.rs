@@ -1,0 +1,10 @@
+//! The gateway over HTTP: a real server, a real store, and upstreams that speak the wire formats of providers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod upstream;
+mod world;
+
+mod access;
+mod answers;
+mod faults;
+mod records;

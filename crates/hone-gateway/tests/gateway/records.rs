@@ -1,0 +1,118 @@
+//! What is kept.
+
+use crate::world::{World, messages};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_call_is_on_the_record_when_its_answer_is_there() {
+    let world = World::open().await;
+    let told = world.chat("well", &[("system", "be kind"), ("user", "hi")], &[]).await;
+    let traces = world.traces().await;
+    assert_eq!(traces.len(), 1);
+    let trace = &traces[0];
+    assert_eq!(Some(trace.id.to_string()), told.episode);
+    let turn = trace.turns().next().unwrap();
+    assert_eq!(turn.input.len(), 2);
+    assert_eq!(turn.answer.content.text(), "answer 2");
+    let call = &turn.llm_calls[0];
+    assert_eq!((call.tokens_in, call.tokens_out, call.tokens_cached), (20, 5, 4));
+    assert!(call.duration_ms.is_some());
+    let config = world.store.document(hone_trace::store::Kind::Config, &trace.config.to_string()).await.unwrap().unwrap();
+    assert_eq!((&config.body["model"], &config.body["prompt"]), (&json!("well"), &json!("be kind")));
+}
+
+#[tokio::test]
+async fn a_conversation_that_goes_on_is_one_trace() {
+    let world = World::open().await;
+    world.chat("well", &[("user", "one")], &[]).await;
+    world.chat("well", &[("user", "one"), ("assistant", "answer 1"), ("user", "two")], &[]).await;
+    let trace = world.trace_of(2).await;
+    let inputs: Vec<usize> = trace.turns().map(|turn| turn.input.len()).collect();
+    assert_eq!((trace.segments.len(), inputs), (1, vec![1, 1]), "nothing is written twice");
+    world.chat("well", &[("user", "other")], &[]).await;
+    assert_eq!(world.traces().await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_same_words_of_two_clients_stay_two_episodes() {
+    let world = World::open().await;
+    for _ in 0..2 {
+        world.chat("well", &[("user", "one")], &[]).await;
+    }
+    for next in ["two", "three"] {
+        world.chat("well", &[("user", "one"), ("assistant", "answer 1"), ("user", next)], &[]).await;
+    }
+    let turns: Vec<usize> = world.traces().await.iter().map(|trace| trace.turns().count()).collect();
+    assert_eq!(turns, [2, 2]);
+}
+
+#[tokio::test]
+async fn an_episode_that_is_named_stays_together_whatever_is_said() {
+    let world = World::open().await;
+    let named = &[("x-hone-episode", "job 17")];
+    world.chat("well", &[("user", "one")], named).await;
+    world.chat("well", &[("user", "rewritten")], named).await;
+    let told = world.chat("well", &[("user", "rewritten"), ("assistant", "answer 1"), ("user", "on")], named).await;
+    let trace = world.trace_of(3).await;
+    assert_eq!(Some(trace.id.to_string()), told.episode);
+    let turns: Vec<usize> = trace.segments.iter().map(|segment| segment.turns.len()).collect();
+    assert_eq!(turns, [1, 2], "what was rewritten begins a segment");
+    let named = &[("x-hone-episode", told.episode.as_deref().unwrap())];
+    world.chat("well", &[("user", "by its id")], named).await;
+    world.trace_of(4).await;
+    let wrong = world.chat("well", &[("user", "one")], &[("x-hone-episode", &"x".repeat(300))]).await;
+    assert_eq!((wrong.status, wrong.json()["error"]["param"].clone()), (400, json!("x-hone-episode")));
+}
+
+#[tokio::test]
+async fn many_calls_of_one_episode_at_once_are_all_kept() {
+    let world = World::open().await;
+    let named = &[("x-hone-episode", "busy")];
+    let calls: Vec<_> = (0..20)
+        .map(|n| {
+            let body = json!({"model": "well", "messages": messages(&[("user", &format!("{n}"))])});
+            let request = world.http.post(format!("{}/v1/chat/completions", world.url)).header(named[0].0, named[0].1);
+            tokio::spawn(request.body(body.to_string()).send())
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    let trace = world.trace_of(20).await;
+    let mut said: Vec<String> = trace.turns().map(|turn| turn.input[0].content.text()).collect();
+    said.sort_by_key(|text| text.parse::<u32>().unwrap());
+    assert_eq!(said, (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
+    let world = World::open().await;
+    let first = world.chat("well", &[("user", "one")], &[]).await.json();
+    let said = &[("user", "one"), ("assistant", "answer 1"), ("user", "two")];
+    let told = world.chat("well", said, &[]).await;
+    let id = told.json()["id"].as_str().unwrap().to_owned();
+    assert_ne!(first["id"], told.json()["id"]);
+    let give = async |body: serde_json::Value| world.post("/v1/feedback", &body, &[]).await;
+    let on_answer = give(json!({"inference_id": id, "metric_name": "helpful", "value": true})).await;
+    assert_eq!((on_answer.status, on_answer.json()["turn_idx"].clone()), (200, json!(1)), "{}", on_answer.body);
+    for _ in 0..2 {
+        let body = json!({"episode_id": told.episode, "metric_name": "solved", "value": 0.25, "id": "once"});
+        assert_eq!(give(body).await.status, 200);
+    }
+    assert_eq!(give(json!({"episode_id": told.episode, "metric_name": "comment", "value": "good"})).await.status, 200);
+    let trace = world.trace_of(2).await;
+    let rewards: Vec<(Option<u32>, f64)> = trace.rewards.iter().map(|reward| (reward.turn_idx, reward.total)).collect();
+    assert_eq!(rewards, [(Some(1), 1.0), (None, 0.25)]);
+    let events = world.store.events(Some(&format!("feedback:{}", trace.id)), 0, 10).await.unwrap();
+    assert_eq!((events.len(), events[0].1.body["words"].clone()), (1, json!("good")));
+    for (body, status) in [
+        (json!({"episode_id": "nobody", "metric_name": "solved", "value": 1}), 404),
+        (json!({"inference_id": "chatcmpl-x", "metric_name": "solved", "value": 1}), 404),
+        (json!({"metric_name": "solved", "value": 1}), 400),
+        (json!({"episode_id": told.episode, "metric_name": "solved", "value": "yes"}), 400),
+        (json!({"episode_id": told.episode, "metric_name": "comment", "value": 1}), 400),
+        (json!({"episode_id": told.episode, "metric_name": "solved", "value": 1, "unknown": 1}), 400),
+    ] {
+        assert_eq!(give(body.clone()).await.status, status, "{body}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Upstreams: servers in OpenAI's and Anthropic's words whose model name says how they behave.
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What an upstream was asked, and how often it was left.
+#[derive(Clone, Default)]
+pub(crate) struct Heard {
+    bodies: Arc<Mutex<Vec<Value>>>,
+    n_left: Arc<Mutex<u32>>,
+}
+
+impl Heard {
+    pub(crate) fn last(&self) -> Value {
+        self.bodies.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn n(&self) -> usize {
+        self.bodies.lock().unwrap().len()
+    }
+
+    pub(crate) fn n_left(&self) -> u32 {
+        *self.n_left.lock().unwrap()
+    }
+}
+
+/// Notices when what it was made for is dropped before it ended.
+struct Left(Heard, bool);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if !self.1 {
+            *self.0.n_left.lock().unwrap() += 1;
+        }
+    }
+}
+
+/// Starts one, and says where it is.
+pub(crate) async fn start() -> (String, Heard) {
+    let heard = Heard::default();
+    let router = Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/messages", post(messages))
+        .route("/v1/embeddings", post(embeddings))
+        .with_state(heard.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (address, heard)
+}
+
+async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Response {
+    assert!(headers.get("x-hone-episode").is_none(), "what is ours stays here");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    heard.bodies.lock().unwrap().push(body.clone());
+    match body["model"].as_str().unwrap() {
+        "broken" => return (StatusCode::INTERNAL_SERVER_ERROR, "oh").into_response(),
+        "picky" => {
+            let error = json!({"error": {"message": "top_k is not known", "type": "invalid_request_error", "code": null}});
+            return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
+        }
+        "slow" => {
+            let mut left = Left(heard, false);
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            left.1 = true;
+        }
+        _ => {}
+    }
+    let n_said = body["messages"].as_array().unwrap().len();
+    let usage = json!({"prompt_tokens": 10 * n_said, "completion_tokens": 5, "total_tokens": 10 * n_said + 5,
+        "prompt_tokens_details": {"cached_tokens": 4}});
+    if body["tools"].is_array() && body["messages"].as_array().unwrap().last().unwrap()["role"] == "user" {
+        let call = json!({"id": "call_1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}});
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        return whole(&message, "tool_calls", &usage);
+    }
+    let text = format!("answer {n_said}");
+    if body["stream"] == true {
+        return streamed(&text, &usage, body["model"] == "cut");
+    }
+    whole(&json!({"role": "assistant", "content": text, "refusal": null}), "stop", &usage)
+}
+
+fn whole(message: &Value, finish: &str, usage: &Value) -> Response {
+    let body = json!({"id": "up-1", "object": "chat.completion", "created": 1, "model": "upstream-model", "system_fingerprint": "fp",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": null}], "usage": usage});
+    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+fn streamed(text: &str, usage: &Value, is_cut: bool) -> Response {
+    let chunk = |delta: Value, finish: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!(
+            "data: {}\n\n",
+            json!({"id": "up-1", "object": "chat.completion.chunk", "model": "upstream-model", "choices": [choice]})
+        )
+    };
+    let mut told = chunk(json!({"role": "assistant", "content": ""}), None);
+    for word in text.split_inclusive(' ') {
+        told += &chunk(json!({"content": word}), None);
+    }
+    if !is_cut {
+        told += &chunk(json!({}), Some("stop"));
+        told += &format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "up-1", "choices": [], "usage": usage}));
+    }
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(told)).into_response()
+}
+
+async fn messages(State(heard): State<Heard>, body: Bytes) -> Response {
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    heard.bodies.lock().unwrap().push(body.clone());
+    let answer = json!({"id": "msg_up", "type": "message", "role": "assistant", "model": "claude", "stop_sequence": null,
+        "content": [{"type": "text", "text": "bonjour"}], "stop_reason": "end_turn",
+        "usage": {"input_tokens": 6, "output_tokens": 2, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 0}});
+    ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}
+
+async fn embeddings(State(heard): State<Heard>, body: Bytes) -> Response {
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    heard.bodies.lock().unwrap().push(body.clone());
+    let rows: Vec<Value> = (0..body["input"].as_array().unwrap().len())
+        .map(|index| json!({"object": "embedding", "index": index, "embedding": [index as f32 + 0.5, -1.0]}))
+        .collect();
+    let answer = json!({"object": "list", "data": rows, "model": "e", "usage": {"prompt_tokens": 3, "total_tokens": 3}});
+    ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}

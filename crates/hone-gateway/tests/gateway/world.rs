@@ -1,0 +1,149 @@
+//! A gateway with a store of its own, and a client that talks to it.
+
+use crate::upstream::{self, Heard};
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Setup, serve};
+use hone_policy::upstream::{Client, ClientOptions, Retry, Transfer};
+use hone_store::{Database, Options, Place};
+use hone_trace::store::TraceQuery;
+use hone_trace::{Clock, Tenant, Time, Trace};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// A clock that begins somewhere and goes on like any other.
+struct Going(Instant);
+
+impl Clock for Going {
+    fn now(&self) -> Time {
+        Time::from_unix_nanos(1_800_000_000_000_000_000 + i64::try_from(self.0.elapsed().as_nanos()).unwrap())
+    }
+}
+
+/// A gateway that runs.
+pub(crate) struct World {
+    pub(crate) url: String,
+    pub(crate) heard: Heard,
+    pub(crate) store: Arc<dyn Database>,
+    pub(crate) http: reqwest::Client,
+    stop: Option<oneshot::Sender<()>>,
+    _folder: tempfile::TempDir,
+}
+
+/// An answer to a request.
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) episode: Option<String>,
+    pub(crate) body: String,
+}
+
+impl Told {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The data of a stream's events.
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
+    }
+}
+
+pub(crate) fn tenant() -> Tenant {
+    Tenant::new("default").unwrap()
+}
+
+impl World {
+    pub(crate) async fn open() -> Self {
+        Self::with(Access::open(tenant()), Limits { stop_ms: 5_000, ..Limits::default() }).await
+    }
+
+    pub(crate) async fn with(access: Access, limits: Limits) -> Self {
+        let (address, heard) = upstream::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let store = hone_store::open(&Place::Folder(folder.path().join(".hone")), &Options::default()).await.unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(Going(Instant::now()));
+        let client = |spec: String| {
+            let retry = Retry { n_attempts_max: 1, base_ms: 1, cap_ms: 1 };
+            let clock = Some(Arc::clone(&clock));
+            let options = ClientOptions { transfer: Transfer::Plain, retry, clock, total_ms: 10_000, ..ClientOptions::default() };
+            Arc::new(Client::new(spec.parse().unwrap(), None, options).unwrap())
+        };
+        let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
+        let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
+        let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
+        let names = ["well", "broken", "picky", "slow", "cut", "embed"];
+        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude])).unwrap();
+        let (log, mut said) = mpsc::channel(100);
+        tokio::spawn(async move { while said.recv().await.is_some() {} });
+        let setup = Setup {
+            catalogue,
+            store: Arc::clone(&store) as Arc<dyn hone_trace::store::Store>,
+            clock,
+            access,
+            limits,
+            hosts: vec!["hone.test".into()],
+            seed: 7,
+            log,
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { url, heard, store, http, stop: Some(stop), _folder: folder }
+    }
+
+    /// Tells the server to stop.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Told {
+        let mut request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        told(request).await
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Told {
+        let mut request = self.http.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        told(request).await
+    }
+
+    /// Asks this model what was said so far.
+    pub(crate) async fn chat(&self, model: &str, said: &[(&str, &str)], headers: &[(&str, &str)]) -> Told {
+        self.post("/v1/chat/completions", &json!({"model": model, "messages": messages(said)}), headers).await
+    }
+
+    /// All traces, newest first.
+    pub(crate) async fn traces(&self) -> Vec<Trace> {
+        self.store.traces(&TraceQuery::default(), None, 100).await.unwrap().items
+    }
+
+    /// The only trace, when it has this many turns.
+    pub(crate) async fn trace_of(&self, n_turns: usize) -> Trace {
+        for _ in 0..200 {
+            let mut traces = self.traces().await;
+            if traces.len() == 1 && traces[0].turns().count() == n_turns {
+                return traces.remove(0);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("there is no single trace of {n_turns} turns: {:?}", self.traces().await);
+    }
+}
+
+async fn told(request: reqwest::RequestBuilder) -> Told {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let episode = response.headers().get("x-hone-episode").map(|value| value.to_str().unwrap().to_owned());
+    Told { status, episode, body: response.text().await.unwrap() }
+}
+
+pub(crate) fn messages(said: &[(&str, &str)]) -> Value {
+    said.iter().map(|(role, text)| json!({"role": role, "content": text})).collect()
+}

@@ -1,0 +1,118 @@
+//! `hone serve`: the gateway on this machine, with the models that the settings and the command line name.
+
+use crate::clock::{RealClock, now};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::policy;
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Setup, serve};
+use hone_policy::upstream::{Budget, Retry};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// What the gateway has said and nobody has printed yet; more is dropped.
+const N_SAID_MAX: usize = 256;
+
+/// Answer in OpenAI's and Anthropic's words, and record every call
+///
+/// Clients ask http://127.0.0.1:8321/v1 for the models that are named here. Every call is a turn of a trace, durable before the end of
+/// its answer is sent; `hone trace list` shows them at once. Stops at SIGTERM or Ctrl-C, after what is underway has ended.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Listen at this address of this machine; port 0 takes any that is free
+    #[arg(long, value_name = "HOST:PORT")]
+    address: Option<SocketAddr>,
+    /// Answer to NAME by asking a provider's model, or several in turn: gpt=openai:gpt-5-mini,azure:gpt-5-mini
+    #[arg(long = "model", value_name = "NAME=MODEL,…")]
+    models: Vec<String>,
+    /// Stop before this many US dollars are spent at providers
+    #[arg(long, value_name = "USD")]
+    budget: Option<f64>,
+    /// The most requests that are worked on at once; further ones are told to come back
+    #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_requests: u32,
+    /// The most seconds of an answer, with all that is tried again
+    #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_answer_seconds: u64,
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let address = args.address.unwrap_or(context.settings.serve.address);
+    if !address.ip().is_loopback() {
+        return Err(Failure::user(format_args!("{address} can be reached from other machines, and nobody would need a key"))
+            .hint("listen at 127.0.0.1 and let a proxy with TLS and keys stand before it"));
+    }
+    let named: Vec<&String> = context.settings.serve.models.iter().chain(&args.models).collect();
+    if named.is_empty() {
+        return Err(Failure::user("no model is named: there is nothing to answer with").hint(
+            "name one with --model NAME=PROVIDER:MODEL, or under `[serve]` in hone.toml: models = [\"gpt=openai:gpt-5-mini\"]",
+        ));
+    }
+    let budget = match args.budget {
+        Some(limit) if limit.is_finite() && limit >= 0.0 => Budget::limited(limit),
+        Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
+        None => Budget::unlimited(),
+    };
+    let models = named.into_iter().map(|named| model(named, args, &budget, context)).collect::<Result<Vec<_>, _>>()?;
+    let catalogue = Catalogue::new(models).map_err(Failure::user)?;
+    context.wait(async move |context| listen(address, catalogue, args, context).await)
+}
+
+async fn listen(address: SocketAddr, catalogue: Catalogue, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let (log, mut said) = mpsc::channel(N_SAID_MAX);
+    let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
+    let setup = Setup {
+        catalogue,
+        store: context.store().await?,
+        clock: Arc::new(RealClock),
+        access: Access::open(context.settings.tenant.clone()),
+        limits: Limits { n_requests_max: args.max_requests as usize, ..Limits::default() },
+        hosts: Vec::new(),
+        seed: now().unix_nanos().unsigned_abs(),
+        log,
+    };
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::user(format_args!("{address}: {error}")).hint("take another port with --address, or 0 for any that is free")
+    })?;
+    let bound = listener.local_addr().map_err(Failure::world)?;
+    let (mut term, mut interrupt) =
+        (signal(SignalKind::terminate()).map_err(Failure::world)?, signal(SignalKind::interrupt()).map_err(Failure::world)?);
+    if context.printer.wants_json() {
+        context.printer.json(&json!({"url": format!("http://{bound}/v1"), "models": names}))?;
+    } else {
+        context.printer.plain(&format!("http://{bound}/v1 answers as {}", names.join(", ")))?;
+    }
+    context.printer.flush()?;
+    let serving = serve(Gateway::new(setup), listener, async {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    tokio::pin!(serving);
+    loop {
+        tokio::select! {
+            () = &mut serving => break,
+            Some(text) = said.recv() => context.printer.complain(&text),
+        }
+    }
+    context.printer.say("stopped; every answered call is on the record");
+    Ok(Exit::Yes)
+}
+
+/// The model that a text such as `gpt=openai:gpt-5-mini` names.
+fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) -> Result<Model, Failure> {
+    let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
+        Failure::user(format_args!("`{named}` names no model")).hint("write NAME=PROVIDER:MODEL, or NAME=URL#MODEL")
+    })?;
+    let specs: Vec<&str> = specs.split(',').collect();
+    // Where another can be asked, trying again at once is for that one.
+    let n_attempts_max = if specs.len() > 1 { 1 } else { 3 };
+    let retry = Retry { n_attempts_max, base_ms: 250, cap_ms: 4_000 };
+    let clients =
+        specs.into_iter().map(|spec| policy::upstream(spec, retry, args.max_answer_seconds, budget, context).map(Arc::new));
+    Ok(Model::new(name, clients.collect::<Result<Vec<_>, _>>()?))
+}
