@@ -28,6 +28,7 @@ fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], who
                 Delta::ToolCall { call_idx, name, arguments, .. } => {
                     format!("{call_idx}:{} {arguments}", name.unwrap_or_default())
                 }
+                Delta::Event(data) => panic!("nothing was passed on, but {data} came as it is"),
             });
         }
         (found, streaming.finish().await)

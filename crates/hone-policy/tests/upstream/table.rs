@@ -155,6 +155,7 @@ fn pieces(client: &Arc<Client>, thought: Option<&str>) -> Result<Completion, Str
                 Delta::Text(text) => texts.push(text),
                 Delta::Reasoning(text) => thoughts.push_str(&text),
                 Delta::ToolCall { .. } => return Err("a call that nobody asked for".into()),
+                Delta::Event(_) => return Err("an event that was not to be passed on".into()),
             }
         }
         same("pieces", texts.join("|").as_str(), PIECES.join("|").as_str())?;
