@@ -3,22 +3,13 @@
 //! Instructions stand beside the conversation, results of tools are blocks of the user's next message, and a stream tells every block's
 //! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
 
-use crate::ask::Speaker;
+use crate::ask::{Asked, Speaker};
 use crate::error::Refused;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// A request as it was read.
-pub(crate) struct Asked {
-    pub(crate) model: String,
-    pub(crate) is_stream: bool,
-    pub(crate) body: Map<String, Value>,
-    pub(crate) conversation: Conversation,
-    pub(crate) request: ChatRequest,
-}
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
@@ -50,7 +41,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
         tokens_max,
         ..ChatRequest::default()
     };
-    Ok(Asked { model, is_stream, body, conversation: Conversation { messages, tools, rest }, request })
+    Ok(Asked { model, is_stream, tells_usage: true, body, conversation: Conversation { messages, tools, rest }, request })
 }
 
 fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Refused> {
@@ -181,34 +172,6 @@ impl Anthropic {
         Self { id, model, block: None, n_blocks: 0, is_passed_on: false }
     }
 
-    /// The answer in one piece.
-    pub(crate) fn whole(&self, reply: &Reply) -> Value {
-        if let Some(Value::Object(came)) = &reply.json {
-            let mut body = came.clone();
-            body.insert("id".into(), self.id.as_str().into());
-            body.insert("model".into(), self.model.as_str().into());
-            return Value::Object(body);
-        }
-        let message = &reply.message;
-        let mut blocks = Vec::new();
-        if let Some(thought) = &message.reasoning {
-            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": ""}));
-        }
-        let text = message.content.text();
-        if !text.is_empty() {
-            blocks.push(json!({"type": "text", "text": text}));
-        }
-        for call in &message.tool_calls {
-            let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
-            blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
-        }
-        let mut body = self.head();
-        body["content"] = blocks.into();
-        body["stop_reason"] = reason(reply.finish).into();
-        body["usage"] = usage(reply.usage.as_ref());
-        body
-    }
-
     fn head(&self) -> Value {
         json!({"id": self.id, "type": "message", "role": "assistant", "model": self.model, "content": [], "stop_reason": null,
             "stop_sequence": null, "usage": usage(None)})
@@ -238,8 +201,31 @@ impl Anthropic {
 }
 
 impl Speaker for Anthropic {
-    fn begin(&mut self) -> String {
-        String::new()
+    fn whole(&self, reply: &Reply) -> Value {
+        if let Some(Value::Object(came)) = &reply.json {
+            let mut body = came.clone();
+            body.insert("id".into(), self.id.as_str().into());
+            body.insert("model".into(), self.model.as_str().into());
+            return Value::Object(body);
+        }
+        let message = &reply.message;
+        let mut blocks = Vec::new();
+        if let Some(thought) = &message.reasoning {
+            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": ""}));
+        }
+        let text = message.content.text();
+        if !text.is_empty() {
+            blocks.push(json!({"type": "text", "text": text}));
+        }
+        for call in &message.tool_calls {
+            let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+            blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
+        }
+        let mut body = self.head();
+        body["content"] = blocks.into();
+        body["stop_reason"] = reason(reply.finish).into();
+        body["usage"] = usage(reply.usage.as_ref());
+        body
     }
 
     fn piece(&mut self, delta: &Delta) -> String {

@@ -44,10 +44,22 @@ pub(crate) struct Question {
     pub(crate) admitted: OwnedSemaphorePermit,
 }
 
+/// A request as it was read, whatever its wire format.
+pub(crate) struct Asked {
+    /// The name that the client asks for.
+    pub(crate) model: String,
+    pub(crate) is_stream: bool,
+    /// Whether the client wants the usage of a stream told, where that is a matter of choice.
+    pub(crate) tells_usage: bool,
+    pub(crate) body: Map<String, Value>,
+    pub(crate) conversation: Conversation,
+    pub(crate) request: ChatRequest,
+}
+
 /// How an answer is told to a client, in its wire format.
 pub(crate) trait Speaker: Send {
-    /// What a stream begins with.
-    fn begin(&mut self) -> String;
+    /// The answer in one piece.
+    fn whole(&self, reply: &Reply) -> Value;
     /// A piece of the answer.
     fn piece(&mut self, delta: &Delta) -> String;
     /// What is told once the answer is whole and durable.
@@ -165,17 +177,14 @@ async fn follow(
     speaker: &mut dyn Speaker,
     pieces: &mpsc::Sender<Bytes>,
 ) -> Result<Completion, UpstreamError> {
-    let mut told = speaker.begin();
-    loop {
+    while let Some(delta) = streaming.next().await? {
+        let told = speaker.piece(&delta);
         if !told.is_empty() {
             // A client that has left is noticed by who waits beside this.
             drop(pieces.send(told.into()).await);
         }
-        match streaming.next().await? {
-            Some(delta) => told = speaker.piece(&delta),
-            None => return streaming.finish().await,
-        }
     }
+    streaming.finish().await
 }
 
 /// Puts what came of a question on the record, and gives the answer only when that is durable.

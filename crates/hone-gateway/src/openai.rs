@@ -3,7 +3,7 @@
 //! An answer that comes from a server of the same format is passed on as it came, under the name that the client asked for and with an
 //! id by which feedback finds it. Any other is put into these words. Parameters that such an answer could not follow are refused by name where ignoring them would mislead.
 
-use crate::ask::Speaker;
+use crate::ask::{Asked, Speaker};
 use crate::error::Refused;
 use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::{Conversation, message_json};
@@ -15,17 +15,6 @@ use std::sync::Arc;
 const TOKENS_MAX: u64 = 4096;
 /// The highest temperature that is sent on.
 const TEMPERATURE_MAX: f64 = 2.0;
-
-/// A request as it was read.
-pub(crate) struct Asked {
-    pub(crate) model: String,
-    pub(crate) is_stream: bool,
-    /// Whether the client wants the usage of a stream told.
-    pub(crate) tells_usage: bool,
-    pub(crate) body: Map<String, Value>,
-    pub(crate) conversation: Conversation,
-    pub(crate) request: ChatRequest,
-}
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
@@ -140,26 +129,6 @@ impl OpenAi {
         Self { id, created, model, tells_usage, has_begun: false, is_passed_on: false }
     }
 
-    /// The answer in one piece.
-    pub(crate) fn whole(&self, reply: &Reply) -> Value {
-        if let Some(Value::Object(came)) = &reply.json {
-            let mut body = came.clone();
-            body.insert("id".into(), self.id.as_str().into());
-            body.insert("model".into(), self.model.as_str().into());
-            return Value::Object(body);
-        }
-        let mut message = message_json(&reply.message);
-        if reply.message.content == Content::None {
-            message["content"] = Value::Null;
-        }
-        message["refusal"] = Value::Null;
-        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply.finish)});
-        let mut body = self.head("chat.completion");
-        body["choices"] = json!([choice]);
-        body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
-        body
-    }
-
     fn head(&self, object: &str) -> Value {
         let created = self.created.unix_nanos().div_euclid(1_000_000_000);
         json!({"id": self.id, "object": object, "created": created, "model": self.model})
@@ -191,8 +160,23 @@ impl OpenAi {
 }
 
 impl Speaker for OpenAi {
-    fn begin(&mut self) -> String {
-        String::new()
+    fn whole(&self, reply: &Reply) -> Value {
+        if let Some(Value::Object(came)) = &reply.json {
+            let mut body = came.clone();
+            body.insert("id".into(), self.id.as_str().into());
+            body.insert("model".into(), self.model.as_str().into());
+            return Value::Object(body);
+        }
+        let mut message = message_json(&reply.message);
+        if reply.message.content == Content::None {
+            message["content"] = Value::Null;
+        }
+        message["refusal"] = Value::Null;
+        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply.finish)});
+        let mut body = self.head("chat.completion");
+        body["choices"] = json!([choice]);
+        body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
+        body
     }
 
     fn piece(&mut self, delta: &Delta) -> String {

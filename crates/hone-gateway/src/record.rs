@@ -96,7 +96,8 @@ impl Record {
 
     async fn write(&self, call: Call) -> Result<Place, NotKept> {
         let said: Vec<Digest> = call.messages.iter().map(digest).collect();
-        let answered = digest(&call.turn.answer);
+        // After a failure the conversation stands where it stood: who tries again goes on there.
+        let answered = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
         for _ in 0..N_TRIES {
             let (write, turn_idx) = next(&call, &said, episode.as_ref());
@@ -106,7 +107,7 @@ impl Record {
                 episode = Some(self.read(&call).await?.ok_or(NotKept::Foreign)?);
                 continue;
             }
-            let history = said.iter().copied().chain([answered]).collect();
+            let history = said.iter().copied().chain(answered).collect();
             let Call { tenant, episode: trace, .. } = &call;
             let kept = Episode { trace: *trace, tenant: tenant.clone(), n_turns: turn_idx + 1, history };
             lock(&self.episodes).keep(kept);
@@ -140,7 +141,7 @@ impl Record {
         let trace = self.store.trace(call.episode).await?.filter(|trace| trace.tenant == call.tenant);
         Ok(trace.map(|trace| {
             let last = trace.segments.last().into_iter().flat_map(|segment| &segment.turns);
-            let history = last.flat_map(|turn| turn.input.iter().chain([&turn.answer])).map(digest).collect();
+            let history = last.flat_map(heard).map(digest).collect();
             Episode {
                 trace: trace.id,
                 tenant: call.tenant.clone(),
@@ -149,6 +150,15 @@ impl Record {
             }
         }))
     }
+}
+
+/// What was said in a turn; the answer of one that failed was not.
+fn heard(turn: &Turn) -> impl Iterator<Item = &Message> {
+    turn.input.iter().chain((!has_failed(turn)).then_some(&turn.answer))
+}
+
+fn has_failed(turn: &Turn) -> bool {
+    turn.errors.iter().any(|error| !error.recovered)
 }
 
 /// What this call writes, and the number of its turn.

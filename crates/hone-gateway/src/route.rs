@@ -1,7 +1,7 @@
 //! Which path is answered by whom. A request is read, admitted, asked and told, each in one line.
 
 use crate::access::{Caller, Identity, Reporter};
-use crate::ask::{self, Question};
+use crate::ask::{self, Asked, Question, Speaker};
 use crate::error::Refused;
 use crate::server::Gateway;
 use crate::{anthropic, feedback, health, openai};
@@ -13,7 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hone_policy::upstream::Wire;
-use hone_trace::{Message, TraceId};
+use hone_trace::{Message, Time, TraceId};
 use serde_json::{Value, json};
 
 /// The header in which a client names its episode, and is told it.
@@ -50,52 +50,95 @@ async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next
     if is_known { next.run(request).await } else { Refused::Host.into_response() }
 }
 
-async fn chat(
-    State(gateway): State<Gateway>,
-    Caller(caller): Caller,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Refused> {
-    let admitted = gateway.admit()?;
-    let started = gateway.now();
-    let asked = openai::read(&read(&gateway, body).await?)?;
-    let model = gateway.model(&asked.model)?;
-    let episode = episode(&gateway, &caller, &headers, &asked.conversation.messages)?;
-    let id = format!("chatcmpl-{}", gateway.new_answer(episode));
-    let (is_stream, speaker) =
-        (asked.is_stream, openai::OpenAi::new(id.clone(), started, asked.model.clone(), asked.tells_usage));
-    let openai::Asked { body, conversation, request, .. } = asked;
-    let (wire, api) = (Wire::OpenAi, "openai.chat");
-    let question = Question { id, caller, started, episode, model, conversation, request, body, wire, api, admitted };
-    if is_stream {
-        return Ok(streaming(ask::streamed(&gateway, question, Box::new(speaker)).await?, episode));
+/// The wire formats in which questions come.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    OpenAi,
+    Anthropic,
+}
+
+impl Format {
+    fn read(self, body: &[u8]) -> Result<Asked, Refused> {
+        match self {
+            Self::OpenAi => openai::read(body),
+            Self::Anthropic => anthropic::read(body),
+        }
     }
-    Ok(told(&speaker.whole(&ask::whole(&gateway, question).await?), episode))
+
+    fn wire(self) -> Wire {
+        match self {
+            Self::OpenAi => Wire::OpenAi,
+            Self::Anthropic => Wire::Anthropic,
+        }
+    }
+
+    /// What the record calls it.
+    fn api(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai.chat",
+            Self::Anthropic => "anthropic.messages",
+        }
+    }
+
+    /// The id of an answer.
+    fn id(self, answer: &str) -> String {
+        match self {
+            Self::OpenAi => format!("chatcmpl-{answer}"),
+            Self::Anthropic => format!("msg_{answer}"),
+        }
+    }
+
+    fn speaker(self, id: String, created: Time, asked: &Asked) -> Box<dyn Speaker> {
+        match self {
+            Self::OpenAi => Box::new(openai::OpenAi::new(id, created, asked.model.clone(), asked.tells_usage)),
+            Self::Anthropic => Box::new(anthropic::Anthropic::new(id, asked.model.clone())),
+        }
+    }
+
+    fn refuse(self, refused: &Refused) -> Response {
+        match self {
+            Self::OpenAi => refused.respond(&refused.openai()),
+            Self::Anthropic => refused.respond(&refused.anthropic()),
+        }
+    }
+}
+
+async fn chat(State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body) -> Response {
+    let answered = answer(Format::OpenAi, &gateway, caller, &headers, body).await;
+    answered.unwrap_or_else(|refused| Format::OpenAi.refuse(&refused))
 }
 
 async fn messages(State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body) -> Response {
-    let answered = match caller {
-        Ok(Caller(caller)) => message(&gateway, caller, &headers, body).await,
-        Err(refused) => Err(refused),
-    };
-    answered.unwrap_or_else(|refused| refused.respond(&refused.anthropic()))
+    let answered = answer(Format::Anthropic, &gateway, caller, &headers, body).await;
+    answered.unwrap_or_else(|refused| Format::Anthropic.refuse(&refused))
 }
 
-async fn message(gateway: &Gateway, caller: Identity, headers: &HeaderMap, body: Body) -> Result<Response, Refused> {
+/// A question from its bytes to its answer.
+async fn answer(
+    format: Format,
+    gateway: &Gateway,
+    caller: Result<Caller, Refused>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    let Caller(caller) = caller?;
     let admitted = gateway.admit()?;
     let started = gateway.now();
-    let asked = anthropic::read(&read(gateway, body).await?)?;
+    let asked = format.read(&read(gateway, body).await?)?;
     let model = gateway.model(&asked.model)?;
     let episode = episode(gateway, &caller, headers, &asked.conversation.messages)?;
-    let id = format!("msg_{}", gateway.new_answer(episode));
-    let (is_stream, speaker) = (asked.is_stream, anthropic::Anthropic::new(id.clone(), asked.model.clone()));
-    let anthropic::Asked { body, conversation, request, .. } = asked;
-    let (wire, api) = (Wire::Anthropic, "anthropic.messages");
+    let id = format.id(&gateway.new_answer(episode));
+    let speaker = format.speaker(id.clone(), started, &asked);
+    let (wire, api) = (format.wire(), format.api());
+    let Asked { is_stream, body, conversation, request, .. } = asked;
     let question = Question { id, caller, started, episode, model, conversation, request, body, wire, api, admitted };
-    if is_stream {
-        return Ok(streaming(ask::streamed(gateway, question, Box::new(speaker)).await?, episode));
+    match is_stream {
+        true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, episode)),
+        false => {
+            let reply = ask::whole(gateway, question).await?;
+            Ok(told(&speaker.whole(&reply), episode))
+        }
     }
-    Ok(told(&speaker.whole(&ask::whole(gateway, question).await?), episode))
 }
 
 async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {

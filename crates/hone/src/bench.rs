@@ -9,6 +9,7 @@ mod crash;
 mod diff;
 mod env;
 mod figures;
+mod gateway;
 mod grpo;
 mod large;
 mod learn;
@@ -45,6 +46,9 @@ enum Command {
     Learn(learn::Args),
     Canary(canary::Args),
     Bandit(bandit::Args),
+    Gateway(gateway::Args),
+    #[command(hide = true)]
+    GatewayMock(gateway::mock::Args),
     #[command(hide = true)]
     CrashWriter(writer::Args),
     #[command(hide = true)]
@@ -64,6 +68,11 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Learn(args) => learn::run(args, context),
         Command::Canary(args) => canary::run(args, context),
         Command::Bandit(args) => bandit::run(args, context),
+        Command::Gateway(args) => context.wait(async |context| gateway::run(args, context).await),
+        Command::GatewayMock(args) => {
+            context.wait(async |context| gateway::mock::run(args, context.printer).await)?;
+            Ok(Exit::Yes)
+        }
         Command::OnpolicyRun(run) => resume::run(run),
         Command::CrashWriter(args) => context.wait(async |context| writer::run(args, context).await),
     }

@@ -65,6 +65,19 @@ async fn an_episode_that_is_named_stays_together_whatever_is_said() {
 }
 
 #[tokio::test]
+async fn who_tries_again_goes_on_where_it_failed() {
+    for named in [&[][..], &[("x-hone-episode", "again")][..]] {
+        let world = World::open().await;
+        assert_eq!(world.chat("broken", &[("user", "hi")], named).await.status, 502);
+        assert_eq!(world.chat("well", &[("user", "hi")], named).await.status, 200);
+        world.chat("well", &[("user", "hi"), ("assistant", "answer 1"), ("user", "on")], named).await;
+        let trace = world.trace_of(3).await;
+        let inputs: Vec<usize> = trace.turns().map(|turn| turn.input.len()).collect();
+        assert_eq!((trace.segments.len(), inputs), (1, vec![1, 0, 1]));
+    }
+}
+
+#[tokio::test]
 async fn many_calls_of_one_episode_at_once_are_all_kept() {
     let world = World::open().await;
     let named = &[("x-hone-episode", "busy")];
