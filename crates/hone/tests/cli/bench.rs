@@ -71,6 +71,19 @@ fn sampler_and_trainer_agree_to_the_bit_through_kills() {
 }
 
 #[test]
+fn the_gateway_benchmark_keeps_its_form() {
+    let ended = Desk::new().hone("bench gateway --seconds 1 --rounds 1 --rate 50 --json --quiet").expect(0, "{", "");
+    let report = &ended.json()[0];
+    for number in ["added_p50_ms", "added_p99_ms", "fsync_p99_ms", "overload_goodput"] {
+        assert!(report[number].is_number(), "{report}");
+    }
+    assert!(report["rps"]["median"].as_f64().is_some_and(|rate| rate > 10.0), "{report}");
+    assert!(report["rss_mb"].as_f64().is_some_and(|mb| mb > 1.0), "{report}");
+    assert_eq!((report["streams_ok"].as_u64(), report["failed"].as_u64()), (Some(2000), Some(0)), "{report}");
+    assert!(report["overload_refused"].as_u64().is_some_and(|n| n > 0), "{report}");
+}
+
+#[test]
 fn the_canary_benchmark_keeps_its_form() {
     let ended = Desk::new().hone("bench canary --runs 3 --seed 2 --json --quiet").expect(0, "{", "");
     let report = &ended.json()[0];

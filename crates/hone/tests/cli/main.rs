@@ -14,6 +14,7 @@ mod output;
 mod postgres;
 mod practice;
 mod provider;
+mod serve;
 mod store;
 mod trace;
 mod train;

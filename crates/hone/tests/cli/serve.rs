@@ -1,0 +1,124 @@
+//! `hone serve` as a process: what it says, what it records, and what is left of that when it is killed.
+
+use super::{Desk, is_slow};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A process that listens.
+struct Listening {
+    child: Child,
+    port: u16,
+}
+
+impl Listening {
+    /// Starts `hone` with the words of this line; the first line that it prints says its port.
+    fn start(desk: &Desk, line: &str) -> Self {
+        let mut child = desk.command(line).stderr(Stdio::null()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        let digits = first.rsplit("127.0.0.1:").next().unwrap_or_default();
+        let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        let port = digits.parse().unwrap_or_else(|_| panic!("`hone {line}` says no port: {first}"));
+        Self { child, port }
+    }
+
+    fn provider(desk: &Desk) -> Self {
+        Self::start(desk, "bench gateway-mock")
+    }
+
+    fn serve(desk: &Desk, provider: &Self) -> Self {
+        Self::start(desk, &format!("serve --address 127.0.0.1:0 --model m=http://127.0.0.1:{}/v1#m", provider.port))
+    }
+
+    /// A signal by its name.
+    fn signal(&self, name: &str) {
+        let sent = std::process::Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks for an answer; the id of one that came whole.
+fn ask(port: u16, text: &str) -> Option<String> {
+    let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let json: serde_json::Value = serde_json::from_str(body).ok()?;
+    let is_whole = head.starts_with("HTTP/1.1 200") && json["choices"][0]["finish_reason"] == "stop";
+    is_whole.then(|| json["id"].as_str().map(str::to_owned))?
+}
+
+#[test]
+fn what_was_answered_is_on_the_record_at_once() {
+    let desk = Desk::new();
+    let provider = Listening::provider(&desk);
+    let mut served = Listening::serve(&desk, &provider);
+    let id = ask(served.port, "hello").unwrap();
+    assert!(desk.hone("trace export").out.contains(&id));
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert_eq!(desk.hone("store verify").code, 0);
+}
+
+#[test]
+fn what_cannot_be_served_is_said_before_anything_listens() {
+    let desk = Desk::new();
+    desk.hone("serve").expect(2, "", "no model is named");
+    desk.hone("serve --model gpt").expect(2, "", "`gpt` names no model");
+    desk.hone("serve --model gpt=nobody:x").expect(2, "", "there is no provider `nobody`");
+    desk.hone("serve --model gpt=openai:x").expect(2, "", "OPENAI_API_KEY");
+    desk.hone("serve --address 0.0.0.0:0 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "from other machines");
+    desk.hone("serve --model m=http://127.0.0.1:1/v1#m --model m=http://127.0.0.1:2/v1#m").expect(2, "", "named twice");
+    let desk = Desk::with(&[("hone.toml", "[serve]\naddress = 'here'\n")]);
+    desk.hone("serve").expect(2, "", "`serve.address`");
+}
+
+#[test]
+fn what_a_client_saw_whole_survives_the_server() {
+    let desk = Desk::new();
+    let provider = Listening::provider(&desk);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let n_kills: u64 = if is_slow() { 50 } else { 4 };
+    for kill in 0..n_kills {
+        let served = Listening::serve(&desk, &provider);
+        let number = Arc::new(AtomicU64::new(0));
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let (seen, number, port) = (Arc::clone(&seen), Arc::clone(&number), served.port);
+                std::thread::spawn(move || {
+                    while let Some(id) = ask(port, &format!("{kill} {}", number.fetch_add(1, Ordering::Relaxed))) {
+                        seen.lock().unwrap().push(id);
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(100 + 37 * (kill % 9)));
+        served.signal("-KILL");
+        for client in clients {
+            client.join().unwrap();
+        }
+    }
+    let exported = desk.hone("trace export");
+    let mut recorded: Vec<&str> = exported.out.lines().filter_map(|line| line.split(r#""id":"chatcmpl-"#).nth(1)).collect();
+    recorded.iter_mut().for_each(|rest| *rest = rest.split('"').next().unwrap_or_default());
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() > 20, "{} answers came", seen.len());
+    let lost = seen.iter().filter(|id| !recorded.contains(&id.trim_start_matches("chatcmpl-"))).count();
+    assert_eq!(lost, 0, "of {} answers that clients saw whole", seen.len());
+    assert_eq!(desk.hone("store verify").code, 0);
+}
