@@ -5,6 +5,7 @@
 
 use crate::access::Identity;
 use crate::catalogue::{Model, Upstream};
+use crate::episode::Digest;
 use crate::error::Refused;
 use crate::record::{Call, NotKept};
 use crate::server::Gateway;
@@ -31,6 +32,8 @@ pub(crate) struct Question {
     pub(crate) caller: Identity,
     pub(crate) started: Time,
     pub(crate) episode: TraceId,
+    /// What the conversation says.
+    pub(crate) said: Vec<Digest>,
     /// Who answers.
     pub(crate) model: Arc<Model>,
     pub(crate) conversation: Conversation,
@@ -210,10 +213,11 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Completion,
     let mut metadata = Map::new();
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.model.name().into());
-    let Question { caller, episode, model, conversation, admitted, .. } = question;
+    let Question { caller, episode, said, model, conversation, admitted, .. } = question;
     let config = Config { model: Some(model.name().to_owned()), ..conversation.config() };
     let Conversation { messages, tools, .. } = conversation;
-    let call = Call { tenant: caller.tenant, episode, config, messages, tools, turn, ended, metadata };
+    let config_hash = config.hash();
+    let call = Call { tenant: caller.tenant, episode, config, config_hash, said, messages, tools, turn, ended, metadata };
     let kept = gateway.record().keep(call).await;
     drop(admitted);
     match (reply, kept) {

@@ -111,6 +111,11 @@ fn prefixes(tenant: &Tenant, said: &[Digest]) -> impl Iterator<Item = Digest> {
     })
 }
 
+/// What a conversation says, message by message.
+pub(crate) fn digests(messages: &[Message]) -> Vec<Digest> {
+    messages.iter().map(digest).collect()
+}
+
 /// What a message says. Nothing said and an empty text are the same.
 pub(crate) fn digest(message: &Message) -> Digest {
     let mut hasher = blake3::Hasher::new();

@@ -25,7 +25,9 @@ pub(crate) struct Call {
     /// The episode that the client named, or that its first request was given.
     pub(crate) episode: TraceId,
     pub(crate) config: Config,
-    /// The whole conversation as the client sent it.
+    pub(crate) config_hash: ConfigHash,
+    /// The whole conversation as the client sent it, and what it says.
+    pub(crate) said: Vec<Digest>,
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<ToolSpec>,
     /// The turn, but for its input.
@@ -72,10 +74,9 @@ impl Record {
     }
 
     /// The episode that this conversation goes on with, if it goes on with one.
-    pub(crate) fn find(&self, tenant: &Tenant, messages: &[Message]) -> Option<TraceId> {
-        let said: Vec<Digest> = messages.iter().map(digest).collect();
+    pub(crate) fn find(&self, tenant: &Tenant, said: &[Digest]) -> Option<TraceId> {
         let mut episodes = lock(&self.episodes);
-        let found = episodes.find(tenant, &said)?;
+        let found = episodes.find(tenant, said)?;
         episodes.get(tenant, found).map(|episode| episode.trace)
     }
 
@@ -95,19 +96,18 @@ impl Record {
     }
 
     async fn write(&self, call: Call) -> Result<Place, NotKept> {
-        let said: Vec<Digest> = call.messages.iter().map(digest).collect();
         // After a failure the conversation stands where it stood: who tries again goes on there.
         let answered = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
         for _ in 0..N_TRIES {
-            let (write, turn_idx) = next(&call, &said, episode.as_ref());
+            let (write, turn_idx) = next(&call, episode.as_ref());
             let config = self.config(&call);
             let puts = self.store.put([config, Some(write)].into_iter().flatten().collect()).await?;
             if puts.last() == Some(&Put::Conflict) {
                 episode = Some(self.read(&call).await?.ok_or(NotKept::Foreign)?);
                 continue;
             }
-            let history = said.iter().copied().chain(answered).collect();
+            let history = call.said.iter().copied().chain(answered).collect();
             let Call { tenant, episode: trace, .. } = &call;
             let kept = Episode { trace: *trace, tenant: tenant.clone(), n_turns: turn_idx + 1, history };
             lock(&self.episodes).keep(kept);
@@ -115,7 +115,7 @@ impl Record {
             if configs.len() >= N_CONFIGS_MAX {
                 configs.clear();
             }
-            configs.insert(call.config.hash());
+            configs.insert(call.config_hash);
             return Ok(Place { trace: call.episode, turn_idx });
         }
         let what = format!("trace {}", call.episode);
@@ -124,7 +124,7 @@ impl Record {
 
     /// The config as a document, unless it is known to be on the record.
     fn config(&self, call: &Call) -> Option<Write> {
-        let is_known = lock(&self.configs).contains(&call.config.hash());
+        let is_known = lock(&self.configs).contains(&call.config_hash);
         (!is_known).then(|| Write::Document(Document::of(&call.config, 0, call.tenant.clone(), call.ended)))
     }
 
@@ -162,10 +162,10 @@ fn has_failed(turn: &Turn) -> bool {
 }
 
 /// What this call writes, and the number of its turn.
-fn next(call: &Call, said: &[Digest], episode: Option<&Episode>) -> (Write, u32) {
-    let Call { messages, tools, turn, .. } = call;
+fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
+    let Call { said, messages, tools, turn, .. } = call;
     let Some(episode) = episode else {
-        let mut trace = Trace::new(call.episode, call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config.hash());
+        let mut trace = Trace::new(call.episode, call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config_hash);
         trace.ended = Some(call.ended);
         trace.metadata = call.metadata.clone();
         let turn = Turn { input: messages.clone(), ..turn.clone() };

@@ -2,6 +2,7 @@
 
 use crate::access::{Caller, Identity, Reporter};
 use crate::ask::{self, Asked, Question, Speaker};
+use crate::episode::{Digest, digests};
 use crate::error::Refused;
 use crate::server::Gateway;
 use crate::{anthropic, feedback, health, openai};
@@ -13,7 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hone_policy::upstream::Wire;
-use hone_trace::{Message, Time, TraceId};
+use hone_trace::{Time, TraceId};
 use serde_json::{Value, json};
 
 /// The header in which a client names its episode, and is told it.
@@ -122,16 +123,17 @@ async fn answer(
     body: Body,
 ) -> Result<Response, Refused> {
     let Caller(caller) = caller?;
-    let admitted = gateway.admit()?;
+    let admitted = gateway.admit().await?;
     let started = gateway.now();
     let asked = format.read(&read(gateway, body).await?)?;
     let model = gateway.model(&asked.model)?;
-    let episode = episode(gateway, &caller, headers, &asked.conversation.messages)?;
+    let said = digests(&asked.conversation.messages);
+    let episode = episode(gateway, &caller, headers, &said)?;
     let id = format.id(&gateway.new_answer(episode));
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api) = (format.wire(), format.api());
     let Asked { is_stream, body, conversation, request, .. } = asked;
-    let question = Question { id, caller, started, episode, model, conversation, request, body, wire, api, admitted };
+    let question = Question { id, caller, started, episode, said, model, conversation, request, body, wire, api, admitted };
     match is_stream {
         true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, episode)),
         false => {
@@ -142,7 +144,7 @@ async fn answer(
 }
 
 async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {
-    let _admitted = gateway.admit()?;
+    let _admitted = gateway.admit().await?;
     let asked = openai::read_embedding(&read(&gateway, body).await?)?;
     let model = gateway.model(&asked.model)?;
     let embeddings = ask::embed(&gateway, &model, &asked.texts).await?;
@@ -171,9 +173,9 @@ pub(crate) async fn read(gateway: &Gateway, body: Body) -> Result<Bytes, Refused
 }
 
 /// The episode that the client names, that its conversation goes on with, or a new one.
-fn episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap, messages: &[Message]) -> Result<TraceId, Refused> {
+fn episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap, said: &[Digest]) -> Result<TraceId, Refused> {
     let Some(named) = headers.get(EPISODE) else {
-        return Ok(gateway.record().find(&caller.tenant, messages).unwrap_or_else(|| gateway.new_trace()));
+        return Ok(gateway.record().find(&caller.tenant, said).unwrap_or_else(|| gateway.new_trace()));
     };
     let named = named.to_str().ok().filter(|name| !name.is_empty() && name.len() <= EPISODE_LEN_MAX);
     let named = named.ok_or_else(|| {

@@ -30,6 +30,8 @@ pub struct Limits {
     pub n_requests_max: usize,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
+    /// Milliseconds until one too many is told so: who is refused at once comes back at once, and refusing costs time too.
+    pub refusal_ms: u64,
     /// Milliseconds until a connection has sent the head of a request.
     pub head_ms: u64,
     /// Milliseconds that open requests have after the signal to stop.
@@ -38,7 +40,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { n_connections_max: 8192, n_requests_max: 4096, body_bytes_max: 32 << 20, head_ms: 15_000, stop_ms: 60_000 }
+        Self {
+            n_connections_max: 8192,
+            n_requests_max: 4096,
+            body_bytes_max: 32 << 20,
+            refusal_ms: 250,
+            head_ms: 15_000,
+            stop_ms: 60_000,
+        }
     }
 }
 
@@ -126,8 +135,12 @@ impl Gateway {
     }
 
     /// A place among the requests that are worked on, if there is one.
-    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        Arc::clone(&self.0.requests).try_acquire_owned().map_err(|_| Refused::Busy)
+    pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        if let Ok(place) = Arc::clone(&self.0.requests).try_acquire_owned() {
+            return Ok(place);
+        }
+        tokio::time::sleep(Duration::from_millis(self.0.limits.refusal_ms)).await;
+        Err(Refused::Busy)
     }
 
     /// How many requests are worked on.
