@@ -8,3 +8,4 @@ mod access;
 mod answers;
 mod faults;
 mod records;
+mod safety;

@@ -66,6 +66,11 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
             let error = json!({"error": {"message": "top_k is not known", "type": "invalid_request_error", "code": null}});
             return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
         }
+        "leaky" => {
+            let key = headers.get("authorization").unwrap().to_str().unwrap();
+            let error = json!({"error": {"message": format!("wrong key: {key}"), "type": "invalid_request_error"}});
+            return (StatusCode::UNAUTHORIZED, error.to_string()).into_response();
+        }
         "slow" => {
             let mut left = Left(heard, false);
             tokio::time::sleep(Duration::from_secs(20)).await;

@@ -2,7 +2,7 @@
 
 use crate::upstream::{self, Heard};
 use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Setup, serve};
-use hone_policy::upstream::{Client, ClientOptions, Retry, Transfer};
+use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
 use hone_trace::{Clock, Tenant, Time, Trace};
@@ -19,6 +19,9 @@ impl Clock for Going {
         Time::from_unix_nanos(1_800_000_000_000_000_000 + i64::try_from(self.0.elapsed().as_nanos()).unwrap())
     }
 }
+
+/// A provider's key that must never be seen.
+pub(crate) const CANARY: &str = "sk-canary-0123456789";
 
 /// A gateway that runs.
 pub(crate) struct World {
@@ -63,15 +66,16 @@ impl World {
         let store = hone_store::open(&Place::Folder(folder.path().join(".hone")), &Options::default()).await.unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Going(Instant::now()));
         let client = |spec: String| {
+            let key = spec.ends_with("#leaky").then(|| Key::new(CANARY).unwrap());
             let retry = Retry { n_attempts_max: 1, base_ms: 1, cap_ms: 1 };
             let clock = Some(Arc::clone(&clock));
             let options = ClientOptions { transfer: Transfer::Plain, retry, clock, total_ms: 10_000, ..ClientOptions::default() };
-            Arc::new(Client::new(spec.parse().unwrap(), None, options).unwrap())
+            Arc::new(Client::new(spec.parse().unwrap(), key, options).unwrap())
         };
         let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
         let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
-        let names = ["well", "broken", "picky", "slow", "cut", "embed"];
+        let names = ["well", "broken", "picky", "slow", "cut", "embed", "leaky"];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude])).unwrap();
         let (log, mut said) = mpsc::channel(100);
         tokio::spawn(async move { while said.recv().await.is_some() {} });

@@ -1,0 +1,83 @@
+//! Public failures of servers in this field, each as a test that it cannot happen here. The numbers are those of the security page;
+//! V5, V11 and V12 are in `access.rs`.
+
+use crate::world::{CANARY, World, messages, tenant};
+use hone_gateway::{Access, Limits};
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const HI: &[(&str, &str)] = &[("user", "hi")];
+
+/// V2: an address in the request drew requests, and the provider's key with them, to a server of the attacker.
+#[tokio::test]
+async fn v2_no_request_says_where_its_answer_comes_from() {
+    let world = World::open().await;
+    let trap = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", trap.local_addr().unwrap());
+    let body = json!({"model": "well", "messages": messages(HI), "api_base": url, "base_url": url, "api_key": "x", "custom_llm_provider": url});
+    for header in ["x-request-id", "x-upstream", "x-forwarded-host", "openai-organization"] {
+        assert_eq!(world.post("/v1/chat/completions", &body, &[(header, &url)]).await.status, 200);
+    }
+    let named = world.chat(&format!("{url}#well"), HI, &[]).await;
+    assert_eq!(named.status, 404, "a name is looked up, and never taken for an address");
+    let caught = tokio::time::timeout(Duration::from_millis(300), trap.accept()).await;
+    assert!(caught.is_err(), "somebody came to the trap");
+}
+
+/// V3: a path in a request was read from the disk.
+#[tokio::test]
+async fn v3_no_path_comes_from_a_request() {
+    let world = World::open().await;
+    for path in ["/v1/models/..%2F..%2Fproc%2Fself%2Fenviron", "/v1/../../proc/self/environ", "/v1/models/%2Fetc%2Fpasswd"] {
+        let told = world.get(path, &[]).await;
+        assert_eq!(told.status, 404, "{path}: {}", told.body);
+        assert!(!told.body.contains("root:"));
+    }
+    let body = json!({"episode_id": "/proc/self/environ", "metric_name": "m", "value": 1, "file": "/etc/passwd"});
+    assert_eq!(world.post("/v1/feedback", &body, &[]).await.status, 400, "what is not known is refused");
+}
+
+/// V14: a body was read whole before its limit was looked at.
+#[tokio::test]
+async fn v14_the_limit_ends_the_reading() {
+    let world = World::with(Access::open(tenant()), Limits { body_bytes_max: 10_000, ..Limits::default() }).await;
+    let address = world.url.trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    stream
+        .write_all(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
+        .await
+        .unwrap();
+    // A body without an end: the answer comes while it is being sent.
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+    let mut n_sent = 0;
+    let mut answer = vec![0; 1024];
+    let told = loop {
+        tokio::select! {
+            biased;
+            read = stream.read(&mut answer) => break String::from_utf8_lossy(&answer[..read.unwrap()]).into_owned(),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+        if stream.write_all(chunk.as_bytes()).await.is_ok() {
+            n_sent += 1;
+        }
+        assert!(n_sent < 1000, "four megabytes were taken");
+    };
+    assert!(told.starts_with("HTTP/1.1 413"), "{told}");
+}
+
+/// V15: an error told a secret.
+#[tokio::test]
+async fn v15_no_error_tells_a_key() {
+    let world = World::open().await;
+    for is_stream in [false, true] {
+        let body = json!({"model": "leaky", "messages": messages(HI), "stream": is_stream});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert!(told.status >= 400 && told.body.contains("wrong key"), "{}", told.body);
+        assert!(!told.body.contains(CANARY), "{}", told.body);
+    }
+    let recorded = serde_json::to_string(&world.traces().await).unwrap();
+    assert!(recorded.contains("wrong key") && !recorded.contains(CANARY));
+    assert!(!world.get("/metrics", &[]).await.body.contains(CANARY));
+}
