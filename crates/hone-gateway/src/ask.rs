@@ -7,14 +7,14 @@ use crate::access::Identity;
 use crate::catalogue::{Model, Upstream};
 use crate::episode::Digest;
 use crate::error::Refused;
-use crate::record::{Call, NotKept};
+use crate::record::{Call, Joined, NotKept};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
 use hone_policy::upstream::{ChatRequest, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
-use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, TraceId, Turn};
+use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ pub(crate) struct Question {
     pub(crate) id: String,
     pub(crate) caller: Identity,
     pub(crate) started: Time,
-    pub(crate) episode: TraceId,
+    pub(crate) episode: Joined,
     /// What the conversation says.
     pub(crate) said: Vec<Digest>,
     /// Who answers.
@@ -221,10 +221,10 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Completion,
     let kept = gateway.record().keep(call).await;
     drop(admitted);
     match (reply, kept) {
-        (_, Err(NotKept::Foreign)) => Err(Refused::NotFound("there is no such episode".into())),
+        (_, Err(error @ (NotKept::Foreign | NotKept::Full))) => Err(Refused::NotFound(error.to_string())),
         (_, Err(error)) => {
             gateway.metrics().not_recorded();
-            gateway.log(format!("a call of episode {episode} could not be recorded: {error}"));
+            gateway.log(format!("a call of episode {} could not be recorded: {error}", episode.trace()));
             Err(Refused::Store)
         }
         (None, Ok(_)) => Err(refused.unwrap_or(Refused::Busy)),

@@ -6,7 +6,7 @@
 
 use crate::episode::{Digest, Episode, Episodes, digest};
 use hone_trace::store::{Document, Put, Store, StoreError, Write};
-use hone_trace::{Config, ConfigHash, Message, NextTurn, Segment, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1};
+use hone_trace::{Config, ConfigHash, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,7 @@ const N_TRIES: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) tenant: Tenant,
-    /// The episode that the client named, or that its first request was given.
-    pub(crate) episode: TraceId,
+    pub(crate) episode: Joined,
     pub(crate) config: Config,
     pub(crate) config_hash: ConfigHash,
     /// The whole conversation as the client sent it, and what it says.
@@ -37,6 +36,23 @@ pub(crate) struct Call {
     pub(crate) metadata: Map<String, Value>,
 }
 
+/// The episode that a call belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// One that begins with it, under an id that nobody has seen before.
+    New(TraceId),
+    /// One that the client named, or that its conversation goes on with.
+    Named(TraceId),
+}
+
+impl Joined {
+    pub(crate) fn trace(self) -> TraceId {
+        match self {
+            Self::New(trace) | Self::Named(trace) => trace,
+        }
+    }
+}
+
 /// Where a call stands on the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -47,9 +63,12 @@ pub(crate) struct Place {
 /// Why a call is not on the record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotKept {
-    /// Its episode is another tenant's, or too long.
-    #[error("the episode is not one that can go on here")]
+    /// Its episode is another tenant's.
+    #[error("there is no such episode")]
     Foreign,
+    /// Its episode is as long as one can be.
+    #[error("the episode has {TURNS_MAX} turns: begin a new one")]
+    Full,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -82,14 +101,13 @@ impl Record {
 
     /// Writes a call down, and answers when that is durable.
     pub(crate) async fn keep(&self, call: Call) -> Result<Place, NotKept> {
-        let turn_of = Arc::clone(lock(&self.writing).entry(call.episode).or_default());
+        let trace = call.episode.trace();
+        let turn_of = Arc::clone(lock(&self.writing).entry(trace).or_default());
         let held = turn_of.lock().await;
         let kept = self.write(call).await;
         drop(held);
         let mut writing = lock(&self.writing);
-        if let Ok(Place { trace, .. }) = kept
-            && Arc::strong_count(&turn_of) == 2
-        {
+        if Arc::strong_count(&turn_of) == 2 {
             writing.remove(&trace);
         }
         kept
@@ -100,6 +118,9 @@ impl Record {
         let answered = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
         for _ in 0..N_TRIES {
+            if episode.as_ref().is_some_and(|episode| episode.n_turns >= TURNS_MAX) {
+                return Err(NotKept::Full);
+            }
             let (write, turn_idx) = next(&call, episode.as_ref());
             let config = self.config(&call);
             let puts = self.store.put([config, Some(write)].into_iter().flatten().collect()).await?;
@@ -108,17 +129,16 @@ impl Record {
                 continue;
             }
             let history = call.said.iter().copied().chain(answered).collect();
-            let Call { tenant, episode: trace, .. } = &call;
-            let kept = Episode { trace: *trace, tenant: tenant.clone(), n_turns: turn_idx + 1, history };
-            lock(&self.episodes).keep(kept);
+            let (trace, tenant) = (call.episode.trace(), call.tenant);
+            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history });
             let mut configs = lock(&self.configs);
             if configs.len() >= N_CONFIGS_MAX {
                 configs.clear();
             }
             configs.insert(call.config_hash);
-            return Ok(Place { trace: call.episode, turn_idx });
+            return Ok(Place { trace, turn_idx });
         }
-        let what = format!("trace {}", call.episode);
+        let what = format!("trace {}", call.episode.trace());
         Err(NotKept::Store(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() }))
     }
 
@@ -129,7 +149,8 @@ impl Record {
     }
 
     async fn episode(&self, call: &Call) -> Result<Option<Episode>, StoreError> {
-        let known = lock(&self.episodes).get(&call.tenant, call.episode).cloned();
+        let Joined::Named(trace) = call.episode else { return Ok(None) };
+        let known = lock(&self.episodes).get(&call.tenant, trace).cloned();
         match known {
             Some(episode) => Ok(Some(episode)),
             None => self.read(call).await,
@@ -138,7 +159,7 @@ impl Record {
 
     /// How far an episode has come, from the store.
     async fn read(&self, call: &Call) -> Result<Option<Episode>, StoreError> {
-        let trace = self.store.trace(call.episode).await?.filter(|trace| trace.tenant == call.tenant);
+        let trace = self.store.trace(call.episode.trace()).await?.filter(|trace| trace.tenant == call.tenant);
         Ok(trace.map(|trace| {
             let last = trace.segments.last().into_iter().flat_map(|segment| &segment.turns);
             let history = last.flat_map(heard).map(digest).collect();
@@ -165,7 +186,8 @@ fn has_failed(turn: &Turn) -> bool {
 fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
     let Call { said, messages, tools, turn, .. } = call;
     let Some(episode) = episode else {
-        let mut trace = Trace::new(call.episode, call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config_hash);
+        let mut trace =
+            Trace::new(call.episode.trace(), call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config_hash);
         trace.ended = Some(call.ended);
         trace.metadata = call.metadata.clone();
         let turn = Turn { input: messages.clone(), ..turn.clone() };
@@ -181,7 +203,7 @@ fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
         turn: Turn { input: messages[n_heard..].to_vec(), ..turn.clone() },
         ended: call.ended,
     };
-    (Write::Turn(call.episode, Box::new(next)), episode.n_turns)
+    (Write::Turn(episode.trace, Box::new(next)), episode.n_turns)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,6 +4,7 @@ use crate::access::{Caller, Identity, Reporter};
 use crate::ask::{self, Asked, Question, Speaker};
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
+use crate::record::Joined;
 use crate::server::Gateway;
 use crate::{anthropic, feedback, health, openai};
 use axum::Router;
@@ -129,16 +130,17 @@ async fn answer(
     let model = gateway.model(&asked.model)?;
     let said = digests(&asked.conversation.messages);
     let episode = episode(gateway, &caller, headers, &said)?;
-    let id = format.id(&gateway.new_answer(episode));
+    let trace = episode.trace();
+    let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api) = (format.wire(), format.api());
     let Asked { is_stream, body, conversation, request, .. } = asked;
     let question = Question { id, caller, started, episode, said, model, conversation, request, body, wire, api, admitted };
     match is_stream {
-        true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, episode)),
+        true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, trace)),
         false => {
             let reply = ask::whole(gateway, question).await?;
-            Ok(told(&speaker.whole(&reply), episode))
+            Ok(told(&speaker.whole(&reply), trace))
         }
     }
 }
@@ -173,16 +175,17 @@ pub(crate) async fn read(gateway: &Gateway, body: Body) -> Result<Bytes, Refused
 }
 
 /// The episode that the client names, that its conversation goes on with, or a new one.
-fn episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap, said: &[Digest]) -> Result<TraceId, Refused> {
+fn episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap, said: &[Digest]) -> Result<Joined, Refused> {
     let Some(named) = headers.get(EPISODE) else {
-        return Ok(gateway.record().find(&caller.tenant, said).unwrap_or_else(|| gateway.new_trace()));
+        let known = gateway.record().find(&caller.tenant, said);
+        return Ok(known.map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named));
     };
     let named = named.to_str().ok().filter(|name| !name.is_empty() && name.len() <= EPISODE_LEN_MAX);
     let named = named.ok_or_else(|| {
         let message = format!("`{EPISODE}` must be a name of at most {EPISODE_LEN_MAX} printable characters");
         Refused::Malformed { param: Some(EPISODE.to_string()), message }
     })?;
-    Ok(feedback::episode_of(&caller.tenant, named))
+    Ok(Joined::Named(feedback::episode_of(&caller.tenant, named)))
 }
 
 fn told(body: &Value, episode: TraceId) -> Response {
