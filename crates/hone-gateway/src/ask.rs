@@ -4,14 +4,17 @@
 //! is recorded as abandoned. The end of an answer is sent only after the call is durable.
 
 use crate::access::Identity;
-use crate::catalogue::{Model, Upstream};
+use crate::catalogue::{Model, Who};
 use crate::episode::Digest;
 use crate::error::Refused;
+use crate::local::{Drawing, Drawn};
 use crate::record::{Call, Joined, NotKept};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
-use hone_policy::upstream::{ChatRequest, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire};
+use hone_policy::upstream::{
+    ChatRequest, Client, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire,
+};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
@@ -71,10 +74,32 @@ pub(crate) trait Speaker: Send {
     fn failed(&mut self, refused: &Refused) -> String;
 }
 
-/// What came back from whoever answered.
+/// An answer that has begun.
 enum Opened {
     Whole(Box<Completion>),
     Stream(Box<Streaming>),
+    Drawing(Drawing),
+}
+
+impl Opened {
+    /// The next piece; `None` when all have come, or when it came in one.
+    async fn next(&mut self) -> Result<Option<Delta>, UpstreamError> {
+        match self {
+            Self::Whole(_) => Ok(None),
+            Self::Stream(streaming) => streaming.next().await,
+            Self::Drawing(drawing) => Ok(drawing.next().await),
+        }
+    }
+
+    /// The whole answer, or why it is not whole.
+    async fn finish(self) -> Result<Drawn, UpstreamError> {
+        let of_provider = |completion| Drawn { completion, sampled: None, is_new_segment: false };
+        match self {
+            Self::Whole(completion) => Ok(of_provider(*completion)),
+            Self::Stream(streaming) => streaming.finish().await.map(of_provider),
+            Self::Drawing(drawing) => drawing.finish().await,
+        }
+    }
 }
 
 /// A whole answer.
@@ -83,11 +108,10 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply
     let gateway = gateway.clone();
     tokio::spawn(async move {
         let asked = tokio::select! {
-            opened = ask(&gateway, &question, Transfer::Plain) => match opened {
-                Ok((Opened::Whole(completion), calls)) => Ok(with(calls, *completion)),
-                Ok((Opened::Stream(streaming), calls)) => streaming.finish().await.map(|completion| with(calls, completion)),
-                Err(error) => Err(error),
-            },
+            asked = async {
+                let (opened, calls) = ask(&gateway, &question, Transfer::Plain).await?;
+                opened.finish().await.map(|drawn| with(calls, drawn))
+            } => asked,
             () = told.closed() => Err(abandoned()),
         };
         // Who has left misses the answer; the record has it.
@@ -106,14 +130,13 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
             opened = ask(&gateway, &question, Transfer::Stream) => opened,
             () = pieces.closed() => Err(abandoned()),
         };
-        let (streaming, calls) = match opened {
-            Ok((Opened::Stream(streaming), calls)) => (streaming, calls),
-            Ok((Opened::Whole(_), _)) => return,
+        let (opened, calls) = match opened {
+            Ok(opened) => opened,
             Err(error) => return drop(begun.send(record(&gateway, question, Err(error)).await.map(drop))),
         };
         drop(begun.send(Ok(())));
         let asked = tokio::select! {
-            asked = follow(*streaming, &mut *speaker, &pieces) => asked.map(|completion| with(calls, completion)),
+            asked = follow(opened, &mut *speaker, &pieces) => asked.map(|drawn| with(calls, drawn)),
             () = pieces.closed() => Err(abandoned()),
         };
         let last = match record(&gateway, question, asked).await {
@@ -131,10 +154,16 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
     let nobody = "nobody answers under this name".to_owned();
     let mut failure = UpstreamError { kind: PolicyErrorKind::Provider, message: nobody, calls: Vec::new() };
     for upstream in question.model.in_turn(gateway.now()) {
-        let request = question.request_for(upstream);
-        let opened = match transfer {
-            Transfer::Plain => upstream.client.complete(&request).await.map(|completion| Opened::Whole(Box::new(completion))),
-            Transfer::Stream => upstream.client.stream(&request).await.map(|streaming| Opened::Stream(Box::new(streaming))),
+        let opened = match (&upstream.who, transfer) {
+            (Who::Local(local), _) => local.answer(question).map(Opened::Drawing),
+            (Who::Provider(client), Transfer::Plain) => {
+                let completed = client.complete(&question.request_for(client)).await;
+                completed.map(|completion| Opened::Whole(Box::new(completion)))
+            }
+            (Who::Provider(client), Transfer::Stream) => {
+                let streaming = client.stream(&question.request_for(client)).await;
+                streaming.map(|streaming| Opened::Stream(Box::new(streaming)))
+            }
         };
         match opened {
             Ok(opened) => {
@@ -158,7 +187,11 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
 pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, Refused> {
     let mut failure = Refused::Busy;
     for upstream in model.in_turn(gateway.now()) {
-        match upstream.client.embed(texts).await {
+        let embedded = match &upstream.who {
+            Who::Provider(client) => client.embed(texts).await,
+            Who::Local(_) => return Err(Refused::param("model", "a model of this process gives no embeddings")),
+        };
+        match embedded {
             Ok(embeddings) => {
                 upstream.answered();
                 return Ok(embeddings);
@@ -175,39 +208,35 @@ pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) ->
 }
 
 /// Passes a stream on until it has ended.
-async fn follow(
-    mut streaming: Streaming,
-    speaker: &mut dyn Speaker,
-    pieces: &mpsc::Sender<Bytes>,
-) -> Result<Completion, UpstreamError> {
-    while let Some(delta) = streaming.next().await? {
+async fn follow(mut opened: Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<Drawn, UpstreamError> {
+    while let Some(delta) = opened.next().await? {
         let told = speaker.piece(&delta);
         if !told.is_empty() {
             // A client that has left is noticed by who waits beside this.
             drop(pieces.send(told.into()).await);
         }
     }
-    streaming.finish().await
+    opened.finish().await
 }
 
 /// Puts what came of a question on the record, and gives the answer only when that is durable.
-async fn record(gateway: &Gateway, question: Question, asked: Result<Completion, UpstreamError>) -> Result<Reply, Refused> {
+async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, UpstreamError>) -> Result<Reply, Refused> {
     let ended = gateway.now();
-    gateway.metrics().asked(&question, &asked, ended);
+    gateway.metrics().asked(&question, asked.as_ref().map(|drawn| &drawn.completion), ended);
     let refused = asked.as_ref().err().map(Refused::from);
     let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
     turn.started = Some(question.started);
     turn.extra.insert("id".into(), question.id.as_str().into());
-    let reply = match asked {
-        Ok(Completion { reply, calls, failures }) => {
+    let (reply, is_new_segment) = match asked {
+        Ok(Drawn { completion: Completion { reply, calls, failures }, sampled, is_new_segment }) => {
             turn.answer = reply.message.clone();
-            (turn.llm_calls, turn.errors) = (calls, failures);
-            Some(reply)
+            (turn.llm_calls, turn.errors, turn.sampled) = (calls, failures, sampled);
+            (Some(reply), is_new_segment)
         }
         Err(UpstreamError { kind, message, calls }) => {
             turn.llm_calls = calls;
             turn.errors = vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message }];
-            None
+            (None, false)
         }
     };
     let mut metadata = Map::new();
@@ -217,7 +246,8 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Completion,
     let config = Config { model: Some(model.name().to_owned()), ..conversation.config() };
     let Conversation { messages, tools, .. } = conversation;
     let config_hash = config.hash();
-    let call = Call { tenant: caller.tenant, episode, config, config_hash, said, messages, tools, turn, ended, metadata };
+    let tenant = caller.tenant;
+    let call = Call { tenant, episode, config, config_hash, said, messages, tools, turn, is_new_segment, ended, metadata };
     let kept = gateway.record().keep(call).await;
     drop(admitted);
     match (reply, kept) {
@@ -233,17 +263,18 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Completion,
 }
 
 impl Question {
-    /// The question for this upstream: in the client's own words where it speaks the same format.
-    fn request_for(&self, upstream: &Upstream) -> ChatRequest {
-        let is_same = upstream.client.spec().provider.wire == self.wire;
+    /// The question for this provider: in the client's own words where it speaks the same format.
+    fn request_for(&self, client: &Client) -> ChatRequest {
+        let is_same = client.spec().provider.wire == self.wire;
         ChatRequest { body: is_same.then(|| self.body.clone()), ..self.request.clone() }
     }
 }
 
 /// An answer with the calls that were made in vain before.
-fn with(mut calls: Vec<LlmCall>, completion: Completion) -> Completion {
-    calls.extend(completion.calls);
-    Completion { calls, ..completion }
+fn with(mut calls: Vec<LlmCall>, mut drawn: Drawn) -> Drawn {
+    calls.append(&mut drawn.completion.calls);
+    drawn.completion.calls = calls;
+    drawn
 }
 
 fn abandoned() -> UpstreamError {

@@ -1,11 +1,12 @@
 //! Who answers under which name, and in what order they are asked.
 //!
-//! A name has one or more upstreams. They take turns; one that has failed several times in a row is left alone for a while, longer each
+//! A name has one or more upstreams: providers, or models of this process. They take turns; one that has failed several times in a row is left alone for a while, longer each
 //! time, and asked before that only when all others are down as well. Who refuses a request is not at fault, and nobody else is asked
 //! then: the others would refuse it too.
 //!
 //! Knows nothing of wire formats: upstreams are clients that somebody has set up.
 
+use crate::local::Local;
 use hone_policy::upstream::{Client, UpstreamError};
 use hone_trace::Time;
 use hone_trace::policy::PolicyErrorKind;
@@ -69,9 +70,24 @@ pub struct Model {
     n_asked: AtomicUsize,
 }
 
+/// Who can answer.
+#[derive(Clone)]
+pub enum Who {
+    /// A provider's model.
+    Provider(Arc<Client>),
+    /// A model of this process.
+    Local(Arc<Local>),
+}
+
+impl From<Arc<Client>> for Who {
+    fn from(client: Arc<Client>) -> Self {
+        Self::Provider(client)
+    }
+}
+
 /// One who answers.
 pub(crate) struct Upstream {
-    pub(crate) client: Arc<Client>,
+    pub(crate) who: Who,
     health: Mutex<Health>,
 }
 
@@ -84,8 +100,8 @@ struct Health {
 
 impl Model {
     /// A name under which these answer.
-    pub fn new(name: impl Into<String>, clients: impl IntoIterator<Item = Arc<Client>>) -> Self {
-        let upstreams = clients.into_iter().map(|client| Upstream { client, health: Mutex::default() }).collect();
+    pub fn new<W: Into<Who>>(name: impl Into<String>, all: impl IntoIterator<Item = W>) -> Self {
+        let upstreams = all.into_iter().map(|who| Upstream { who: who.into(), health: Mutex::default() }).collect();
         Self { name: name.into(), upstreams, n_asked: AtomicUsize::new(0) }
     }
 
@@ -152,7 +168,11 @@ mod tests {
 
     fn order(model: &Model, seconds: i64) -> String {
         let now = Time::from_unix_nanos(seconds * SECOND);
-        model.in_turn(now).iter().map(|upstream| upstream.client.spec().model.clone()).collect::<Vec<_>>().join(" ")
+        let name = |upstream: &&Upstream| match &upstream.who {
+            Who::Provider(client) => client.spec().model.clone(),
+            Who::Local(_) => unreachable!("all of them are providers"),
+        };
+        model.in_turn(now).iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     fn fail(model: &Model, upstream_idx: usize, kind: PolicyErrorKind, seconds: i64) -> bool {
@@ -188,7 +208,7 @@ mod tests {
     fn a_catalogue_has_every_name_once() {
         let one = || model(&["http://h:1/v1#a"]);
         assert_eq!(Catalogue::new([one(), one()]).err(), Some(CatalogueError::Twice("m".into())));
-        assert_eq!(Catalogue::new([Model::new("n", [])]).err(), Some(CatalogueError::Nobody("n".into())));
+        assert_eq!(Catalogue::new([Model::new("n", Vec::<Who>::new())]).err(), Some(CatalogueError::Nobody("n".into())));
         assert_eq!(Catalogue::new([one()]).unwrap().names().collect::<Vec<_>>(), ["m"]);
     }
 }

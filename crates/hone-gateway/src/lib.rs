@@ -14,6 +14,7 @@ mod episode;
 mod error;
 mod feedback;
 mod health;
+mod local;
 mod metrics;
 mod openai;
 mod record;
@@ -21,7 +22,8 @@ mod route;
 mod server;
 
 pub use access::{Access, AccessError, Identity, Role, Token};
-pub use catalogue::{Catalogue, CatalogueError, Model};
+pub use catalogue::{Catalogue, CatalogueError, Model, Who};
 pub use error::Refused;
+pub use local::Local;
 pub use metrics::Metrics;
 pub use server::{Gateway, Limits, Setup, serve};

@@ -66,7 +66,7 @@ impl Histogram {
 
 impl Metrics {
     /// A question was asked, and this came of it.
-    pub(crate) fn asked(&self, question: &Question, asked: &Result<Completion, UpstreamError>, ended: Time) {
+    pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, ended: Time) {
         let model = question.model.name().to_owned();
         let (word, calls): (&'static str, &[LlmCall]) = match asked {
             Ok(completion) => ("ok", &completion.calls),

@@ -31,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) tools: Vec<ToolSpec>,
     /// The turn, but for its input.
     pub(crate) turn: Turn,
+    /// Whether its tokens do not extend those of the turn before.
+    pub(crate) is_new_segment: bool,
     pub(crate) ended: Time,
     /// Facts of an episode that begins with this call.
     pub(crate) metadata: Map<String, Value>,
@@ -194,7 +196,7 @@ fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
         trace.segments = vec![Segment { tools: tools.clone(), turns: vec![turn], tail: Vec::new() }];
         return (Write::Trace(Box::new(trace)), 0);
     };
-    let goes_on = said.starts_with(&episode.history);
+    let goes_on = said.starts_with(&episode.history) && !call.is_new_segment;
     let n_heard = if goes_on { episode.history.len() } else { 0 };
     let next = NextTurn {
         v: V1,

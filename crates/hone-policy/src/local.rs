@@ -7,9 +7,11 @@
 
 mod conversation;
 mod engine;
+mod telling;
 
 pub use engine::{Engine, Stopped};
 
+use crate::upstream::Delta;
 use conversation::LocalConversation;
 use hone_engine::backend::Backend;
 use hone_engine::host::AdapterVersion;
@@ -19,9 +21,10 @@ use hone_render::schema::GrammarHost;
 use hone_render::stop::StopStrings;
 use hone_render::think::{self, ThinkBudget, ThinkRule};
 use hone_render::{RenderError, Renderer};
-use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-use hone_trace::{AdapterId, Clock, Config, Time};
+use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
+use hone_trace::{AdapterId, Clock, Config, Message, Time};
 use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 /// How a local model is used.
@@ -100,6 +103,45 @@ impl LocalOptions {
     }
 }
 
+/// How one answer is drawn, where who asks wishes it otherwise than the policy has it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wishes {
+    /// How adventurous.
+    pub temperature: Option<f32>,
+    /// Draw from the likeliest tokens that have this much probability together.
+    pub top_p: Option<f32>,
+    /// Further texts that end the answer.
+    pub stops: Vec<String>,
+    /// The seed of this answer.
+    pub seed: Option<u64>,
+}
+
+impl Wishes {
+    fn sampler(&self, own: SamplerOptions) -> SamplerOptions {
+        let (temperature, top_p) = (self.temperature.unwrap_or(own.temperature), self.top_p.unwrap_or(own.top_p));
+        SamplerOptions { temperature, top_p, ..own }
+    }
+}
+
+/// A conversation whose answers can be heard as they are drawn.
+pub trait Aloud: Conversation {
+    /// Like [`Conversation::answer`], with wishes, and told piece by piece; who breaks off ends the answer. A piece is empty where
+    /// nothing can be told yet.
+    fn answer_aloud(
+        &mut self,
+        input: &[Message],
+        limits: AnswerLimits,
+        wishes: &Wishes,
+        hear: &mut dyn FnMut(Delta) -> ControlFlow<()>,
+    ) -> Result<Answered, PolicyError>;
+}
+
+/// A policy whose conversations can be heard.
+pub trait Voice: Policy {
+    /// Begins a conversation.
+    fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError>;
+}
+
 /// Why a local model cannot be used like this.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LocalError {
@@ -162,6 +204,18 @@ impl<B: Backend> Policy for Local<B> {
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
+        Ok(Box::new(self.begin(opening)?))
+    }
+}
+
+impl<B: Backend> Voice for Local<B> {
+    fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
+        Ok(Box::new(self.begin(opening)?))
+    }
+}
+
+impl<B: Backend> Local<B> {
+    fn begin(&self, opening: &Opening) -> Result<LocalConversation<B>, PolicyError> {
         let shared = &self.shared;
         let grammar = opening.schema.as_ref().map(|schema| shared.grammar(schema)).transpose()?;
         let adapter = match shared.options.adapter {
@@ -172,7 +226,7 @@ impl<B: Backend> Policy for Local<B> {
                 Some(pinned.ok_or_else(gone)?)
             }
         };
-        Ok(Box::new(LocalConversation::new(Arc::clone(shared), opening, grammar, adapter)))
+        Ok(LocalConversation::new(Arc::clone(shared), opening, grammar, adapter))
     }
 }
 

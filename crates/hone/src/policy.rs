@@ -50,6 +50,11 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// Those of a model behind the gateway, whose clients say how adventurous it is.
+    fn of_gateway(context: usize, threads: Option<usize>) -> Self {
+        Self { temperature: 1.0, context, threads, ..Self::of_judge(None) }
+    }
+
     /// Those of a judge: no adventure, and no budget of its own.
     pub(crate) fn of_judge(price: Option<Price>) -> Self {
         Self { temperature: 0.0, context: 4096, adapter: None, budget: None, price, max_answer_seconds: 600, threads: None }
@@ -198,6 +203,17 @@ fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<
     options.now = Some(crate::clock::now());
     options.clock = Some(Arc::new(RealClock) as Arc<dyn Clock>);
     Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)
+}
+
+/// A model of this process behind the gateway, for so many conversations at once.
+pub(crate) fn voice(
+    model: &str,
+    n_positions: usize,
+    n_concurrent: usize,
+    threads: Option<usize>,
+    context: &Context<'_>,
+) -> Result<Local<Cpu>, Failure> {
+    local(model, &PolicyArgs::of_gateway(n_positions, threads), n_concurrent, context)
 }
 
 /// A provider's model behind the gateway. Calls wait for nobody here: the gateway says how many there may be.

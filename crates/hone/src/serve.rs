@@ -4,7 +4,7 @@ use crate::clock::{RealClock, now};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Setup, serve};
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Setup, Who, serve};
 use hone_policy::upstream::{Budget, Retry};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -25,9 +25,18 @@ pub(crate) struct Args {
     /// Listen at this address of this machine; port 0 takes any that is free
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<SocketAddr>,
-    /// Answer to NAME by asking a provider's model, or several in turn: gpt=openai:gpt-5-mini,azure:gpt-5-mini
+    /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini
     #[arg(long = "model", value_name = "NAME=MODEL,…")]
     models: Vec<String>,
+    /// The longest conversation with a local model in tokens
+    #[arg(long, default_value_t = 4096, value_name = "N")]
+    context: usize,
+    /// How many conversations a local model has at once; further ones wait
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    local_conversations: u32,
+    /// How many threads compute for a local model; without this, all cores
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
     /// Stop before this many US dollars are spent at providers
     #[arg(long, value_name = "USD")]
     budget: Option<f64>,
@@ -48,7 +57,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let named: Vec<&String> = context.settings.serve.models.iter().chain(&args.models).collect();
     if named.is_empty() {
         return Err(Failure::user("no model is named: there is nothing to answer with").hint(
-            "name one with --model NAME=PROVIDER:MODEL, or under `[serve]` in hone.toml: models = [\"gpt=openai:gpt-5-mini\"]",
+            "name one with --model NAME=local:MODEL or NAME=PROVIDER:MODEL, or under `[serve]` in hone.toml: models = [\"gpt=openai:gpt-5-mini\"]",
         ));
     }
     let budget = match args.budget {
@@ -106,13 +115,23 @@ async fn listen(address: SocketAddr, catalogue: Catalogue, args: &Args, context:
 /// The model that a text such as `gpt=openai:gpt-5-mini` names.
 fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) -> Result<Model, Failure> {
     let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
-        Failure::user(format_args!("`{named}` names no model")).hint("write NAME=PROVIDER:MODEL, or NAME=URL#MODEL")
+        Failure::user(format_args!("`{named}` names no model"))
+            .hint("write NAME=local:MODEL, NAME=PROVIDER:MODEL or NAME=URL#MODEL")
     })?;
     let specs: Vec<&str> = specs.split(',').collect();
     // Where another can be asked, trying again at once is for that one.
     let n_attempts_max = if specs.len() > 1 { 1 } else { 3 };
     let retry = Retry { n_attempts_max, base_ms: 250, cap_ms: 4_000 };
-    let clients =
-        specs.into_iter().map(|spec| policy::upstream(spec, retry, args.max_answer_seconds, budget, context).map(Arc::new));
-    Ok(Model::new(name, clients.collect::<Result<Vec<_>, _>>()?))
+    let who = |spec: &str| match spec.strip_prefix("local:") {
+        Some(model) => {
+            let n_concurrent = args.local_conversations as usize;
+            let voice = policy::voice(model, args.context, n_concurrent, args.threads, context)?;
+            Ok(Who::Local(Arc::new(Local::new(Box::new(voice)))))
+        }
+        None => {
+            let client = policy::upstream(spec, retry, args.max_answer_seconds, budget, context)?;
+            Ok(Who::Provider(Arc::new(client)))
+        }
+    };
+    Ok(Model::new(name, specs.into_iter().map(who).collect::<Result<Vec<_>, Failure>>()?))
 }

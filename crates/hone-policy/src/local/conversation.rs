@@ -1,9 +1,11 @@
 //! One conversation with a local model: an episode of tokens, sampled turn by turn.
 
 use super::engine::SampleError;
-use super::{Shared, failed, n_cached, stopped, unrendered};
+use super::telling::Telling;
+use super::{Aloud, Shared, Wishes, failed, n_cached, stopped, unrendered};
+use crate::upstream::Delta;
 use hone_engine::backend::Backend;
-use hone_engine::batch::{Finish, Request, SubmitError};
+use hone_engine::batch::{Finish, Request, SubmitError, Token};
 use hone_engine::host::Sample;
 use hone_engine::kv::Version;
 use hone_engine::lora::Adapter;
@@ -14,6 +16,7 @@ use hone_render::tools::Answer;
 use hone_render::{Episode, Extension, RenderError, Rules, Setting};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Message};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,32 +64,35 @@ impl<B: Backend> LocalConversation<B> {
         Ok(is_new_segment)
     }
 
-    fn request(&self, prompt: &[u32], n_tokens_max: usize) -> Result<Request<B>, RenderError> {
+    fn request(&self, prompt: &[u32], n_tokens_max: usize, wishes: &Wishes, stops: &[String]) -> Result<Request<B>, RenderError> {
         let options = &self.shared.options;
         Ok(Request {
-            sampler: options.sampler,
+            sampler: wishes.sampler(options.sampler),
             stop_ids: options.stop_ids.clone(),
-            seed: self.seed,
+            seed: wishes.seed.unwrap_or(self.seed),
             sequence: self.n_answers,
             adapter: self.adapter.clone(),
-            constraints: vec![Box::new(self.rules(prompt)?)],
+            constraints: vec![Box::new(self.rules(prompt, stops)?)],
             ..Request::new(prompt.to_vec(), n_tokens_max)
         })
     }
 
-    fn rules(&self, prompt: &[u32]) -> Result<Rules, RenderError> {
+    /// Whether a prompt ends inside a thought: some templates open it themselves.
+    fn is_thinking(&self, prompt: &[u32]) -> bool {
+        let last = self.shared.renderer.tokenizer().decode(&prompt[prompt.len().saturating_sub(N_OPENING_IDS)..]);
+        last.trim_end().ends_with("<think>")
+    }
+
+    fn rules(&self, prompt: &[u32], stops: &[String]) -> Result<Rules, RenderError> {
         let (options, tokenizer) = (&self.shared.options, self.shared.renderer.tokenizer());
         let think = match &options.think {
             None => None,
             Some(budget) => {
-                // Some templates open the thought themselves.
-                let last = tokenizer.decode(&prompt[prompt.len().saturating_sub(N_OPENING_IDS)..]);
-                let is_open = last.trim_end().ends_with("<think>");
-                let opening = if is_open { think::Opening::Prompt } else { think::Opening::Model };
+                let opening = if self.is_thinking(prompt) { think::Opening::Prompt } else { think::Opening::Model };
                 Some(ThinkRule::new(Arc::clone(tokenizer), budget.clone(), opening)?)
             }
         };
-        let stop = match options.stops.as_slice() {
+        let stop = match stops {
             [] => None,
             stops => Some(StopStrings::new(Arc::clone(tokenizer), stops)?),
         };
@@ -94,7 +100,7 @@ impl<B: Backend> LocalConversation<B> {
     }
 
     /// The answer as a message, and what of it could not be read.
-    fn read(&self, mut answer: Answer, finish: Finish) -> (Message, Vec<ErrorEvent>) {
+    fn read(&self, mut answer: Answer, finish: Finish, stops: &[String]) -> (Message, Vec<ErrorEvent>) {
         let event = |kind: &str, message| ErrorEvent { kind: kind.into(), recovered: true, message };
         let broken = std::mem::take(&mut answer.broken).into_iter().map(|call| {
             let quote: String = call.text.chars().take(QUOTE_LEN_MAX).collect();
@@ -104,7 +110,7 @@ impl<B: Backend> LocalConversation<B> {
         if finish == Finish::Length {
             errors.push(event("answer_cut", "the answer was cut short at its limit of tokens".into()));
         }
-        answer.content.truncate(cut(&answer.content, &self.shared.options.stops).len());
+        answer.content.truncate(cut(&answer.content, stops).len());
         for (call_idx, call) in answer.calls.iter_mut().enumerate() {
             // Nine characters, because some templates insist on it.
             call.id = format!("c{:04}{call_idx:04}", self.n_answers % 10_000);
@@ -115,6 +121,34 @@ impl<B: Backend> LocalConversation<B> {
 
 impl<B: Backend> Conversation for LocalConversation<B> {
     fn answer(&mut self, input: &[Message], limits: AnswerLimits) -> Result<Answered, PolicyError> {
+        self.speak(input, limits, &Wishes::default(), None)
+    }
+}
+
+impl<B: Backend> Aloud for LocalConversation<B> {
+    fn answer_aloud(
+        &mut self,
+        input: &[Message],
+        limits: AnswerLimits,
+        wishes: &Wishes,
+        hear: &mut dyn FnMut(Delta) -> ControlFlow<()>,
+    ) -> Result<Answered, PolicyError> {
+        self.speak(input, limits, wishes, Some(hear))
+    }
+}
+
+impl<B: Backend> LocalConversation<B> {
+    fn speak(
+        &mut self,
+        input: &[Message],
+        limits: AnswerLimits,
+        wishes: &Wishes,
+        mut hear: Option<&mut dyn FnMut(Delta) -> ControlFlow<()>>,
+    ) -> Result<Answered, PolicyError> {
+        wishes
+            .sampler(self.shared.options.sampler)
+            .validated()
+            .map_err(|error| failed(PolicyErrorKind::Refused, error.to_string()))?;
         let is_new_segment = self.hear(input).map_err(|error| unrendered(&error))?;
         let shared = Arc::clone(&self.shared);
         let options = &shared.options;
@@ -125,10 +159,25 @@ impl<B: Backend> Conversation for LocalConversation<B> {
             return Err(failed(PolicyErrorKind::TooLong, text));
         }
         let n_tokens_max = usize::try_from(limits.tokens_max).unwrap_or(usize::MAX).clamp(1, room);
-        let request = self.request(&prompt, n_tokens_max).map_err(|error| unrendered(&error))?;
+        let stops = [options.stops.as_slice(), wishes.stops.as_slice()].concat();
+        let request = self.request(&prompt, n_tokens_max, wishes, &stops).map_err(|error| unrendered(&error))?;
+        let is_silent = !self.setting.tools.is_empty();
+        let is_thinking = hear.is_some() && self.is_thinking(&prompt);
+        let (mut telling, mut text) = (Telling::new(&stops, is_thinking, is_silent), shared.renderer.tokenizer().stream());
         let started = options.clock.as_ref().map(|clock| clock.now());
         let time_max = started.and(limits.time_max_ms).map(Duration::from_millis);
-        let sampled = shared.engine.sample(request, time_max);
+        let sampled = match &mut hear {
+            None => shared.engine.sample(request, time_max, None),
+            Some(hear) => {
+                let mut tell = |tokens: &[Token]| {
+                    for token in tokens.iter().filter(|token| !options.stop_ids.contains(&token.id)) {
+                        hear(Delta::Text(telling.push(&text.push(token.id)).to_owned()))?;
+                    }
+                    ControlFlow::Continue(())
+                };
+                shared.engine.sample(request, time_max, Some(&mut tell))
+            }
+        };
         let ended = options.clock.as_ref().map(|clock| clock.now());
         let mut call = LlmCall {
             model: options.model.clone(),
@@ -150,10 +199,31 @@ impl<B: Backend> Conversation for LocalConversation<B> {
         let sampled = Some(episode.last_turn().clone());
         // The last token was drawn and never fed.
         self.n_computed = (prompt.len() + tokens.len()).saturating_sub(1);
-        let (message, errors) = self.read(answer, finish);
+        let (message, errors) = self.read(answer, finish, &stops);
+        if let Some(hear) = hear {
+            // Whether anybody hears the end does not change it.
+            let _ = tell_rest(&telling, &message, hear);
+        }
         self.n_answers += 1;
         Ok(Answered { message, llm_calls: vec![call], errors, sampled, is_new_segment })
     }
+}
+
+/// What was held back until the end.
+fn tell_rest(telling: &Telling<'_>, message: &Message, hear: &mut dyn FnMut(Delta) -> ControlFlow<()>) -> ControlFlow<()> {
+    if let Some(thought) = &message.reasoning {
+        hear(Delta::Reasoning(thought.clone()))?;
+    }
+    let content = message.content.text();
+    let rest = telling.rest(&content);
+    if !rest.is_empty() {
+        hear(Delta::Text(rest.to_owned()))?;
+    }
+    for (call_idx, call) in message.tool_calls.iter().enumerate() {
+        let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
+        hear(Delta::ToolCall { call_idx, id, name, arguments: call.arguments.clone() })?;
+    }
+    ControlFlow::Continue(())
 }
 
 fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
@@ -165,6 +235,10 @@ fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
     match error {
         SampleError::Refused(error) => failed(kind_of(&error), error.to_string()),
         SampleError::Stopped => stopped(super::Stopped),
+        SampleError::Left => {
+            let text = "who asked has left before the answer was whole";
+            PolicyError { llm_calls: vec![call.clone()], ..failed(PolicyErrorKind::Timeout, text) }
+        }
         SampleError::Timeout => {
             let text = "the answer took longer than the time that was left";
             PolicyError { llm_calls: vec![call.clone()], ..failed(PolicyErrorKind::Timeout, text) }

@@ -10,10 +10,11 @@ use hone_engine::backend::Backend;
 use hone_engine::batch::{Finish, Request, RequestId, SubmitError, Token};
 use hone_engine::host::{Host, Sample};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
+use std::time::{Duration, Instant};
 
 /// Jobs on their way to the thread; whoever sends one more waits.
 const QUEUE_LEN_MAX: usize = 1024;
@@ -41,6 +42,8 @@ pub struct Stopped;
 pub(super) enum SampleError {
     Refused(SubmitError),
     Timeout,
+    /// Who listened wants no more.
+    Left,
     Stopped,
 }
 
@@ -55,8 +58,16 @@ type Change<B> = Box<dyn FnOnce(&mut Host<B>) + Send>;
 
 struct Ask<B: Backend> {
     request: Request<B>,
-    reply: SyncSender<Result<Sample, SubmitError>>,
+    reply: Sender<Told>,
+    /// Whether tokens are told as they come.
+    is_aloud: bool,
     is_withdrawn: Arc<AtomicBool>,
+}
+
+/// What the thread says of a sample.
+enum Told {
+    Tokens(Vec<Token>),
+    Ended(Result<Sample, SubmitError>),
 }
 
 impl<B: Backend> Engine<B> {
@@ -83,31 +94,58 @@ impl<B: Backend> Engine<B> {
         answer.recv().map_err(|_| Stopped)
     }
 
-    /// Draws one sample beside whatever else runs.
-    pub(super) fn sample(&self, request: Request<B>, time_max: Option<Duration>) -> Result<Sample, SampleError> {
+    /// Draws one sample beside whatever else runs. Who listens hears its tokens as they come, until it wants no more.
+    pub(super) fn sample(
+        &self,
+        request: Request<B>,
+        time_max: Option<Duration>,
+        mut hear: Option<&mut Listener<'_>>,
+    ) -> Result<Sample, SampleError> {
         debug_assert_eq!(request.n_samples, 1);
-        let (reply, answer) = mpsc::sync_channel(1);
-        let is_withdrawn = Arc::new(AtomicBool::new(false));
-        let ask = Ask { request, reply, is_withdrawn: Arc::clone(&is_withdrawn) };
+        // At most one message a token, of which a request has a limit.
+        let (reply, told) = mpsc::channel();
+        let withdrawn = Withdrawn(Arc::new(AtomicBool::new(false)));
+        let ask = Ask { request, reply, is_aloud: hear.is_some(), is_withdrawn: Arc::clone(&withdrawn.0) };
         self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped)?;
-        let sampled = match time_max {
-            None => answer.recv().map_err(|_| SampleError::Stopped)?,
-            Some(time_max) => answer.recv_timeout(time_max).map_err(|error| {
-                is_withdrawn.store(true, Ordering::Relaxed);
-                match error {
-                    RecvTimeoutError::Timeout => SampleError::Timeout,
-                    RecvTimeoutError::Disconnected => SampleError::Stopped,
+        let deadline = time_max.map(|time_max| Instant::now() + time_max);
+        loop {
+            let next = match deadline {
+                None => told.recv().map_err(|_| SampleError::Stopped)?,
+                Some(deadline) => {
+                    told.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| match error {
+                        RecvTimeoutError::Timeout => SampleError::Timeout,
+                        RecvTimeoutError::Disconnected => SampleError::Stopped,
+                    })?
                 }
-            })?,
-        };
-        sampled.map_err(SampleError::Refused)
+            };
+            let tokens = match next {
+                Told::Ended(sampled) => return sampled.map_err(SampleError::Refused),
+                Told::Tokens(tokens) => tokens,
+            };
+            if hear.as_mut().is_some_and(|hear| hear(&tokens).is_break()) {
+                return Err(SampleError::Left);
+            }
+        }
+    }
+}
+
+/// Who hears tokens as they come.
+pub(super) type Listener<'a> = dyn FnMut(&[Token]) -> ControlFlow<()> + 'a;
+
+/// Whoever stops waiting withdraws what it asked for; what has ended is not harmed by it.
+struct Withdrawn(Arc<AtomicBool>);
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// A sample that is being drawn.
 struct Underway {
     tokens: Vec<Token>,
-    reply: SyncSender<Result<Sample, SubmitError>>,
+    reply: Sender<Told>,
+    is_aloud: bool,
     is_withdrawn: Arc<AtomicBool>,
 }
 
@@ -140,6 +178,10 @@ fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
         }
         for event in host.sample_step() {
             let Some(sample) = underway.get_mut(&event.request) else { continue };
+            if sample.is_aloud && !event.tokens.is_empty() {
+                // Who has left is noticed by what it has withdrawn.
+                drop(sample.reply.send(Told::Tokens(event.tokens.clone())));
+            }
             sample.tokens.extend(event.tokens);
             if let Some(finish) = event.finish {
                 end(&mut underway, event.request, finish);
@@ -149,16 +191,16 @@ fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
 }
 
 fn admit<B: Backend>(host: &mut Host<B>, underway: &mut BTreeMap<RequestId, Underway>, ask: Ask<B>) {
-    let Ask { request, reply, is_withdrawn } = ask;
+    let Ask { request, reply, is_aloud, is_withdrawn } = ask;
     match host.submit(request) {
-        Ok(id) => drop(underway.insert(id, Underway { tokens: Vec::new(), reply, is_withdrawn })),
+        Ok(id) => drop(underway.insert(id, Underway { tokens: Vec::new(), reply, is_aloud, is_withdrawn })),
         // Who asked may have left; then nobody wants to know.
-        Err(error) => drop(reply.send(Err(error))),
+        Err(error) => drop(reply.send(Told::Ended(Err(error)))),
     }
 }
 
 fn end(underway: &mut BTreeMap<RequestId, Underway>, request: RequestId, finish: Finish) {
     if let Some(Underway { tokens, reply, .. }) = underway.remove(&request) {
-        drop(reply.send(Ok(Sample { tokens, finish })));
+        drop(reply.send(Told::Ended(Ok(Sample { tokens, finish }))));
     }
 }

@@ -1,4 +1,5 @@
 //! `hone serve` as a process: what it says, what it records, and what is left of that when it is killed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use super::{Desk, is_slow};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -73,6 +74,54 @@ fn what_was_answered_is_on_the_record_at_once() {
     served.signal("-TERM");
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     assert_eq!(desk.hone("store verify").code, 0);
+}
+
+/// A question in these words, and the body of the response.
+fn post(port: u16, body: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-hone-episode: one\r\n";
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_model_of_this_machine_answers_and_its_tokens_are_on_the_record() {
+    let desk = Desk::new();
+    assert_eq!(desk.hone("model add tiny:d32,l1,h2,kv1,ff48,v320,ctx256 --name small").code, 0);
+    let served = Listening::start(&desk, "serve --address 127.0.0.1:0 --model m=local:small --context 256 --threads 1");
+    let ask = |messages: &str, rest: &str| {
+        post(served.port, &format!(r#"{{"model":"m","max_tokens":12,"seed":3,"messages":[{messages}]{rest}}}"#))
+    };
+    let hi = r#"{"role":"user","content":"hi"}"#;
+    let whole: serde_json::Value = serde_json::from_str(&ask(hi, "")).unwrap();
+    let text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    assert!(whole["usage"]["completion_tokens"].as_u64().is_some_and(|n| (1..=12).contains(&n)), "{whole}");
+
+    // The same words anew, told piece by piece: a conversation of its own, with the same seed.
+    let told = ask(hi, r#","stream":true"#);
+    let pieces = told.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line.strip_prefix("data: ")?).ok());
+    let joined: String = pieces.filter_map(|piece| piece["choices"][0]["delta"]["content"].as_str().map(str::to_owned)).collect();
+    assert_eq!(joined, text, "{told}");
+    assert!(told.contains("data: [DONE]"), "{told}");
+
+    let answer = serde_json::json!({"role": "assistant", "content": text});
+    ask(&format!(r#"{hi},{answer},{{"role":"user","content":"on"}}"#), "");
+    let refused: serde_json::Value = serde_json::from_str(&ask(hi, r#","n":2"#)).unwrap();
+    assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains("`n`")), "{refused}");
+
+    let exported: serde_json::Value = serde_json::from_str(desk.hone("trace export").out.trim()).unwrap();
+    let segments = exported["segments"].as_array().unwrap();
+    let turns: Vec<&serde_json::Value> = segments.iter().flat_map(|segment| segment["turns"].as_array().unwrap()).collect();
+    assert_eq!(turns.len(), 4, "{exported}");
+    for turn in &turns[..3] {
+        let (ids, logprobs) = (&turn["sampled"]["ids"], &turn["sampled"]["logprobs"]);
+        assert!(ids.as_array().is_some_and(|ids| !ids.is_empty() && ids.len() == logprobs.as_array().unwrap().len()), "{turn}");
+    }
+    let inputs: Vec<usize> = turns.iter().map(|turn| turn["input"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(inputs[2], 1, "the third question went on with the second: {exported}");
 }
 
 #[test]

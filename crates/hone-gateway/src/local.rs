@@ -1,0 +1,212 @@
+//! Models of this process: an episode keeps its conversation, so that turn n + 1 extends the tokens that were sampled for turn n.
+//!
+//! A client sends text back. When it goes on where the conversation stands, only what is new is rendered; otherwise the conversation begins
+//! anew with all of it, and so does a segment of the trace. Either way the sampled tokens are on the record, and can be trained on.
+//! Answers are drawn on threads that may wait; the engine batches them.
+
+use crate::ask::Question;
+use crate::episode::{Digest, digest};
+use hone_policy::local::{Aloud, Voice, Wishes};
+use hone_policy::upstream::{Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
+use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
+use hone_trace::{Message, Sampled, TraceId};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// Conversations that are kept open.
+const N_CONVERSATIONS_MAX: usize = 4096;
+/// Pieces of an answer that wait to be passed on.
+const N_PIECES_MAX: usize = 256;
+/// What a client may ask for, and what a model of this process does not do.
+const UNFOLLOWED: [&str; 7] =
+    ["n", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "tool_choice"];
+
+/// A model of this process.
+pub struct Local {
+    voice: Box<dyn Voice>,
+    kept: Mutex<Kept>,
+}
+
+/// Conversations that may go on, the least recently heard of forgotten first.
+#[derive(Default)]
+struct Kept {
+    conversations: HashMap<TraceId, (Talk, u64)>,
+    order: BTreeMap<u64, TraceId>,
+    n_heard: u64,
+}
+
+/// A conversation, and what has been said in it.
+struct Talk {
+    conversation: Box<dyn Aloud>,
+    opening: Opening,
+    history: Vec<Digest>,
+}
+
+/// An answer, with its tokens.
+pub(crate) struct Drawn {
+    pub(crate) completion: Completion,
+    pub(crate) sampled: Option<Sampled>,
+    /// Whether the tokens do not extend those of the turn before.
+    pub(crate) is_new_segment: bool,
+}
+
+/// An answer that is being drawn.
+pub(crate) struct Drawing {
+    pieces: mpsc::Receiver<Delta>,
+    drawn: oneshot::Receiver<Result<Drawn, UpstreamError>>,
+}
+
+impl Drawing {
+    pub(crate) async fn next(&mut self) -> Option<Delta> {
+        self.pieces.recv().await
+    }
+
+    pub(crate) async fn finish(mut self) -> Result<Drawn, UpstreamError> {
+        while self.pieces.recv().await.is_some() {}
+        let gone =
+            || UpstreamError { kind: PolicyErrorKind::Provider, message: "the engine has stopped".into(), calls: Vec::new() };
+        self.drawn.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Local {
+    /// Answers come from this policy.
+    pub fn new(voice: Box<dyn Voice>) -> Self {
+        Self { voice, kept: Mutex::default() }
+    }
+
+    /// Begins to answer. Who drops the answer ends it.
+    pub(crate) fn answer(self: &Arc<Self>, question: &Question) -> Result<Drawing, UpstreamError> {
+        if let Some(param) = unfollowed(question) {
+            let message = format!("`{param}` is not something that this model can follow: leave it out");
+            return Err(UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() });
+        }
+        let (tell, pieces) = mpsc::channel(N_PIECES_MAX);
+        let (done, drawn) = oneshot::channel();
+        let (own, asked) = (Arc::clone(self), Asked::of(question));
+        tokio::task::spawn_blocking(move || {
+            let answered = own.draw(&asked, &mut |delta| {
+                let is_heard = match delta {
+                    Delta::Text(text) if text.is_empty() => !tell.is_closed(),
+                    delta => tell.blocking_send(delta).is_ok(),
+                };
+                if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            drop(tell);
+            drop(done.send(answered));
+        });
+        Ok(Drawing { pieces, drawn })
+    }
+
+    fn draw(&self, asked: &Asked, hear: &mut dyn FnMut(Delta) -> ControlFlow<()>) -> Result<Drawn, UpstreamError> {
+        let known = self.lock().take(asked.episode);
+        let goes_on = |talk: &Talk| talk.opening == asked.opening && asked.said.starts_with(&talk.history);
+        let (mut talk, is_fresh) = match known.filter(goes_on) {
+            Some(talk) => (talk, false),
+            None => {
+                let conversation = self.voice.open_aloud(&asked.opening).map_err(failed)?;
+                (Talk { conversation, opening: asked.opening.clone(), history: Vec::new() }, true)
+            }
+        };
+        let input = &asked.messages[talk.history.len()..];
+        let answered = talk.conversation.answer_aloud(input, asked.limits, &asked.wishes, hear).map_err(failed)?;
+        talk.history = asked.said.iter().copied().chain([digest(&answered.message)]).collect();
+        self.lock().keep(asked.episode, talk);
+        Ok(drawn(answered, is_fresh))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn take(&mut self, episode: TraceId) -> Option<Talk> {
+        let (talk, heard) = self.conversations.remove(&episode)?;
+        self.order.remove(&heard);
+        Some(talk)
+    }
+
+    fn keep(&mut self, episode: TraceId, talk: Talk) {
+        self.take(episode);
+        self.n_heard += 1;
+        self.order.insert(self.n_heard, episode);
+        self.conversations.insert(episode, (talk, self.n_heard));
+        while self.conversations.len() > N_CONVERSATIONS_MAX
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.conversations.remove(&oldest);
+        }
+    }
+}
+
+/// What of a question goes to the thread that answers it.
+struct Asked {
+    episode: TraceId,
+    opening: Opening,
+    messages: Vec<Message>,
+    said: Vec<Digest>,
+    limits: AnswerLimits,
+    wishes: Wishes,
+}
+
+impl Asked {
+    fn of(question: &Question) -> Self {
+        let request = &question.request;
+        // The number of an answer is part of what it is drawn from, so one seed serves a whole conversation.
+        let seed = u64::from_le_bytes(question.episode.trace().bytes()[8..].try_into().unwrap_or_default());
+        Self {
+            episode: question.episode.trace(),
+            opening: Opening { tools: Arc::clone(&request.tools), schema: request.schema.clone(), seed },
+            messages: request.messages.clone(),
+            said: question.said.clone(),
+            limits: AnswerLimits { tokens_max: request.tokens_max, time_max_ms: request.time_max_ms },
+            wishes: Wishes {
+                temperature: request.sampling.temperature.map(|number| number as f32),
+                top_p: request.sampling.top_p.map(|number| number as f32),
+                stops: request.sampling.stops.clone(),
+                seed: question.conversation.rest.get("seed").and_then(Value::as_u64),
+            },
+        }
+    }
+}
+
+/// What the client asks for in vain.
+fn unfollowed(question: &Question) -> Option<&'static str> {
+    let says = |param: &str| match question.conversation.rest.get(param) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Number(number)) => number.as_f64() != Some(if param == "n" { 1.0 } else { 0.0 }),
+        Some(Value::String(word)) => word != "auto",
+        Some(_) => true,
+    };
+    UNFOLLOWED.into_iter().find(|param| says(param))
+}
+
+fn drawn(answered: Answered, is_fresh: bool) -> Drawn {
+    let Answered { message, llm_calls, errors, sampled, is_new_segment } = answered;
+    let is_cut = errors.iter().any(|error| error.kind == "answer_cut");
+    let finish = match message.tool_calls.is_empty() {
+        _ if is_cut => Finish::Length,
+        true => Finish::Stop,
+        false => Finish::ToolCalls,
+    };
+    let usage = llm_calls.last().map(|call| Usage {
+        tokens_in: call.tokens_in,
+        tokens_out: call.tokens_out,
+        tokens_cached: call.tokens_cached,
+        tokens_cache_written: 0,
+    });
+    let reply = Reply { model: None, message, finish, usage, tokens: Tokens::default(), broken: Vec::new(), json: None };
+    Drawn {
+        completion: Completion { reply, calls: llm_calls, failures: errors },
+        sampled,
+        is_new_segment: is_new_segment || is_fresh,
+    }
+}
+
+fn failed(error: PolicyError) -> UpstreamError {
+    UpstreamError { kind: error.kind, message: error.message, calls: error.llm_calls }
+}
