@@ -1,6 +1,6 @@
 //! What is asked of a provider, before it has a wire format.
 
-use hone_trace::{Content, Message, ToolSpec};
+use hone_trace::{Content, Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -93,6 +93,36 @@ pub(super) fn parts(content: &Content) -> Vec<Part<'_>> {
         Content::Text(text) => vec![Part::Text(text)],
         Content::Parts(values) => values.iter().map(part).collect(),
     }
+}
+
+/// Who speaks, in formats that know two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// People, and the results of tools.
+    User,
+    Model,
+}
+
+/// The conversation for formats in which two sides take turns: neighbours of one side are joined. Instructions stand elsewhere there.
+pub(super) fn in_turns(
+    messages: &[Message],
+    mut blocks: impl FnMut(usize, &Message) -> Result<Vec<Value>, RequestError>,
+) -> Result<Vec<(Side, Vec<Value>)>, RequestError> {
+    let mut turns: Vec<(Side, Vec<Value>)> = Vec::new();
+    for (message_idx, message) in messages.iter().enumerate() {
+        let side = match message.role {
+            Role::System | Role::Developer => continue,
+            Role::User | Role::Tool => Side::User,
+            Role::Assistant => Side::Model,
+        };
+        let said = blocks(message_idx, message)?;
+        match turns.last_mut() {
+            _ if said.is_empty() => {}
+            Some((last, together)) if *last == side => together.extend(said),
+            _ => turns.push((side, said)),
+        }
+    }
+    Ok(turns)
 }
 
 /// The schema of a tool's arguments, for formats that insist on one.
