@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 import venv
@@ -79,10 +80,12 @@ def tensorzero(interpreter, provider, model, folder):
         "print(client.base_url.port, flush=True)\nsys.stdin.read()\n"
     )
     process = subprocess.Popen([interpreter, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    line = process.stdout.readline()
-    if not line:
-        raise SystemExit("the gateway ended before it answered")
-    return process, int(line)
+    # It says other things first.
+    for line in process.stdout:
+        if line.strip().isdigit():
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            return process, int(line)
+    raise SystemExit("the gateway ended before it answered")
 
 
 def main():

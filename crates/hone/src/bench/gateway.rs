@@ -45,8 +45,8 @@ pub(crate) struct Args {
     /// Requests a second at which added latency is measured
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
-    /// Milliseconds that the mock provider takes to answer
-    #[arg(long, default_value_t = 20, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    /// Milliseconds that the mock provider takes to answer at the fixed rate; timers are no finer, so without any the least is seen
+    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=10_000))]
     latency_ms: u64,
     /// Let one of so many calls to the provider fail; 0 lets none
     #[arg(long, default_value_t = 0, value_name = "N")]
