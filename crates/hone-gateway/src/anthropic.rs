@@ -3,7 +3,7 @@
 //! Instructions stand beside the conversation, results of tools are blocks of the user's next message, and a stream tells every block's
 //! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
 
-use crate::ask::{Asked, Speaker};
+use crate::ask::{Asked, Speaker, passed_on};
 use crate::error::Refused;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::Conversation;
@@ -203,10 +203,7 @@ impl Anthropic {
 impl Speaker for Anthropic {
     fn whole(&self, reply: &Reply) -> Value {
         if let Some(Value::Object(came)) = &reply.json {
-            let mut body = came.clone();
-            body.insert("id".into(), self.id.as_str().into());
-            body.insert("model".into(), self.model.as_str().into());
-            return Value::Object(body);
+            return passed_on(came, &self.id, &self.model);
         }
         let message = &reply.message;
         let mut blocks = Vec::new();

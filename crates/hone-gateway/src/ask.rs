@@ -28,6 +28,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 /// Pieces of an answer that wait for a slow client.
 const N_PIECES_MAX: usize = 64;
 
+/// What a client may ask for, and what an answer that is not passed on does not follow: ignoring it would mislead.
+const UNFOLLOWED: [&str; 9] =
+    ["n", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "tool_choice", "top_k", "thinking"];
+
 /// A question, in our words and in those of the client.
 pub(crate) struct Question {
     /// The id of its answer.
@@ -157,11 +161,11 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
         let opened = match (&upstream.who, transfer) {
             (Who::Local(local), _) => local.answer(question).map(Opened::Drawing),
             (Who::Provider(client), Transfer::Plain) => {
-                let completed = client.complete(&question.request_for(client)).await;
+                let completed = client.complete(&question.request_for(client)?).await;
                 completed.map(|completion| Opened::Whole(Box::new(completion)))
             }
             (Who::Provider(client), Transfer::Stream) => {
-                let streaming = client.stream(&question.request_for(client)).await;
+                let streaming = client.stream(&question.request_for(client)?).await;
                 streaming.map(|streaming| Opened::Stream(Box::new(streaming)))
             }
         };
@@ -264,10 +268,34 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
 
 impl Question {
     /// The question for this provider: in the client's own words where it speaks the same format.
-    fn request_for(&self, client: &Client) -> ChatRequest {
-        let is_same = client.spec().provider.wire == self.wire;
-        ChatRequest { body: is_same.then(|| self.body.clone()), ..self.request.clone() }
+    fn request_for(&self, client: &Client) -> Result<ChatRequest, UpstreamError> {
+        if client.spec().provider.wire == self.wire {
+            return Ok(ChatRequest { body: Some(self.body.clone()), ..self.request.clone() });
+        }
+        self.can_be_followed()?;
+        Ok(self.request.clone())
     }
+
+    /// Refuses by name what an answer in other words than the client's could not follow.
+    pub(crate) fn can_be_followed(&self) -> Result<(), UpstreamError> {
+        let says = |param: &str| match self.conversation.rest.get(param) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::Number(number)) => number.as_f64() != Some(if param == "n" { 1.0 } else { 0.0 }),
+            Some(Value::String(word)) => word != "auto",
+            Some(other) => !matches!(other["type"].as_str(), Some("auto" | "disabled")),
+        };
+        let Some(param) = UNFOLLOWED.into_iter().find(|param| says(param)) else { return Ok(()) };
+        let message = format!("`{param}` is not something that this model can follow here: leave it out");
+        Err(UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() })
+    }
+}
+
+/// An answer that came in the client's own format: only its id and the model's name are ours.
+pub(crate) fn passed_on(came: &Map<String, Value>, id: &str, model: &str) -> Value {
+    let mut body = came.clone();
+    body.insert("id".into(), id.into());
+    body.insert("model".into(), model.into());
+    Value::Object(body)
 }
 
 /// An answer with the calls that were made in vain before.

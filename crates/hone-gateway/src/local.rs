@@ -20,10 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 const N_CONVERSATIONS_MAX: usize = 4096;
 /// Pieces of an answer that wait to be passed on.
 const N_PIECES_MAX: usize = 256;
-/// What a client may ask for, and what a model of this process does not do.
-const UNFOLLOWED: [&str; 7] =
-    ["n", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "tool_choice"];
-
 /// A model of this process.
 pub struct Local {
     voice: Box<dyn Voice>,
@@ -80,10 +76,7 @@ impl Local {
 
     /// Begins to answer. Who drops the answer ends it.
     pub(crate) fn answer(self: &Arc<Self>, question: &Question) -> Result<Drawing, UpstreamError> {
-        if let Some(param) = unfollowed(question) {
-            let message = format!("`{param}` is not something that this model can follow: leave it out");
-            return Err(UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() });
-        }
+        question.can_be_followed()?;
         let (tell, pieces) = mpsc::channel(N_PIECES_MAX);
         let (done, drawn) = oneshot::channel();
         let (own, asked) = (Arc::clone(self), Asked::of(question));
@@ -172,17 +165,6 @@ impl Asked {
             },
         }
     }
-}
-
-/// What the client asks for in vain.
-fn unfollowed(question: &Question) -> Option<&'static str> {
-    let says = |param: &str| match question.conversation.rest.get(param) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::Number(number)) => number.as_f64() != Some(if param == "n" { 1.0 } else { 0.0 }),
-        Some(Value::String(word)) => word != "auto",
-        Some(_) => true,
-    };
-    UNFOLLOWED.into_iter().find(|param| says(param))
 }
 
 fn drawn(answered: Answered, is_fresh: bool) -> Drawn {

@@ -3,7 +3,7 @@
 //! An answer that comes from a server of the same format is passed on as it came, under the name that the client asked for and with an
 //! id by which feedback finds it. Any other is put into these words. Parameters that such an answer could not follow are refused by name where ignoring them would mislead.
 
-use crate::ask::{Asked, Speaker};
+use crate::ask::{Asked, Speaker, passed_on};
 use crate::error::Refused;
 use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::{Conversation, message_json};
@@ -47,7 +47,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
             ..Sampling::default()
         },
         tokens_max: tokens_max.unwrap_or(TOKENS_MAX),
-        seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0),
+        // Providers are sent the upper 31 bits.
+        seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0) << 33,
         ..ChatRequest::default()
     };
     conversation.rest.remove("stream");
@@ -153,19 +154,14 @@ impl OpenAi {
         if chunk.get("choices").is_some_and(Value::is_null) {
             chunk.insert("choices".into(), json!([]));
         }
-        chunk.insert("id".into(), self.id.as_str().into());
-        chunk.insert("model".into(), self.model.as_str().into());
-        line(&Value::Object(chunk))
+        line(&passed_on(&chunk, &self.id, &self.model))
     }
 }
 
 impl Speaker for OpenAi {
     fn whole(&self, reply: &Reply) -> Value {
         if let Some(Value::Object(came)) = &reply.json {
-            let mut body = came.clone();
-            body.insert("id".into(), self.id.as_str().into());
-            body.insert("model".into(), self.model.as_str().into());
-            return Value::Object(body);
+            return passed_on(came, &self.id, &self.model);
         }
         let mut message = message_json(&reply.message);
         if reply.message.content == Content::None {
@@ -345,7 +341,7 @@ mod tests {
             "stream_options": {"include_usage": true}, "max_completion_tokens": 9, "logit_bias": {"1": 2}, "stop": "x"});
         let asked = read(body.to_string().as_bytes()).unwrap();
         assert!(asked.is_stream && asked.tells_usage);
-        assert_eq!((asked.request.tokens_max, asked.request.seed), (9, 7));
+        assert_eq!((asked.request.tokens_max, asked.request.seed >> 33), (9, 7));
         assert_eq!(asked.request.sampling.stops, ["x"]);
         assert_eq!(Value::Object(asked.body), body);
         assert!(!asked.conversation.rest.contains_key("stream"));

@@ -55,13 +55,6 @@ impl Joined {
     }
 }
 
-/// Where a call stands on the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) trace: TraceId,
-    pub(crate) turn_idx: u32,
-}
-
 /// Why a call is not on the record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotKept {
@@ -102,7 +95,7 @@ impl Record {
     }
 
     /// Writes a call down, and answers when that is durable.
-    pub(crate) async fn keep(&self, call: Call) -> Result<Place, NotKept> {
+    pub(crate) async fn keep(&self, call: Call) -> Result<(), NotKept> {
         let trace = call.episode.trace();
         let turn_of = Arc::clone(lock(&self.writing).entry(trace).or_default());
         let held = turn_of.lock().await;
@@ -115,7 +108,7 @@ impl Record {
         kept
     }
 
-    async fn write(&self, call: Call) -> Result<Place, NotKept> {
+    async fn write(&self, call: Call) -> Result<(), NotKept> {
         // After a failure the conversation stands where it stood: who tries again goes on there.
         let answered = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
@@ -138,7 +131,7 @@ impl Record {
                 configs.clear();
             }
             configs.insert(call.config_hash);
-            return Ok(Place { trace, turn_idx });
+            return Ok(());
         }
         let what = format!("trace {}", call.episode.trace());
         Err(NotKept::Store(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() }))

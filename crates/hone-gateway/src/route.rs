@@ -134,7 +134,11 @@ async fn answer(
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api) = (format.wire(), format.api());
-    let Asked { is_stream, body, conversation, request, .. } = asked;
+    let Asked { is_stream, body, conversation, mut request, .. } = asked;
+    request.time_max_ms = Some(gateway.limits().answer_ms);
+    if !conversation.rest.contains_key("seed") {
+        request.seed = gateway.draw();
+    }
     let question = Question { id, caller, started, episode, said, model, conversation, request, body, wire, api, admitted };
     match is_stream {
         true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, trace)),

@@ -30,6 +30,8 @@ pub struct Limits {
     pub n_requests_max: usize,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
+    /// Milliseconds of an answer, with all that is tried again.
+    pub answer_ms: u64,
     /// Milliseconds until one too many is told so: who is refused at once comes back at once, and refusing costs time too.
     pub refusal_ms: u64,
     /// Milliseconds until a connection has sent the head of a request.
@@ -44,6 +46,7 @@ impl Default for Limits {
             n_connections_max: 8192,
             n_requests_max: 4096,
             body_bytes_max: 32 << 20,
+            answer_ms: 600_000,
             refusal_ms: 250,
             head_ms: 15_000,
             stop_ms: 60_000,
@@ -159,7 +162,8 @@ impl Gateway {
         format!("{episode}-{:016x}", self.draw())
     }
 
-    fn draw(&self) -> u64 {
+    /// Random bits.
+    pub(crate) fn draw(&self) -> u64 {
         let n = self.0.n_drawn.fetch_add(1, Ordering::Relaxed);
         Draws::new(self.0.seed, &["gateway", &n.to_string()]).bits()
     }

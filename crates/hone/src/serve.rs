@@ -13,6 +13,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+/// What a model of this machine is named by.
+const LOCAL: &str = "local:";
+/// Tokens of a conversation with a local model, and how many it has at once.
+const CONTEXT: usize = 4096;
+const N_LOCAL_CONVERSATIONS: u32 = 32;
 /// What the gateway has said and nobody has printed yet; more is dropped.
 const N_SAID_MAX: usize = 256;
 
@@ -28,12 +33,12 @@ pub(crate) struct Args {
     /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini
     #[arg(long = "model", value_name = "NAME=MODEL,…")]
     models: Vec<String>,
-    /// The longest conversation with a local model in tokens
-    #[arg(long, default_value_t = 4096, value_name = "N")]
-    context: usize,
-    /// How many conversations a local model has at once; further ones wait
-    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    local_conversations: u32,
+    /// The longest conversation with a local model in tokens; without this, 4096
+    #[arg(long, value_name = "N")]
+    context: Option<usize>,
+    /// How many conversations a local model has at once, while further ones wait; without this, 32
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    local_conversations: Option<u32>,
     /// How many threads compute for a local model; without this, all cores
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -60,6 +65,18 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             "name one with --model NAME=local:MODEL or NAME=PROVIDER:MODEL, or under `[serve]` in hone.toml: models = [\"gpt=openai:gpt-5-mini\"]",
         ));
     }
+    let (has_local, has_provider) = kinds(&named);
+    let of_local = [
+        ("--context", args.context.is_some()),
+        ("--local-conversations", args.local_conversations.is_some()),
+        ("--threads", args.threads.is_some()),
+    ];
+    if let Some((flag, _)) = of_local.into_iter().find(|(_, is_given)| *is_given && !has_local) {
+        return Err(Failure::user(format_args!("{flag} is for local models, and none is named")));
+    }
+    if args.budget.is_some() && !has_provider {
+        return Err(Failure::user("--budget is for providers, and none is named: a local model costs nothing"));
+    }
     let budget = match args.budget {
         Some(limit) if limit.is_finite() && limit >= 0.0 => Budget::limited(limit),
         Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
@@ -78,7 +95,11 @@ async fn listen(address: SocketAddr, catalogue: Catalogue, args: &Args, context:
         store: context.store().await?,
         clock: Arc::new(RealClock),
         access: Access::open(context.settings.tenant.clone()),
-        limits: Limits { n_requests_max: args.max_requests as usize, ..Limits::default() },
+        limits: Limits {
+            n_requests_max: args.max_requests as usize,
+            answer_ms: args.max_answer_seconds * 1000,
+            ..Limits::default()
+        },
         hosts: Vec::new(),
         seed: now().unix_nanos().unsigned_abs(),
         log,
@@ -112,6 +133,13 @@ async fn listen(address: SocketAddr, catalogue: Catalogue, args: &Args, context:
     Ok(Exit::Yes)
 }
 
+/// Whether these name a model of this machine, and whether they name a provider's.
+fn kinds(named: &[&String]) -> (bool, bool) {
+    let specs = || named.iter().filter_map(|named| named.split_once('=')).flat_map(|(_, specs)| specs.split(','));
+    let is_local = |spec: &str| spec.starts_with(LOCAL);
+    (specs().any(is_local), specs().any(|spec| !is_local(spec)))
+}
+
 /// The model that a text such as `gpt=openai:gpt-5-mini` names.
 fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) -> Result<Model, Failure> {
     let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
@@ -122,10 +150,10 @@ fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) 
     // Where another can be asked, trying again at once is for that one.
     let n_attempts_max = if specs.len() > 1 { 1 } else { 3 };
     let retry = Retry { n_attempts_max, base_ms: 250, cap_ms: 4_000 };
-    let who = |spec: &str| match spec.strip_prefix("local:") {
+    let who = |spec: &str| match spec.strip_prefix(LOCAL) {
         Some(model) => {
-            let n_concurrent = args.local_conversations as usize;
-            let voice = policy::voice(model, args.context, n_concurrent, args.threads, context)?;
+            let n_concurrent = args.local_conversations.unwrap_or(N_LOCAL_CONVERSATIONS) as usize;
+            let voice = policy::voice(model, args.context.unwrap_or(CONTEXT), n_concurrent, args.threads, context)?;
             Ok(Who::Local(Arc::new(Local::new(Box::new(voice)))))
         }
         None => {

@@ -29,6 +29,25 @@ async fn unknown_parameters_reach_the_provider() {
 }
 
 #[tokio::test]
+async fn what_another_format_cannot_follow_is_refused_by_name() {
+    let world = World::open().await;
+    for (param, value, status) in [
+        ("n", json!(2), 400),
+        ("n", json!(1), 200),
+        ("logprobs", json!(true), 400),
+        ("logprobs", json!(false), 200),
+        ("tool_choice", json!("required"), 400),
+        ("tool_choice", json!("auto"), 200),
+        ("presence_penalty", json!(0), 200),
+    ] {
+        let body = json!({"model": "claude", "messages": messages(HI), param: value});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert_eq!(told.status, status, "{param}: {}", told.body);
+        assert_eq!(told.body.contains(&format!("`{param}`")), status == 400, "{param}: {}", told.body);
+    }
+}
+
+#[tokio::test]
 async fn a_stream_ends_with_its_usage_when_that_is_asked_for() {
     let world = World::open().await;
     for tells_usage in [false, true] {

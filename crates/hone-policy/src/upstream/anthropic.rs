@@ -5,7 +5,7 @@
 //! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
 
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
-use super::request::{ChatRequest, Part, RequestError, Side, Transfer, add_extra, arguments, in_turns, parameters, parts};
+use super::request::{ChatRequest, Part, RequestError, Transfer, add_extra, arguments, in_turns, parameters, parts};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
@@ -59,19 +59,14 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
 }
 
 fn messages(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
-    let turns = in_turns(messages, |_, message| match message.role {
+    in_turns(messages, "assistant", "content", |_, message| match message.role {
         Role::Tool => {
             let id = message.tool_call_id.as_deref().unwrap_or_default();
             Ok(vec![json!({"type": "tool_result", "tool_use_id": id, "content": blocks(message)?})])
         }
         Role::Assistant => said(message),
         _ => blocks(message),
-    });
-    let turn = |(side, content): (Side, Vec<Value>)| {
-        let role = if side == Side::User { "user" } else { "assistant" };
-        json!({"role": role, "content": content})
-    };
-    Ok(turns?.into_iter().map(turn).collect())
+    })
 }
 
 fn said(message: &Message) -> Result<Vec<Value>, RequestError> {

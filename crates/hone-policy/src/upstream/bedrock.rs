@@ -7,7 +7,7 @@
 
 use super::frames::Frame;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
-use super::request::{ChatRequest, Part, RequestError, Side, add_extra, arguments, in_turns, parameters, parts};
+use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
 use super::sse::Event;
 use super::wire::Assembler;
 use hone_trace::{Message, Role, ToolSpec};
@@ -58,19 +58,14 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
 }
 
 fn messages(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
-    let turns = in_turns(messages, |_, message| match message.role {
+    in_turns(messages, "assistant", "content", |_, message| match message.role {
         Role::Tool => {
             let id = message.tool_call_id.as_deref().unwrap_or_default();
             Ok(vec![json!({"toolResult": {"toolUseId": id, "content": blocks(message)?}})])
         }
         Role::Assistant => said(message),
         _ => blocks(message),
-    });
-    let turn = |(side, content): (Side, Vec<Value>)| {
-        let role = if side == Side::User { "user" } else { "assistant" };
-        json!({"role": role, "content": content})
-    };
-    Ok(turns?.into_iter().map(turn).collect())
+    })
 }
 
 fn said(message: &Message) -> Result<Vec<Value>, RequestError> {

@@ -5,7 +5,7 @@
 //! Signatures of thoughts are kept with the calls that they came with, and sent again.
 
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
-use super::request::{ChatRequest, Part, RequestError, Side, add_extra, arguments, in_turns, parameters, parts};
+use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
 use super::sse::Event;
 use super::wire::Assembler;
 use hone_trace::{Message, Role, ToolSpec};
@@ -56,16 +56,11 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
 }
 
 fn contents(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
-    let turns = in_turns(messages, |message_idx, message| match message.role {
+    in_turns(messages, "model", "parts", |message_idx, message| match message.role {
         Role::Tool => Ok(vec![tool_result(message, &messages[..message_idx])]),
         Role::Assistant => said(message),
         _ => plain(message),
-    });
-    let turn = |(side, parts): (Side, Vec<Value>)| {
-        let role = if side == Side::User { "user" } else { "model" };
-        json!({"role": role, "parts": parts})
-    };
-    Ok(turns?.into_iter().map(turn).collect())
+    })
 }
 
 fn said(message: &Message) -> Result<Vec<Value>, RequestError> {

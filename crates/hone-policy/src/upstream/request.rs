@@ -95,34 +95,29 @@ pub(super) fn parts(content: &Content) -> Vec<Part<'_>> {
     }
 }
 
-/// Who speaks, in formats that know two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    /// People, and the results of tools.
-    User,
-    Model,
-}
-
-/// The conversation for formats in which two sides take turns: neighbours of one side are joined. Instructions stand elsewhere there.
+/// The conversation for formats in which two sides take turns: neighbours of one side are joined. `model` is the format's word for the
+/// side that answers, `content` for what is said. Instructions stand elsewhere there.
 pub(super) fn in_turns(
     messages: &[Message],
+    model: &str,
+    content: &str,
     mut blocks: impl FnMut(usize, &Message) -> Result<Vec<Value>, RequestError>,
-) -> Result<Vec<(Side, Vec<Value>)>, RequestError> {
-    let mut turns: Vec<(Side, Vec<Value>)> = Vec::new();
+) -> Result<Vec<Value>, RequestError> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for (message_idx, message) in messages.iter().enumerate() {
-        let side = match message.role {
+        let role = match message.role {
             Role::System | Role::Developer => continue,
-            Role::User | Role::Tool => Side::User,
-            Role::Assistant => Side::Model,
+            Role::User | Role::Tool => "user",
+            Role::Assistant => model,
         };
         let said = blocks(message_idx, message)?;
         match turns.last_mut() {
             _ if said.is_empty() => {}
-            Some((last, together)) if *last == side => together.extend(said),
-            _ => turns.push((side, said)),
+            Some((last, together)) if *last == role => together.extend(said),
+            _ => turns.push((role, said)),
         }
     }
-    Ok(turns)
+    Ok(turns.into_iter().map(|(role, said)| json!({"role": role, content: said})).collect())
 }
 
 /// The schema of a tool's arguments, for formats that insist on one.

@@ -133,6 +133,9 @@ fn what_cannot_be_served_is_said_before_anything_listens() {
     desk.hone("serve --model gpt=openai:x").expect(2, "", "OPENAI_API_KEY");
     desk.hone("serve --address 0.0.0.0:0 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "from other machines");
     desk.hone("serve --model m=http://127.0.0.1:1/v1#m --model m=http://127.0.0.1:2/v1#m").expect(2, "", "named twice");
+    desk.hone("serve --threads 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--threads is for local models");
+    desk.hone("serve --context 64 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--context is for local models");
+    desk.hone("serve --budget 1 --model m=local:small").expect(2, "", "--budget is for providers");
     let desk = Desk::with(&[("hone.toml", "[serve]\naddress = 'here'\n")]);
     desk.hone("serve").expect(2, "", "`serve.address`");
 }
