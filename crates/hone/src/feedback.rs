@@ -58,7 +58,7 @@ pub(crate) struct Args {
 /// What a run has when nothing else is said: traces of the agent, pages of its manual, steps of GRPO.
 pub(crate) const N_TRACES: u32 = 8000;
 pub(crate) const N_PAGES: u32 = 100_000;
-pub(crate) const N_STEPS: u32 = 150;
+pub(crate) const N_STEPS: u32 = 100;
 /// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
 pub(crate) const IMITATION_LR: f32 = 1e-3;

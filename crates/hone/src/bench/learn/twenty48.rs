@@ -26,7 +26,7 @@ use std::time::Instant;
 const WINNING_TILE: u32 = 2048;
 /// Games that are imitated, steps of GRPO, held-out games.
 const N_TRACES: usize = 1000;
-const N_STEPS: usize = 36;
+const N_STEPS: usize = 48;
 const N_HELD_OUT: usize = 256;
 /// How much what the next move earns counts. Some moves on, games have nothing in common that they could be compared by.
 const GAMMA: f64 = 0.9;
