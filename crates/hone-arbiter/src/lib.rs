@@ -8,7 +8,10 @@
 mod assignment;
 pub mod canary;
 mod counts;
+mod features;
+mod fleet;
 mod linear;
+pub mod log;
 mod offpolicy;
 mod sampling;
 mod score;
@@ -18,6 +21,8 @@ mod thompson;
 
 pub use assignment::{Arm, Assignment, assign};
 pub use counts::{Alternative, Counts};
+pub use features::{N_FEATURES, Situation};
+pub use fleet::{Change, Deployment, Fleet, Known, Performance};
 pub use linear::{Linear, LinearError, LinearSettings};
 pub use offpolicy::{Estimate, Logged, OffPolicy, OffPolicyError, off_policy};
 pub use sampling::{Belief, win_shares};

@@ -179,6 +179,11 @@ impl Thompson {
         self.cells.get(task).into_iter().flatten().map(|(arm, cell)| (arm.as_str(), cell))
     }
 
+    /// The task types that are kept apart.
+    pub fn tasks(&self) -> impl Iterator<Item = &str> {
+        self.cells.keys().map(String::as_str)
+    }
+
     /// Counts what an arm reached.
     pub fn add(&mut self, task: &str, arm: &str, reached: &Reached) -> Result<(), ThompsonError> {
         let Reached { success, cost_usd, latency_ms } = *reached;

@@ -4,19 +4,23 @@
 //! is recorded as abandoned. The end of an answer is sent only after the call is durable.
 
 use crate::access::Identity;
+use crate::agents::Version;
 use crate::catalogue::{Model, Who};
 use crate::episode::Digest;
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn};
-use crate::record::{Call, Joined, NotKept};
+use crate::record::{Call, Joined, NotKept, has_failed};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
+use hone_arbiter::canary::Fact;
+use hone_arbiter::log::{Assigned, Line};
 use hone_policy::upstream::{
     ChatRequest, Client, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire,
 };
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
+use hone_trace::store::Event;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value};
 use std::convert::Infallible;
@@ -41,8 +45,9 @@ pub(crate) struct Question {
     pub(crate) episode: Joined,
     /// What the conversation says.
     pub(crate) said: Vec<Digest>,
-    /// Who answers.
+    /// Who answers, and for which version of an agent.
     pub(crate) model: Arc<Model>,
+    pub(crate) agent: Option<(Arc<Assigned>, Arc<Version>)>,
     pub(crate) conversation: Conversation,
     pub(crate) request: ChatRequest,
     /// The client's own body and its wire format: it goes to upstreams of the same format as it came.
@@ -245,15 +250,40 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     };
     let mut metadata = Map::new();
     metadata.insert("api".into(), question.api.into());
-    metadata.insert("asked_for".into(), question.model.name().into());
-    let Question { caller, episode, said, model, conversation, admitted, .. } = question;
-    let config = Config { model: Some(model.name().to_owned()), ..conversation.config() };
+    metadata.insert("asked_for".into(), question.name().into());
+    let answered = question.answered(&turn, ended);
+    let Question { caller, episode, said, model, agent, conversation, admitted, .. } = question;
+    let (assigned, config, config_hash) = match agent {
+        Some((assigned, version)) => (Some(assigned), version.config.clone(), version.config_hash),
+        None => {
+            let config = Config { model: Some(model.name().to_owned()), ..conversation.config() };
+            let config_hash = config.hash();
+            (None, config, config_hash)
+        }
+    };
     let Conversation { messages, tools, .. } = conversation;
-    let config_hash = config.hash();
     let tenant = caller.tenant;
-    let call = Call { tenant, episode, config, config_hash, said, messages, tools, turn, is_new_segment, ended, metadata };
+    let is_canary = answered.is_some();
+    let call = Call {
+        tenant,
+        episode,
+        config,
+        config_hash,
+        said,
+        messages,
+        tools,
+        turn,
+        is_new_segment,
+        ended,
+        metadata,
+        assigned,
+        answered,
+    };
     let kept = gateway.record().keep(call).await;
     drop(admitted);
+    if is_canary {
+        gateway.agents().grown.notify_one();
+    }
     match (reply, kept) {
         (_, Err(error @ (NotKept::Foreign | NotKept::Full))) => Err(Refused::NotFound(error.to_string())),
         (_, Err(error)) => {
@@ -267,6 +297,23 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
 }
 
 impl Question {
+    /// The name that was asked for.
+    pub(crate) fn name(&self) -> &str {
+        self.agent.as_ref().map_or_else(|| self.model.name(), |(assigned, _)| &assigned.asked_for)
+    }
+
+    /// What the canary is told when its episode begins with this turn.
+    fn answered(&self, turn: &Turn, ended: Time) -> Option<Event> {
+        let (assigned, _) = self.agent.as_ref()?;
+        let fact = Fact::Answered {
+            is_error: has_failed(turn),
+            cost_usd: Some(turn.cost_usd()),
+            latency_ms: Some((ended.unix_nanos() - self.started.unix_nanos()).max(0) as f64 / 1e6),
+        };
+        let row = assigned.row(self.episode.trace(), fact)?;
+        Some(Line::Row(row.clone()).event(row.id(), ended, self.caller.tenant.clone()))
+    }
+
     /// The question for this provider: in the client's own words where it speaks the same format.
     fn request_for(&self, client: &Client) -> Result<ChatRequest, UpstreamError> {
         if client.spec().provider.wire == self.wire {

@@ -8,15 +8,17 @@
 //!
 //! Knows nothing of the store or of time: what is forgotten here can be read there.
 
+use hone_arbiter::log::Assigned;
 use hone_trace::{Content, Message, Sorted, Tenant, TraceId};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// What a message says, in sixteen bytes.
 pub(crate) type Digest = [u8; 16];
 
 /// What is remembered of an episode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Episode {
     pub(crate) trace: TraceId,
     pub(crate) tenant: Tenant,
@@ -24,6 +26,8 @@ pub(crate) struct Episode {
     pub(crate) n_turns: u32,
     /// What has been said in the present segment, answers included.
     pub(crate) history: Vec<Digest>,
+    /// The version of an agent that answers it, where one does.
+    pub(crate) assigned: Option<Arc<Assigned>>,
 }
 
 /// Episodes that may go on, the least recently heard of forgotten first.
@@ -167,7 +171,13 @@ mod tests {
     }
 
     fn keep(episodes: &mut Episodes, name: &str, texts: &str) {
-        episodes.keep(Episode { trace: TraceId::derived(&[name]), tenant: tenant(), n_turns: 1, history: said(texts) });
+        episodes.keep(Episode {
+            trace: TraceId::derived(&[name]),
+            tenant: tenant(),
+            n_turns: 1,
+            history: said(texts),
+            assigned: None,
+        });
     }
 
     fn check(episodes: &mut Episodes, texts: &str, expected: Option<&str>) {

@@ -65,6 +65,9 @@ pub enum Refused {
         /// In the provider's words.
         message: String,
     },
+    /// The version of an agent that should answer is not there.
+    #[error("{0}")]
+    Unavailable(String),
     /// The record could not be made durable, so nothing is promised.
     #[error("the call could not be recorded; nothing was kept")]
     Store,
@@ -86,7 +89,7 @@ impl Refused {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Budget(_) | Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
-            Self::Busy | Self::Store => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy | Self::Store | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream { status, .. } => StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY),
         }
     }
@@ -98,7 +101,7 @@ impl Refused {
             Self::Role => "permission_error",
             Self::Budget(_) => "insufficient_quota",
             Self::RateLimit => "rate_limit_error",
-            Self::Busy | Self::Store | Self::Upstream { .. } => "server_error",
+            Self::Busy | Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "server_error",
             _ => "invalid_request_error",
         }
     }
@@ -135,7 +138,7 @@ impl Refused {
             Self::Budget(_) | Self::RateLimit => "rate_limit_error",
             Self::Upstream { status: 504, .. } => "timeout_error",
             Self::Busy => "overloaded_error",
-            Self::Store | Self::Upstream { .. } => "api_error",
+            Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "api_error",
             _ => self.kind(),
         };
         json!({"type": "error", "error": {"type": kind, "message": self.to_string()}})

@@ -5,13 +5,17 @@
 
 use crate::access::Reporter;
 use crate::error::Refused;
+use crate::record::{assigned_to, has_failed};
 use crate::route::{json_response, read};
 use crate::server::Gateway;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use hone_arbiter::Reached;
+use hone_arbiter::canary::Fact;
+use hone_arbiter::log::Line;
 use hone_trace::store::{Event, Put, Write};
-use hone_trace::{Component, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Trace, TraceId};
+use hone_trace::{Component, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,7 +47,8 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
     if feedback.metric_name.is_empty() || feedback.metric_name.len() > NAME_LEN_MAX {
         return Err(Refused::param("metric_name", format!("`metric_name` must have 1 to {NAME_LEN_MAX} characters")));
     }
-    let (trace, turn_idx) = feedback.target(&gateway, &caller.tenant).await?;
+    let (whole, turn_idx) = feedback.target(&gateway, &caller.tenant).await?;
+    let trace = whole.id;
     let now = gateway.now();
     let own = feedback.id.clone().unwrap_or_else(|| gateway.new_trace().to_string());
     let facts = [caller.tenant.as_str(), &trace.to_string(), &feedback.metric_name, &own];
@@ -69,10 +74,19 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
             Write::Reward(trace, Reward { turn_idx, ..reward })
         }
     };
-    let puts = gateway.record().store().put(vec![write]).await.map_err(|error| {
+    let lines = match &write {
+        Write::Reward(_, reward) if is_outcome(&gateway, reward) => lines(&whole, reward.total, now),
+        _ => Vec::new(),
+    };
+    let is_told = !lines.is_empty();
+    let writes = std::iter::once(write).chain(lines.into_iter().map(Write::Event)).collect();
+    let puts = gateway.record().store().put(writes).await.map_err(|error| {
         gateway.log(format!("feedback on {trace} could not be recorded: {error}"));
         Refused::Store
     })?;
+    if is_told {
+        gateway.agents().grown.notify_one();
+    }
     match puts.first() {
         // The time of a repetition is another, and the first one counts.
         Some(Put::Conflict) if feedback.id.is_none() => Err(Refused::Store),
@@ -82,7 +96,7 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
 
 impl Feedback {
     /// The trace, and the turn where one answer is meant.
-    async fn target(&self, gateway: &Gateway, tenant: &Tenant) -> Result<(TraceId, Option<u32>), Refused> {
+    async fn target(&self, gateway: &Gateway, tenant: &Tenant) -> Result<(Trace, Option<u32>), Refused> {
         let one = "either `inference_id` or `episode_id` must say what the feedback is about";
         let (id, inference) = match (&self.inference_id, &self.episode_id) {
             (Some(inference), None) => (answered_in(inference), Some(inference)),
@@ -94,8 +108,34 @@ impl Feedback {
         let trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
         let trace = trace.filter(|trace| trace.tenant == *tenant).ok_or_else(missing)?;
         let turn_idx = inference.map(|inference| turn_of(&trace, inference).ok_or_else(missing)).transpose()?;
-        Ok((id, turn_idx))
+        Ok((trace, turn_idx))
     }
+}
+
+/// Whether a reward says how well its episode went.
+fn is_outcome(gateway: &Gateway, reward: &Reward) -> bool {
+    gateway.outcome().is_none_or(|outcome| reward.by.name == outcome)
+}
+
+/// How well an episode went, as far as its record says.
+pub(crate) fn outcome(gateway: &Gateway, trace: &Trace) -> Option<f64> {
+    trace.rewards.iter().find(|reward| is_outcome(gateway, reward)).map(|reward| reward.total)
+}
+
+/// What the log of agents is told when an episode went so well. What it was told first counts.
+fn lines(trace: &Trace, quality: f64, now: Time) -> Vec<Event> {
+    let Some(assigned) = assigned_to(trace) else { return Vec::new() };
+    let event = |line: &Line, id| line.event(id, now, trace.tenant.clone());
+    let durations = trace.turns().flat_map(|turn| &turn.llm_calls).filter_map(|call| call.duration_ms);
+    let reached = Reached {
+        success: quality.clamp(0.0, 1.0),
+        cost_usd: Some(trace.head().cost_usd),
+        latency_ms: Some(durations.fold(0.0, |sum, duration| sum + duration)),
+    };
+    let row = assigned.row(trace.id, Fact::Matured { quality });
+    let ended = assigned.ended(trace.id, reached, trace.turns().any(has_failed));
+    let row = row.map(|row| event(&Line::Row(row.clone()), row.id()));
+    row.into_iter().chain([event(&Line::Ended(Box::new(ended.clone())), ended.id())]).collect()
 }
 
 /// The episode that a client means by a name: its id, or what it called it.

@@ -7,23 +7,30 @@
 //! Knows nothing of files, environment variables or training: keys, clocks, the store and who answers arrive as arguments.
 
 mod access;
+mod agents;
 mod anthropic;
 mod ask;
 mod catalogue;
 mod episode;
 mod error;
 mod feedback;
+mod follow;
 mod health;
 mod local;
 mod metrics;
 mod openai;
 mod record;
+pub mod registry;
 mod route;
 mod server;
+mod status;
+mod task;
 
 pub use access::{Access, AccessError, Identity, Role, Token};
+pub use agents::{Adapters, Route, RouteBy, VoiceMade};
 pub use catalogue::{Catalogue, CatalogueError, Model, Who};
 pub use error::Refused;
 pub use local::Local;
 pub use metrics::Metrics;
 pub use server::{Gateway, Limits, Setup, serve};
+pub use task::TaskRule;

@@ -5,7 +5,7 @@
 //! Answers are drawn on threads that may wait; the engine batches them.
 
 use crate::ask::Question;
-use crate::episode::{Digest, digest};
+use crate::episode::{Digest, digest, digests};
 use hone_policy::local::{Aloud, Voice, Wishes};
 use hone_policy::upstream::{Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
@@ -155,7 +155,11 @@ impl Asked {
             episode: question.episode.trace(),
             opening: Opening { tools: Arc::clone(&request.tools), schema: request.schema.clone(), seed },
             messages: request.messages.clone(),
-            said: question.said.clone(),
+            // An agent's standing instructions are said first, and not by the client.
+            said: match question.agent {
+                Some(_) => digests(&request.messages),
+                None => question.said.clone(),
+            },
             limits: AnswerLimits { tokens_max: request.tokens_max, time_max_ms: request.time_max_ms },
             wishes: Wishes {
                 temperature: request.sampling.temperature.map(|number| number as f32),

@@ -67,7 +67,7 @@ impl Histogram {
 impl Metrics {
     /// A question was asked, and this came of it.
     pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, ended: Time) {
-        let model = question.model.name().to_owned();
+        let model = question.name().to_owned();
         let (word, calls): (&'static str, &[LlmCall]) = match asked {
             Ok(completion) => ("ok", &completion.calls),
             Err(error) => (error.kind.as_str(), &error.calls),

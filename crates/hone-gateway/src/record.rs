@@ -5,8 +5,10 @@
 //! it, a new segment begins with the whole of it.
 
 use crate::episode::{Digest, Episode, Episodes, digest};
-use hone_trace::store::{Document, Put, Store, StoreError, Write};
+use hone_arbiter::log::Assigned;
+use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
 use hone_trace::{Config, ConfigHash, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +38,9 @@ pub(crate) struct Call {
     pub(crate) ended: Time,
     /// Facts of an episode that begins with this call.
     pub(crate) metadata: Map<String, Value>,
+    /// The version of an agent that answered, where one did, and what the log of agents is told when the episode begins with this call.
+    pub(crate) assigned: Option<Arc<Assigned>>,
+    pub(crate) answered: Option<Event>,
 }
 
 /// The episode that a call belongs to.
@@ -87,6 +92,21 @@ impl Record {
         &*self.store
     }
 
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// The version of an agent that has answered an episode so far, where one has.
+    pub(crate) async fn assigned(&self, tenant: &Tenant, episode: Joined) -> Result<Option<Arc<Assigned>>, StoreError> {
+        let Joined::Named(trace) = episode else { return Ok(None) };
+        let known = lock(&self.episodes).get(tenant, trace).cloned();
+        let episode = match known {
+            Some(episode) => Some(episode),
+            None => self.read(tenant, trace).await?.inspect(|read| lock(&self.episodes).keep(read.clone())),
+        };
+        Ok(episode.and_then(|episode| episode.assigned))
+    }
+
     /// The episode that this conversation goes on with, if it goes on with one.
     pub(crate) fn find(&self, tenant: &Tenant, said: &[Digest]) -> Option<TraceId> {
         let mut episodes = lock(&self.episodes);
@@ -110,7 +130,7 @@ impl Record {
 
     async fn write(&self, call: Call) -> Result<(), NotKept> {
         // After a failure the conversation stands where it stood: who tries again goes on there.
-        let answered = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
+        let said_last = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
         for _ in 0..N_TRIES {
             if episode.as_ref().is_some_and(|episode| episode.n_turns >= TURNS_MAX) {
@@ -118,14 +138,15 @@ impl Record {
             }
             let (write, turn_idx) = next(&call, episode.as_ref());
             let config = self.config(&call);
-            let puts = self.store.put([config, Some(write)].into_iter().flatten().collect()).await?;
+            let answered = call.answered.clone().filter(|_| episode.is_none()).map(Write::Event);
+            let puts = self.store.put([config, answered, Some(write)].into_iter().flatten().collect()).await?;
             if puts.last() == Some(&Put::Conflict) {
-                episode = Some(self.read(&call).await?.ok_or(NotKept::Foreign)?);
+                episode = Some(self.read(&call.tenant, call.episode.trace()).await?.ok_or(NotKept::Foreign)?);
                 continue;
             }
-            let history = call.said.iter().copied().chain(answered).collect();
-            let (trace, tenant) = (call.episode.trace(), call.tenant);
-            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history });
+            let history = call.said.iter().copied().chain(said_last).collect();
+            let (trace, tenant, assigned) = (call.episode.trace(), call.tenant, call.assigned);
+            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, assigned });
             let mut configs = lock(&self.configs);
             if configs.len() >= N_CONFIGS_MAX {
                 configs.clear();
@@ -148,24 +169,33 @@ impl Record {
         let known = lock(&self.episodes).get(&call.tenant, trace).cloned();
         match known {
             Some(episode) => Ok(Some(episode)),
-            None => self.read(call).await,
+            None => self.read(&call.tenant, trace).await,
         }
     }
 
     /// How far an episode has come, from the store.
-    async fn read(&self, call: &Call) -> Result<Option<Episode>, StoreError> {
-        let trace = self.store.trace(call.episode.trace()).await?.filter(|trace| trace.tenant == call.tenant);
+    async fn read(&self, tenant: &Tenant, trace: TraceId) -> Result<Option<Episode>, StoreError> {
+        let trace = self.store.trace(trace).await?.filter(|trace| trace.tenant == *tenant);
         Ok(trace.map(|trace| {
             let last = trace.segments.last().into_iter().flat_map(|segment| &segment.turns);
             let history = last.flat_map(heard).map(digest).collect();
             Episode {
                 trace: trace.id,
-                tenant: call.tenant.clone(),
+                tenant: tenant.clone(),
                 n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
                 history,
+                assigned: assigned_to(&trace).map(Arc::new),
             }
         }))
     }
+}
+
+/// Where the metadata of a trace say which version of an agent answered.
+const AGENT: &str = "agent";
+
+/// The version of an agent that an episode began with, where its record says one.
+pub(crate) fn assigned_to(trace: &Trace) -> Option<Assigned> {
+    trace.metadata.get(AGENT).and_then(|assigned| Assigned::deserialize(assigned).ok())
 }
 
 /// What was said in a turn; the answer of one that failed was not.
@@ -173,7 +203,7 @@ fn heard(turn: &Turn) -> impl Iterator<Item = &Message> {
     turn.input.iter().chain((!has_failed(turn)).then_some(&turn.answer))
 }
 
-fn has_failed(turn: &Turn) -> bool {
+pub(crate) fn has_failed(turn: &Turn) -> bool {
     turn.errors.iter().any(|error| !error.recovered)
 }
 
@@ -185,6 +215,10 @@ fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
             Trace::new(call.episode.trace(), call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config_hash);
         trace.ended = Some(call.ended);
         trace.metadata = call.metadata.clone();
+        if let Some(assigned) = &call.assigned {
+            trace.category = Some(assigned.task.clone());
+            trace.metadata.insert(AGENT.into(), serde_json::to_value(&**assigned).unwrap_or_default());
+        }
         let turn = Turn { input: messages.clone(), ..turn.clone() };
         trace.segments = vec![Segment { tools: tools.clone(), turns: vec![turn], tail: Vec::new() }];
         return (Write::Trace(Box::new(trace)), 0);

@@ -1,12 +1,14 @@
 //! Which path is answered by whom. A request is read, admitted, asked and told, each in one line.
 
 use crate::access::{Caller, Identity, Reporter};
+use crate::agents::{ANY_TASK, Version};
 use crate::ask::{self, Asked, Question, Speaker};
+use crate::catalogue::Model;
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
 use crate::record::Joined;
 use crate::server::Gateway;
-use crate::{anthropic, feedback, health, openai};
+use crate::{anthropic, feedback, health, openai, status};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -14,12 +16,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use hone_arbiter::Situation;
+use hone_arbiter::log::Assigned;
 use hone_policy::upstream::Wire;
 use hone_trace::{Time, TraceId};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The header in which a client names its episode, and is told it.
 const EPISODE: HeaderName = HeaderName::from_static("x-hone-episode");
+/// The header in which a client names the type of task.
+const TASK: &str = "x-hone-task";
+/// The longest word about a situation.
+const WORD_LEN_MAX: usize = 128;
 /// The longest name of an episode.
 const EPISODE_LEN_MAX: usize = 256;
 
@@ -31,6 +40,8 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{name}", get(model))
         .route("/v1/feedback", post(feedback::give))
+        .route("/v1/agents", get(status::agents))
+        .route("/v1/agents/{name}", get(status::agent))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -126,10 +137,13 @@ async fn answer(
     let Caller(caller) = caller?;
     let admitted = gateway.admit().await?;
     let started = gateway.now();
-    let asked = format.read(&read(gateway, body).await?)?;
-    let model = gateway.model(&asked.model)?;
+    let mut asked = format.read(&read(gateway, body).await?)?;
     let said = digests(&asked.conversation.messages);
     let episode = episode(gateway, &caller, headers, &said)?;
+    let (model, agent) = who(gateway, &caller, headers, &asked, episode).await?;
+    if let Some((_, version)) = &agent {
+        version.shape(format.wire(), &mut asked);
+    }
     let trace = episode.trace();
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
@@ -139,7 +153,8 @@ async fn answer(
     if !conversation.rest.contains_key("seed") {
         request.seed = gateway.draw();
     }
-    let question = Question { id, caller, started, episode, said, model, conversation, request, body, wire, api, admitted };
+    let question =
+        Question { id, caller, started, episode, said, model, agent, conversation, request, body, wire, api, admitted };
     match is_stream {
         true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, trace)),
         false => {
@@ -157,12 +172,50 @@ async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Bod
     Ok(json_response(&openai::embeddings(&asked, &embeddings)))
 }
 
-async fn models(State(gateway): State<Gateway>, Caller(_): Caller) -> Response {
-    let all: Vec<Value> = gateway.catalogue().names().map(openai::model).collect();
+/// Who answers: a model of the catalogue, or the version of an agent that this episode gets.
+async fn who(
+    gateway: &Gateway,
+    caller: &Identity,
+    headers: &HeaderMap,
+    asked: &Asked,
+    episode: Joined,
+) -> Result<(Arc<Model>, Option<(Arc<Assigned>, Arc<Version>)>), Refused> {
+    if let Ok(model) = gateway.model(&asked.model) {
+        return Ok((model, None));
+    }
+    let agents = gateway.agents();
+    if !agents.knows(&caller.tenant, &asked.model) {
+        return Err(Refused::NoModel(asked.model.chars().take(256).collect()));
+    }
+    let said = |name: &'static str| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        value.filter(|value| !value.is_empty() && value.len() <= WORD_LEN_MAX)
+    };
+    let messages = &asked.conversation.messages;
+    let situation = Situation {
+        task: said(TASK).or_else(|| gateway.task_of(messages)).unwrap_or(ANY_TASK),
+        n_chars: messages.iter().map(|message| message.content.text().len()).sum(),
+        n_messages: messages.len(),
+        n_tools: asked.conversation.tools.len(),
+        role: said("x-hone-role"),
+        segment: said("x-hone-segment"),
+        domain: said("x-hone-domain"),
+    };
+    let before = gateway.record().assigned(&caller.tenant, episode).await.map_err(|_| Refused::Store)?;
+    let picked = agents.pick(&caller.tenant, &asked.model, episode.trace(), &situation, before.as_ref())?;
+    Ok((picked.model, Some((picked.assigned, picked.version))))
+}
+
+async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
+    let agents = gateway.agents().names(&caller.tenant);
+    let all: Vec<Value> = gateway.catalogue().names().chain(agents.iter().map(String::as_str)).map(openai::model).collect();
     json_response(&json!({"object": "list", "data": all}))
 }
 
-async fn model(State(gateway): State<Gateway>, Caller(_): Caller, Path(name): Path<String>) -> Result<Response, Refused> {
+async fn model(State(gateway): State<Gateway>, Caller(caller): Caller, Path(name): Path<String>) -> Result<Response, Refused> {
+    if gateway.agents().knows(&caller.tenant, &name) {
+        return Ok(json_response(&openai::model(&name)));
+    }
     gateway.model(&name).map(|model| json_response(&openai::model(model.name())))
 }
 

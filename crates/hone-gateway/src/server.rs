@@ -4,13 +4,16 @@
 //! more, and those that are open finish what they do, for as long as the limit lets them.
 
 use crate::access::Access;
+use crate::agents::{Adapters, Agents, Route};
 use crate::catalogue::{Catalogue, Model};
 use crate::error::Refused;
+use crate::follow::Follower;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::route;
+use crate::task::{TaskRule, task_of};
 use hone_trace::store::Store;
-use hone_trace::{Clock, Draws, Time, TraceId};
+use hone_trace::{Clock, Draws, Message, Time, TraceId};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -58,6 +61,14 @@ impl Default for Limits {
 pub struct Setup {
     /// Who answers under which name.
     pub catalogue: Catalogue,
+    /// Names that stand for whichever of some agents does best.
+    pub routes: Vec<Route>,
+    /// What tells the type of a task that its client does not name.
+    pub tasks: Vec<TaskRule>,
+    /// The feedback that says how well an episode went; `None` for the first of any name.
+    pub outcome: Option<String>,
+    /// Who puts adapters on models of this process; without, versions with an adapter cannot answer.
+    pub adapters: Option<Arc<dyn Adapters>>,
     /// Where calls are recorded.
     pub store: Arc<dyn Store>,
     /// Where the time comes from.
@@ -80,6 +91,10 @@ pub struct Gateway(Arc<Shared>);
 
 struct Shared {
     catalogue: Catalogue,
+    agents: Agents,
+    tasks: Vec<TaskRule>,
+    outcome: Option<String>,
+    adapters: Option<Arc<dyn Adapters>>,
     record: Record,
     clock: Arc<dyn Clock>,
     access: Access,
@@ -95,10 +110,27 @@ struct Shared {
 impl Gateway {
     /// Sets a gateway up.
     pub fn new(setup: Setup) -> Self {
-        let Setup { catalogue, store, clock, access, limits, hosts, seed, log } = setup;
+        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, limits, hosts, seed, log } = setup;
         let requests = Arc::new(Semaphore::new(limits.n_requests_max.min(Semaphore::MAX_PERMITS)));
-        let (record, metrics, n_drawn) = (Record::new(store), Metrics::default(), AtomicU64::new(0));
-        Self(Arc::new(Shared { catalogue, record, clock, access, limits, hosts, seed, n_drawn, requests, metrics, log }))
+        let (agents, record, metrics) = (Agents::new(routes), Record::new(store), Metrics::default());
+        let n_drawn = AtomicU64::new(0);
+        Self(Arc::new(Shared {
+            catalogue,
+            agents,
+            tasks,
+            outcome,
+            adapters,
+            record,
+            clock,
+            access,
+            limits,
+            hosts,
+            seed,
+            n_drawn,
+            requests,
+            metrics,
+            log,
+        }))
     }
 
     pub(crate) fn catalogue(&self) -> &Catalogue {
@@ -107,6 +139,20 @@ impl Gateway {
 
     pub(crate) fn model(&self, name: &str) -> Result<Arc<Model>, Refused> {
         self.0.catalogue.get(name).cloned().ok_or_else(|| Refused::NoModel(name.chars().take(256).collect()))
+    }
+
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    /// The type of task of a conversation whose client names none.
+    pub(crate) fn task_of(&self, messages: &[Message]) -> Option<&str> {
+        task_of(&self.0.tasks, messages)
+    }
+
+    /// The feedback that says how well an episode went; `None` for the first of any name.
+    pub(crate) fn outcome(&self) -> Option<&str> {
+        self.0.outcome.as_deref()
     }
 
     pub(crate) fn record(&self) -> &Record {
@@ -174,10 +220,16 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     let limits = *gateway.limits();
     let places = Arc::new(Semaphore::new(limits.n_connections_max.min(Semaphore::MAX_PERMITS)));
     let router = route::router(gateway.clone());
+    let mut follower = Follower::new(gateway.clone(), gateway.0.adapters.clone());
+    tokio::pin!(stop);
+    tokio::select! {
+        () = follower.catch_up() => {}
+        () = &mut stop => return,
+    }
+    let following = tokio::spawn(follower.run());
     let graceful = GracefulShutdown::new();
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
-    tokio::pin!(stop);
     loop {
         let accepted = async {
             let place = Arc::clone(&places).acquire_owned().await;
@@ -213,4 +265,5 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     // Calls whose clients have left are still being recorded.
     let all = u32::try_from(limits.n_requests_max).unwrap_or(u32::MAX);
     drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), gateway.0.requests.acquire_many(all)).await);
+    following.abort();
 }

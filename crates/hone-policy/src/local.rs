@@ -16,6 +16,7 @@ use conversation::LocalConversation;
 use hone_engine::backend::Backend;
 use hone_engine::host::AdapterVersion;
 use hone_engine::layout::PAGE;
+use hone_engine::lora::LoraWeights;
 use hone_engine::sampler::{SamplerError, SamplerOptions};
 use hone_render::schema::GrammarHost;
 use hone_render::stop::StopStrings;
@@ -177,6 +178,22 @@ struct Shared<B: Backend> {
     options: LocalOptions,
     /// The vocabulary for grammars, made when the first schema comes.
     grammars: OnceLock<Result<GrammarHost, RenderError>>,
+    /// An adapter that was loaded for this policy alone.
+    _loaded: Option<Loaded<B>>,
+}
+
+/// An adapter that leaves the engine when the last conversation with it has ended.
+struct Loaded<B: Backend> {
+    engine: Engine<B>,
+    version: AdapterVersion,
+}
+
+impl<B: Backend> Drop for Loaded<B> {
+    fn drop(&mut self) {
+        let version = self.version;
+        // An engine that has stopped has no adapters any more.
+        self.engine.beside(move |host| host.drop_adapter(version)).ok();
+    }
 }
 
 impl<B: Backend> Local<B> {
@@ -193,8 +210,22 @@ impl<B: Backend> Local<B> {
         if !(2..=n_positions).contains(&options.context_len_max) {
             return Err(LocalError::Context { asked: options.context_len_max, n_positions });
         }
+        Ok(Self::of(engine, renderer, options, None))
+    }
+
+    /// The same model with this adapter on it, on the same engine. What is underway goes on.
+    pub fn with_adapter(&self, weights: LoraWeights, id: AdapterId) -> Result<Self, Stopped> {
+        let Shared { engine, renderer, options, .. } = &*self.shared;
+        let version = engine.beside(move |host| host.load(&weights))?;
+        let loaded = Loaded { engine: engine.clone(), version };
+        let options = LocalOptions { adapter: Some((version, id)), ..options.clone() };
+        Ok(Self::of(engine.clone(), Arc::clone(renderer), options, Some(loaded)))
+    }
+
+    fn of(engine: Engine<B>, renderer: Arc<Renderer>, options: LocalOptions, loaded: Option<Loaded<B>>) -> Self {
         let config = options.config();
-        Ok(Self { shared: Arc::new(Shared { engine, renderer, options, grammars: OnceLock::new() }), config })
+        let shared = Shared { engine, renderer, options, grammars: OnceLock::new(), _loaded: loaded };
+        Self { shared: Arc::new(shared), config }
     }
 }
 

@@ -120,7 +120,7 @@ async fn models_are_listed() {
     let world = World::open().await;
     let told = world.get("/v1/models", &[]).await.json();
     let names: Vec<&str> = told["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
-    assert_eq!(names, ["both", "broken", "claude", "cut", "embed", "leaky", "picky", "slow", "well"]);
+    assert_eq!(names, ["both", "broken", "claude", "cut", "embed", "fine", "leaky", "picky", "slow", "well"]);
     assert_eq!(world.get("/v1/models/well", &[]).await.json()["object"], "model");
     assert_eq!(world.get("/v1/models/other", &[]).await.json()["error"]["code"], "model_not_found");
 }

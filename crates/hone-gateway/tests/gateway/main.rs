@@ -5,6 +5,7 @@ mod upstream;
 mod world;
 
 mod access;
+mod agents;
 mod answers;
 mod faults;
 mod records;

@@ -1,11 +1,11 @@
 //! A gateway with a store of its own, and a client that talks to it.
 
 use crate::upstream::{self, Heard};
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Setup, serve};
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Route, RouteBy, Setup, TaskRule, serve};
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
-use hone_trace::{Clock, Tenant, Time, Trace};
+use hone_trace::{AgentName, Category, Clock, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Database>,
     pub(crate) http: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
-    _folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
 }
 
 /// An answer to a request.
@@ -61,9 +61,19 @@ impl World {
     }
 
     pub(crate) async fn with(access: Access, limits: Limits) -> Self {
-        let (address, heard) = upstream::start().await;
         let folder = tempfile::tempdir().unwrap();
         let store = hone_store::open(&Place::Folder(folder.path().join(".hone")), &Options::default()).await.unwrap();
+        Self::on(Arc::new(folder), store, access, limits).await
+    }
+
+    /// Another gateway on the same store.
+    pub(crate) async fn again(&self) -> Self {
+        let limits = Limits { stop_ms: 5_000, ..Limits::default() };
+        Self::on(Arc::clone(&self.folder), Arc::clone(&self.store), Access::open(tenant()), limits).await
+    }
+
+    async fn on(folder: Arc<tempfile::TempDir>, store: Arc<dyn Database>, access: Access, limits: Limits) -> Self {
+        let (address, heard) = upstream::start().await;
         let clock: Arc<dyn Clock> = Arc::new(Going(Instant::now()));
         let client = |spec: String| {
             let key = spec.ends_with("#leaky").then(|| Key::new(CANARY).unwrap());
@@ -75,12 +85,16 @@ impl World {
         let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
         let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
-        let names = ["well", "broken", "picky", "slow", "cut", "embed", "leaky"];
+        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky"];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude])).unwrap();
         let (log, mut said) = mpsc::channel(100);
         tokio::spawn(async move { while said.recv().await.is_some() {} });
         let setup = Setup {
             catalogue,
+            routes: vec![best_of(RouteBy::Task), best_of(RouteBy::Features)],
+            tasks: vec![TaskRule { task: Category::new("refund").unwrap(), words: vec!["money back".into()] }],
+            outcome: None,
+            adapters: None,
             store: Arc::clone(&store) as Arc<dyn hone_trace::store::Store>,
             clock,
             access,
@@ -94,7 +108,7 @@ impl World {
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { url, heard, store, http, stop: Some(stop), _folder: folder }
+        Self { url, heard, store, http, stop: Some(stop), folder }
     }
 
     /// Tells the server to stop.
@@ -146,6 +160,12 @@ async fn told(request: reqwest::RequestBuilder) -> Told {
     let status = response.status().as_u16();
     let episode = response.headers().get("x-hone-episode").map(|value| value.to_str().unwrap().to_owned());
     Told { status, episode, body: response.text().await.unwrap() }
+}
+
+/// A route to whichever of two agents does best.
+fn best_of(by: RouteBy) -> Route {
+    let name = if by == RouteBy::Task { "best" } else { "fit" };
+    Route { name: name.into(), agents: ["desk", "clerk"].map(|agent| AgentName::new(agent).unwrap()).to_vec(), by }
 }
 
 pub(crate) fn messages(said: &[(&str, &str)]) -> Value {

@@ -1,9 +1,10 @@
 //! The thread that owns the weights. Everybody else holds an [`Engine`] and asks.
 //!
 //! Between two steps of the model all waiting requests are admitted, so conversations that come and go are batched
-//! continuously. Who only looks ([`Engine::look`]: scoring, gradients, pinning) is served between steps, too. Who changes
-//! something ([`Engine::run`]: a training step, loading an adapter, sampling on its own) has the host to itself: what runs
-//! is finished first, what came later waits. So no answer is ever drawn from two sets of weights.
+//! continuously. Who only looks ([`Engine::look`]: scoring, gradients, pinning) is served between steps, too, and so is who adds
+//! what nothing underway looks at ([`Engine::beside`]: an adapter of its own version). Who changes something ([`Engine::run`]: a
+//! training step, sampling on its own) has the host to itself: what runs is finished first, what came later waits. So no answer is
+//! ever drawn from two sets of weights.
 //! Knows nothing of text.
 
 use hone_engine::backend::Backend;
@@ -50,6 +51,7 @@ pub(super) enum SampleError {
 enum Job<B: Backend> {
     Sample(Ask<B>),
     Look(Look<B>),
+    Beside(Change<B>),
     Run(Change<B>),
 }
 
@@ -83,6 +85,14 @@ impl<B: Backend> Engine<B> {
         let (reply, answer) = mpsc::sync_channel(1);
         let work = Box::new(move |host: &Host<B>| drop(reply.send(work(host))));
         self.jobs.send(Job::Look(work)).map_err(|_| Stopped)?;
+        answer.recv().map_err(|_| Stopped)
+    }
+
+    /// Changes what nothing underway looks at, such as adding an adapter, between two steps: nobody waits for it.
+    pub fn beside<T: Send + 'static>(&self, work: impl FnOnce(&mut Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let work = Box::new(move |host: &mut Host<B>| drop(reply.send(work(host))));
+        self.jobs.send(Job::Beside(work)).map_err(|_| Stopped)?;
         answer.recv().map_err(|_| Stopped)
     }
 
@@ -167,6 +177,7 @@ fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
             match job {
                 Ok(Job::Sample(ask)) => admit(&mut host, &mut underway, ask),
                 Ok(Job::Look(work)) => work(&host),
+                Ok(Job::Beside(work)) => work(&mut host),
                 Ok(Job::Run(work)) if underway.is_empty() => work(&mut host),
                 Ok(Job::Run(work)) => waiting = Some(work),
                 Err(TryRecvError::Empty) => break,

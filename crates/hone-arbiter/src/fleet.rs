@@ -1,0 +1,446 @@
+//! What follows from the log of agents: which canaries run and how they stand, and how well every version does at every type of task.
+//!
+//! A fleet is a fold: the same lines in the same order give the same fleet, whoever reads them. Lines that cannot apply, such as a row
+//! of a canary that is over or a second canary of the same agent, change nothing.
+//!
+//! Knows nothing of where the log is kept, nor of time but for what the lines say.
+
+use crate::canary::{Canary, Decision, Fact, SettingsError, State};
+use crate::log::{CanaryRow, Ended, Line, LineError, Start};
+use crate::{Arm, Assignment, Linear, LinearSettings, N_FEATURES, Reached, Thompson, ThompsonSettings, assign};
+use hone_trace::store::Event;
+use hone_trace::{AgentName, Category, EventId, Time, TraceId};
+use std::collections::{BTreeMap, HashMap};
+
+/// Episodes of one canary whose outcomes are waited for; of more, the outcomes count only when they come by themselves.
+const N_WAITING_MAX: usize = 100_000;
+
+/// All canaries, and what is known about all versions.
+#[derive(Debug, Clone, Default)]
+pub struct Fleet {
+    deployments: BTreeMap<AgentName, Deployment>,
+    performance: Performance,
+}
+
+/// What a line has changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// An entry of the registry.
+    Registered(AgentName),
+    /// The state of a canary.
+    Decided {
+        /// Whose canary.
+        agent: AgentName,
+        /// Which.
+        canary: EventId,
+        /// The decision.
+        decision: Box<Decision>,
+    },
+    /// What is known about versions at this type of task.
+    Learned(Category),
+}
+
+impl Change {
+    fn decided(agent: AgentName, canary: EventId, decision: Decision) -> Self {
+        Self::Decided { agent, canary, decision: Box::new(decision) }
+    }
+}
+
+/// The latest canary of an agent, as its log tells it.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    /// The id of the line that began it.
+    pub id: EventId,
+    /// When that was.
+    pub at: Time,
+    /// How it began.
+    pub start: Start,
+    canary: Canary,
+    waiting: Waiting,
+}
+
+/// Episodes that were answered and have no outcome yet.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    since: HashMap<TraceId, Time>,
+    order: BTreeMap<(Time, TraceId), CanaryRow>,
+}
+
+/// How well versions do: success, cost and latency by type of task, and how often something fails.
+#[derive(Debug, Clone)]
+pub struct Performance {
+    thompson: Thompson,
+    linear: Linear,
+    errors: HashMap<(String, String), Errors>,
+    n_rows: u64,
+}
+
+/// Episodes and those in which something failed; old ones fade.
+#[derive(Debug, Clone, Copy, Default)]
+struct Errors {
+    n: f64,
+    n_failed: f64,
+}
+
+impl Default for Performance {
+    fn default() -> Self {
+        let thompson = Thompson::new(ThompsonSettings::default()).expect("the defaults are sound");
+        let linear = Linear::new(LinearSettings::default(), N_FEATURES).expect("the defaults are sound");
+        Self { thompson, linear, errors: HashMap::new(), n_rows: 0 }
+    }
+}
+
+impl Fleet {
+    /// Reads the next line of the log.
+    pub fn read(&mut self, event: &Event) -> Result<Change, LineError> {
+        match Line::of(event)? {
+            Line::Registered { agent } => Ok(Change::Registered(agent)),
+            Line::Started(start) => {
+                let agent = start.agent.clone();
+                if self.deployments.get(&agent).is_some_and(Deployment::is_running) {
+                    return Ok(Change::Nothing);
+                }
+                let deployment = Deployment::begin(event.id, event.at, *start);
+                let deployment = deployment.map_err(|error| LineError { id: event.id, reason: error.to_string() })?;
+                let began = deployment.report();
+                self.performance.keep_only(&agent, [&deployment.start.from, &deployment.start.to]);
+                self.deployments.insert(agent.clone(), deployment);
+                Ok(Change::decided(agent, event.id, began))
+            }
+            Line::Row(row) => {
+                let Some(deployment) = self.running(&row.agent, row.canary) else { return Ok(Change::Nothing) };
+                let decided = deployment.see(&row, event.at);
+                let decided = decided.map_err(|reason| LineError { id: event.id, reason })?;
+                Ok(decided.map_or(Change::Nothing, |decision| Change::decided(row.agent, row.canary, decision)))
+            }
+            Line::Asked { agent, canary, command } => {
+                let Some(deployment) = self.running(&agent, canary) else { return Ok(Change::Nothing) };
+                let decided = deployment.canary.command(command);
+                Ok(decided.map_or(Change::Nothing, |decision| Change::decided(agent, canary, decision)))
+            }
+            Line::Decided { .. } => Ok(Change::Nothing),
+            Line::Ended(ended) => {
+                self.performance.add(&ended).map_err(|reason| LineError { id: event.id, reason })?;
+                Ok(Change::Learned(ended.task))
+            }
+        }
+    }
+
+    /// The latest canary of an agent.
+    pub fn deployment(&self, agent: &AgentName) -> Option<&Deployment> {
+        self.deployments.get(agent)
+    }
+
+    /// All of them.
+    pub fn deployments(&self) -> impl Iterator<Item = &Deployment> {
+        self.deployments.values()
+    }
+
+    /// How well versions do.
+    pub fn performance(&self) -> &Performance {
+        &self.performance
+    }
+
+    fn running(&mut self, agent: &AgentName, canary: EventId) -> Option<&mut Deployment> {
+        self.deployments.get_mut(agent).filter(|deployment| deployment.id == canary && deployment.is_running())
+    }
+}
+
+impl Deployment {
+    fn begin(id: EventId, at: Time, start: Start) -> Result<Self, SettingsError> {
+        let canary = Canary::new(start.settings.clone())?;
+        Ok(Self { id, at, start, canary, waiting: Waiting::default() })
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        self.canary.state()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state(), State::Running | State::Paused)
+    }
+
+    /// Where it stands with its numbers, and what it waits for.
+    pub fn report(&self) -> Decision {
+        self.canary.report()
+    }
+
+    /// The version of an arm.
+    pub fn version(&self, arm: Arm) -> &str {
+        match arm {
+            Arm::Control => &self.start.from,
+            Arm::Canary => &self.start.to,
+        }
+    }
+
+    /// The share of a version.
+    pub fn share(&self, version: &str) -> f64 {
+        match version {
+            version if version == self.start.to => self.canary.share(),
+            version if version == self.start.from => 1.0 - self.canary.share(),
+            _ => 0.0,
+        }
+    }
+
+    /// The version that all traffic goes to when no canary runs, and control's while one does.
+    pub fn live(&self) -> &str {
+        self.version(if self.state() == State::Promoted { Arm::Canary } else { Arm::Control })
+    }
+
+    /// The side of a new episode.
+    pub fn assign(&self, episode: TraceId) -> Assignment {
+        assign(&self.id.to_string(), &episode.to_string(), self.canary.share())
+    }
+
+    /// Episodes whose outcomes are overdue at this time, the longest first, with what a line about each would begin with.
+    pub fn overdue(&self, now: Time, limit: usize) -> Vec<&CanaryRow> {
+        let wait = i64::try_from(self.start.wait_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let is_over = |since: &Time| now.unix_nanos().saturating_sub(since.unix_nanos()) >= wait;
+        self.waiting.order.iter().take_while(|((since, _), _)| is_over(since)).map(|(_, row)| row).take(limit).collect()
+    }
+
+    fn see(&mut self, row: &CanaryRow, at: Time) -> Result<Option<Decision>, String> {
+        match row.row.fact {
+            Fact::Answered { .. } => self.waiting.add(row, at),
+            Fact::Matured { .. } | Fact::Missing => self.waiting.remove(row.trace),
+        }
+        self.canary.observe(&row.row).map_err(|error| error.to_string())
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, row: &CanaryRow, at: Time) {
+        if self.since.len() < N_WAITING_MAX && self.since.insert(row.trace, at).is_none() {
+            self.order.insert((at, row.trace), row.clone());
+        }
+    }
+
+    fn remove(&mut self, trace: TraceId) {
+        if let Some(since) = self.since.remove(&trace) {
+            self.order.remove(&(since, trace));
+        }
+    }
+}
+
+/// What is known about one version at one type of task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Known {
+    /// Episodes that ended, none of them forgotten.
+    pub n_episodes: u64,
+    /// The share of success, with the prior and without what is forgotten.
+    pub success: f64,
+    /// The share of episodes in which nothing failed.
+    pub reliability: f64,
+    /// The mean cost, where one is known.
+    pub cost_usd: Option<f64>,
+    /// The typical latency, where one is known.
+    pub latency_ms: Option<f64>,
+}
+
+impl Performance {
+    /// The distributions that choices by type of task are drawn from.
+    pub fn thompson(&self) -> &Thompson {
+        &self.thompson
+    }
+
+    /// The models that choices by features are drawn from.
+    pub fn linear(&self) -> &Linear {
+        &self.linear
+    }
+
+    /// How many episodes have taught it.
+    pub fn n_rows(&self) -> u64 {
+        self.n_rows
+    }
+
+    /// What is known about this version, by type of task.
+    pub fn of(&self, agent: &AgentName, version: &str) -> BTreeMap<String, Known> {
+        let arm = Ended::arm(agent, version);
+        let settings = self.thompson.settings();
+        let known = |task: &str| {
+            let cell = self.thompson.cells(task).find(|(name, _)| *name == arm)?.1;
+            let errors = self.errors.get(&(task.to_owned(), arm.clone())).copied().unwrap_or_default();
+            let known = Known {
+                n_episodes: cell.n_rows,
+                success: cell.success(settings),
+                reliability: 1.0 - errors.n_failed / errors.n.max(1.0),
+                cost_usd: cell.cost_usd(),
+                latency_ms: cell.latency_ms(),
+            };
+            Some((task.to_owned(), known))
+        };
+        self.thompson.tasks().filter_map(known).collect()
+    }
+
+    /// What an episode was worth: its success less what it cost and how long it took, weighed as choices by type of task are.
+    fn worth(&self, reached: &Reached) -> f64 {
+        let settings = self.thompson.settings();
+        let cost = settings.cost_weight * reached.cost_usd.unwrap_or(0.0) / settings.cost_reference_usd;
+        let latency = settings.latency_weight * reached.latency_ms.unwrap_or(0.0) / settings.latency_reference_ms;
+        reached.success - (cost + latency).min(1.0)
+    }
+
+    /// Forgets the versions of an agent that will not come back.
+    fn keep_only(&mut self, agent: &AgentName, versions: [&String; 2]) {
+        let kept = versions.map(|version| Ended::arm(agent, version));
+        let of_agent = Ended::arm(agent, "");
+        let is_gone = |arm: &String| arm.starts_with(&of_agent) && !kept.contains(arm);
+        let gone: Vec<String> = self.errors.keys().map(|(_, arm)| arm).filter(|arm| is_gone(arm)).cloned().collect();
+        for arm in gone {
+            self.thompson.retire(&arm);
+            self.linear.retire(&arm);
+        }
+        self.errors.retain(|(_, arm), _| !is_gone(arm));
+    }
+
+    fn add(&mut self, ended: &Ended) -> Result<(), String> {
+        let arm = Ended::arm(&ended.agent, &ended.version);
+        self.thompson.add(ended.task.as_str(), &arm, &ended.reached).map_err(|error| error.to_string())?;
+        if let Some(chosen) = ended.chosen.as_ref().filter(|chosen| chosen.features.len() == N_FEATURES) {
+            let worth = self.worth(&ended.reached);
+            self.linear.add(&arm, &chosen.features, worth).map_err(|error| error.to_string())?;
+        }
+        let discount = self.thompson.settings().discount;
+        let errors = self.errors.entry((ended.task.to_string(), arm)).or_default();
+        errors.n = discount * errors.n + 1.0;
+        errors.n_failed = discount * errors.n_failed + f64::from(u8::from(ended.has_error));
+        self.n_rows += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canary::{Action, Command, Reason, Row, Rule, Settings};
+    use hone_trace::Tenant;
+
+    fn agent() -> AgentName {
+        AgentName::new("desk").unwrap()
+    }
+
+    fn at(second: i64) -> Time {
+        Time::from_unix_nanos(1_800_000_000_000_000_000 + second * 1_000_000_000)
+    }
+
+    fn event(line: &Line, name: &str, second: i64) -> Event {
+        line.event(EventId::derived(&[name]), at(second), Tenant::default())
+    }
+
+    fn start(to: &str) -> Line {
+        let settings = Settings { rule: Rule::NonInferior { margin: 0.03 }, ..Settings::default() };
+        let (from, to) = ("v1".to_owned(), to.to_owned());
+        Line::Started(Box::new(Start { agent: agent(), from, to, settings, wait_ms: 60_000 }))
+    }
+
+    fn row(canary: EventId, n: usize, arm: Arm, fact: Fact) -> Event {
+        let trace = TraceId::derived(&[&n.to_string()]);
+        let row = CanaryRow { agent: agent(), canary, trace, row: Row { arm, canary_share: 0.1, fact } };
+        Line::Row(row.clone()).event(row.id(), at(n as i64), Tenant::default())
+    }
+
+    fn answered(is_error: bool) -> Fact {
+        Fact::Answered { is_error, cost_usd: None, latency_ms: None }
+    }
+
+    #[test]
+    fn a_line_survives_its_event() {
+        let line = start("v2");
+        let event = event(&line, "start", 0);
+        assert_eq!((event.kind.as_str(), Line::of(&event).unwrap()), ("started", line));
+        let garbage = Event { kind: "danced".into(), ..event };
+        assert!(Line::of(&garbage).unwrap_err().to_string().contains("danced"));
+    }
+
+    #[test]
+    fn a_dead_canary_is_taken_back_and_stays_so() {
+        let mut fleet = Fleet::default();
+        let began = event(&start("v2"), "start", 0);
+        fleet.read(&began).unwrap();
+        assert_eq!(fleet.deployment(&agent()).unwrap().share("v2"), 0.1);
+        let mut changes = Vec::new();
+        for n in 0..100 {
+            let arm = if n % 10 == 0 { Arm::Canary } else { Arm::Control };
+            changes.push(fleet.read(&row(began.id, n, arm, answered(arm == Arm::Canary))).unwrap());
+        }
+        let decided: Vec<&Change> = changes.iter().filter(|change| **change != Change::Nothing).collect();
+        let [Change::Decided { decision, .. }] = decided[..] else { panic!("{decided:?}") };
+        assert_eq!((decision.action, decision.reason), (Action::RollBack, Reason::MoreErrors));
+        let deployment = fleet.deployment(&agent()).unwrap();
+        assert_eq!((deployment.live(), deployment.share("v2"), deployment.share("v1")), ("v1", 0.0, 1.0));
+        assert!((0..50).all(|n| deployment.assign(TraceId::derived(&[&n.to_string()])).arm == Arm::Control));
+        // A person comes too late, and another canary may begin.
+        let asked = Line::Asked { agent: agent(), canary: began.id, command: Command::Promote };
+        assert_eq!(fleet.read(&event(&asked, "asked", 101)).unwrap(), Change::Nothing);
+        fleet.read(&event(&start("v3"), "again", 102)).unwrap();
+        assert_eq!(fleet.deployment(&agent()).unwrap().start.to, "v3");
+    }
+
+    #[test]
+    fn one_canary_at_a_time_and_what_a_person_asks_for_counts() {
+        let mut fleet = Fleet::default();
+        let began = event(&start("v2"), "start", 0);
+        fleet.read(&began).unwrap();
+        assert_eq!(fleet.read(&event(&start("v3"), "second", 1)).unwrap(), Change::Nothing);
+        for (name, share) in [("one", 0.5), ("two", 1.0)] {
+            let asked = Line::Asked { agent: agent(), canary: began.id, command: Command::Promote };
+            assert!(matches!(fleet.read(&event(&asked, name, 2)).unwrap(), Change::Decided { .. }));
+            assert_eq!(fleet.deployment(&agent()).unwrap().share("v2"), share);
+        }
+        assert_eq!(fleet.deployment(&agent()).unwrap().live(), "v2");
+    }
+
+    #[test]
+    fn outcomes_are_waited_for_and_overdue_ones_are_named() {
+        let mut fleet = Fleet::default();
+        let began = event(&start("v2"), "start", 0);
+        fleet.read(&began).unwrap();
+        for n in 0..3 {
+            fleet.read(&row(began.id, n, Arm::Control, answered(false))).unwrap();
+        }
+        fleet.read(&row(began.id, 1, Arm::Control, Fact::Matured { quality: 1.0 })).unwrap();
+        let overdue = |second| {
+            let rows = fleet.deployment(&agent()).unwrap().overdue(at(second), 10);
+            rows.iter().map(|row| row.trace).collect::<Vec<_>>()
+        };
+        assert_eq!(overdue(59), []);
+        assert_eq!(overdue(60), [TraceId::derived(&["0"])]);
+        assert_eq!(overdue(90), [TraceId::derived(&["0"]), TraceId::derived(&["2"])]);
+    }
+
+    #[test]
+    fn performance_is_kept_by_version_and_task() {
+        let mut fleet = Fleet::default();
+        for n in 0..20_u32 {
+            let reached = Reached { success: f64::from(n % 2), cost_usd: Some(0.01), latency_ms: Some(100.0) };
+            let ended = Ended {
+                agent: agent(),
+                version: "v1".into(),
+                task: Category::new("refund").unwrap(),
+                trace: TraceId::derived(&[&n.to_string()]),
+                reached,
+                has_error: n < 5,
+                chosen: None,
+            };
+            let learned = fleet.read(&event(&Line::Ended(Box::new(ended)), &n.to_string(), 0)).unwrap();
+            assert_eq!(learned, Change::Learned(Category::new("refund").unwrap()));
+        }
+        let known = fleet.performance().of(&agent(), "v1");
+        let refund = known["refund"];
+        assert_eq!((known.len(), refund.n_episodes), (1, 20));
+        assert!((refund.success - 0.5).abs() < 0.02 && (refund.reliability - 0.75).abs() < 0.01, "{refund:?}");
+        assert!(fleet.performance().of(&agent(), "v2").is_empty());
+        // What serves and what would take over are remembered, others are not.
+        fleet.read(&event(&start("v2"), "start", 1)).unwrap();
+        assert_eq!(fleet.performance().of(&agent(), "v1").len(), 1);
+        let Line::Started(second) = start("v3") else { unreachable!() };
+        let abort = Line::Asked { agent: agent(), canary: EventId::derived(&["start"]), command: Command::Abort };
+        fleet.read(&event(&abort, "abort", 2)).unwrap();
+        fleet.read(&event(&Line::Started(Box::new(Start { from: "v2".into(), ..*second })), "next", 3)).unwrap();
+        assert!(fleet.performance().of(&agent(), "v1").is_empty());
+    }
+}

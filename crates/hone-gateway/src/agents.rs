@@ -1,0 +1,283 @@
+//! Agents: names that stand for the version that serves, and routes: names that stand for whichever agent does best.
+//!
+//! An episode keeps the version that it began with. A new one gets its side of the canary that runs, or the version that serves; where
+//! several agents could answer, one is drawn by what is known of them, and how likely the draw was is written down with it. A version
+//! that was taken back answers nothing any more, not even in episodes that it has begun.
+//!
+//! What is said here is a view of the log, made by who follows it ([`follow`](crate::follow)); knows nothing of the store.
+
+use crate::ask::Asked;
+use crate::catalogue::Model;
+use crate::error::Refused;
+use hone_arbiter::canary::{Decision, State};
+use hone_arbiter::log::{Assigned, Chosen, Ended, InCanary};
+use hone_arbiter::{Arm, Known, Linear, Situation, assign, pick};
+use hone_policy::local::Voice;
+use hone_policy::upstream::Wire;
+use hone_trace::{AdapterId, AgentName, Category, Config, ConfigHash, Draws, EventId, Message, Role, Tenant, Time, TraceId};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Notify;
+
+/// Who can put an adapter on a model of this process.
+pub trait Adapters: Send + Sync {
+    /// The model of this name with this adapter on it, or why there is none.
+    fn voice<'a>(&'a self, model: &'a str, adapter: AdapterId) -> VoiceMade<'a>;
+}
+
+/// A voice, in a while.
+pub type VoiceMade<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Voice>, String>> + Send + 'a>>;
+
+/// A name that stands for whichever of these agents does best.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The name.
+    pub name: String,
+    /// The agents.
+    pub agents: Vec<AgentName>,
+    /// What decides.
+    pub by: RouteBy,
+}
+
+/// What decides who does best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteBy {
+    /// How each did at the type of task.
+    Task,
+    /// How each did in situations like this one.
+    Features,
+}
+
+/// Agents as they are now, and who is to be told when the log has grown.
+pub(crate) struct Agents {
+    view: RwLock<Arc<View>>,
+    pub(crate) grown: Notify,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// What is known of all agents.
+#[derive(Default)]
+pub(crate) struct View {
+    pub(crate) agents: BTreeMap<AgentName, Entry>,
+    /// How likely each agent of a route is chosen, by type of task; under no type what holds for new ones.
+    pub(crate) shares: HashMap<(String, Option<Category>), Vec<f64>>,
+    pub(crate) linear: Option<Arc<Linear>>,
+}
+
+/// One agent.
+pub(crate) struct Entry {
+    pub(crate) tenant: Tenant,
+    /// The version that serves.
+    pub(crate) live: String,
+    pub(crate) canary: Option<Canary>,
+    /// Those that can answer.
+    pub(crate) versions: BTreeMap<String, Arc<Version>>,
+    /// All that are registered, with their shares.
+    pub(crate) registered: Vec<(String, f64)>,
+    pub(crate) performance: Vec<(String, BTreeMap<String, Known>)>,
+}
+
+/// The latest canary of an agent.
+pub(crate) struct Canary {
+    pub(crate) id: EventId,
+    pub(crate) at: Time,
+    pub(crate) state: State,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) report: Decision,
+}
+
+/// A version that can answer, or why it cannot.
+pub(crate) struct Version {
+    pub(crate) config: Config,
+    pub(crate) config_hash: ConfigHash,
+    pub(crate) model: Result<Arc<Model>, String>,
+}
+
+/// The version that answers.
+pub(crate) struct Picked {
+    pub(crate) assigned: Arc<Assigned>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) model: Arc<Model>,
+}
+
+impl Agents {
+    pub(crate) fn new(routes: Vec<Route>) -> Self {
+        Self { view: RwLock::default(), grown: Notify::new(), routes }
+    }
+
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn show(&self, view: View) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+    }
+
+    /// Whether this name stands for an agent of the tenant, or for a route to some.
+    pub(crate) fn knows(&self, tenant: &Tenant, name: &str) -> bool {
+        let view = self.view();
+        view.of(tenant, name).is_some() || self.route(&view, tenant, name).is_some_and(|(_, agents)| !agents.is_empty())
+    }
+
+    /// The names that stand for somebody of the tenant.
+    pub(crate) fn names(&self, tenant: &Tenant) -> Vec<String> {
+        let view = self.view();
+        let agents = view.agents.iter().filter(|(_, entry)| entry.tenant == *tenant).map(|(name, _)| name.to_string());
+        let routes = self.routes.iter().map(|route| route.name.clone()).filter(|name| self.knows(tenant, name));
+        agents.chain(routes).collect()
+    }
+
+    /// Who answers this episode under this name; `before` is who has done so.
+    pub(crate) fn pick(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        episode: TraceId,
+        situation: &Situation<'_>,
+        before: Option<&Arc<Assigned>>,
+    ) -> Result<Picked, Refused> {
+        let view = self.view();
+        if let Some(before) = before.filter(|before| before.asked_for == name)
+            && let Some(entry) = view.agents.get(&before.agent).filter(|entry| entry.tenant == *tenant)
+        {
+            let version = entry.still(&before.version);
+            let assigned = match version == before.version {
+                true => Arc::clone(before),
+                false => Arc::new(Assigned { version: version.to_owned(), ..Assigned::clone(before) }),
+            };
+            return entry.picked(assigned);
+        }
+        let (agent, chosen) = self.agent(&view, tenant, name, episode, situation)?;
+        let entry = view.agents.get(&agent).ok_or_else(|| Refused::NoModel(name.to_owned()))?;
+        let (version, canary) = entry.assign(episode);
+        let task = task(situation.task);
+        entry.picked(Arc::new(Assigned { asked_for: name.to_owned(), agent, version, task, canary, chosen }))
+    }
+
+    /// The agent of this name, or the one that is drawn for it.
+    fn agent(
+        &self,
+        view: &View,
+        tenant: &Tenant,
+        name: &str,
+        episode: TraceId,
+        situation: &Situation<'_>,
+    ) -> Result<(AgentName, Option<Chosen>), Refused> {
+        if let Some((agent, _)) = view.of(tenant, name) {
+            return Ok((agent.clone(), None));
+        }
+        let missing = || Refused::NoModel(name.chars().take(256).collect());
+        let (route, agents) = self.route(view, tenant, name).ok_or_else(missing)?;
+        let (shares, features) = view.shares_of(route, &agents, situation);
+        // Drawn from the episode itself, so that two calls that begin it at once agree.
+        let mut draws = Draws::new(0, &["route", name, &episode.to_string()]);
+        let idx = pick(&shares, &mut draws).ok_or_else(missing)?;
+        let chosen = Chosen { route: name.to_owned(), propensity: shares[idx], features };
+        Ok((agents[idx].clone(), Some(chosen)))
+    }
+
+    /// The route of this name, and those of its agents that there are.
+    fn route<'a>(&'a self, view: &View, tenant: &Tenant, name: &str) -> Option<(&'a Route, Vec<AgentName>)> {
+        let route = self.routes.iter().find(|route| route.name == name)?;
+        let is_there = |agent: &&AgentName| view.agents.get(*agent).is_some_and(|entry| entry.tenant == *tenant);
+        Some((route, route.agents.iter().filter(is_there).cloned().collect()))
+    }
+}
+
+impl View {
+    fn of(&self, tenant: &Tenant, name: &str) -> Option<(&AgentName, &Entry)> {
+        self.agents.get_key_value(&AgentName::new(name).ok()?).filter(|(_, entry)| entry.tenant == *tenant)
+    }
+
+    /// How likely each of these is chosen, and the features that it was chosen by.
+    fn shares_of(&self, route: &Route, agents: &[AgentName], situation: &Situation<'_>) -> (Vec<f64>, Vec<f64>) {
+        let features = situation.features();
+        let even = || vec![1.0 / agents.len().max(1) as f64; agents.len()];
+        if route.by == RouteBy::Features {
+            let arms: Vec<String> = agents.iter().map(|agent| self.arm(agent)).collect();
+            let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+            let shares =
+                self.linear.as_ref().and_then(|linear| Some(linear.propensities(&linear.beliefs(&arms, &features).ok()?)));
+            return (shares.unwrap_or_else(even), features);
+        }
+        let by_task = |task: Option<Category>| self.shares.get(&(route.name.clone(), task));
+        let known = by_task(Some(task(situation.task))).or_else(|| by_task(None));
+        // A route whose agents are not all there is chosen from evenly, until the next view has its shares.
+        (known.filter(|shares| shares.len() == agents.len()).cloned().unwrap_or_else(even), features)
+    }
+
+    /// What the version that serves is called among all versions.
+    pub(crate) fn arm(&self, agent: &AgentName) -> String {
+        Ended::arm(agent, self.agents.get(agent).map_or("", |entry| &entry.live))
+    }
+}
+
+impl Entry {
+    /// The version of a new episode, and its place in the canary that runs.
+    fn assign(&self, episode: TraceId) -> (String, Option<InCanary>) {
+        let running = self.canary.as_ref().filter(|canary| matches!(canary.state, State::Running | State::Paused));
+        let Some(canary) = running else { return (self.live.clone(), None) };
+        let share = canary.report.share;
+        let assignment = assign(&canary.id.to_string(), &episode.to_string(), share);
+        let version = if assignment.arm == Arm::Canary { &canary.to } else { &canary.from };
+        (version.clone(), Some(InCanary { id: canary.id, arm: assignment.arm, share }))
+    }
+
+    /// The version that goes on with an episode of this one.
+    fn still<'a>(&'a self, version: &'a str) -> &'a str {
+        let is_taken_back = self.canary.as_ref().is_some_and(|canary| canary.state == State::RolledBack && canary.to == version);
+        if is_taken_back || !self.versions.contains_key(version) { &self.live } else { version }
+    }
+
+    fn picked(&self, assigned: Arc<Assigned>) -> Result<Picked, Refused> {
+        let Assigned { agent, version, .. } = &*assigned;
+        let unavailable =
+            |why: &str| Refused::Unavailable(format!("version {version} of agent `{agent}` cannot answer here: {why}"));
+        let found = self.versions.get(version).ok_or_else(|| unavailable("it is not registered"))?;
+        let model = found.model.as_ref().map_err(|why| unavailable(why))?;
+        Ok(Picked { model: Arc::clone(model), version: Arc::clone(found), assigned })
+    }
+}
+
+impl Version {
+    /// Puts what the version brings along into a request: its standing instructions first, its temperature where the client has none.
+    pub(crate) fn shape(&self, wire: Wire, asked: &mut Asked) {
+        if let Some(prompt) = &self.config.prompt {
+            asked.request.messages.insert(0, Message::text(Role::System, prompt));
+            instruct(wire, &mut asked.body, prompt);
+        }
+        if let Some(temperature) = self.config.temperature
+            && asked.request.sampling.temperature.is_none()
+        {
+            asked.request.sampling.temperature = Some(temperature);
+            asked.body.insert("temperature".into(), temperature.into());
+        }
+    }
+}
+
+/// Says this first in a body of this format.
+fn instruct(wire: Wire, body: &mut Map<String, Value>, prompt: &str) {
+    if wire == Wire::Anthropic {
+        let first = json!({"type": "text", "text": prompt});
+        let system = match body.remove("system") {
+            Some(Value::String(own)) => vec![first, json!({"type": "text", "text": own})],
+            Some(Value::Array(own)) => std::iter::once(first).chain(own).collect(),
+            _ => vec![first],
+        };
+        body.insert("system".into(), system.into());
+    } else if let Some(Value::Array(messages)) = body.get_mut("messages") {
+        messages.insert(0, json!({"role": "system", "content": prompt}));
+    }
+}
+
+/// The type of task of an episode of which none is known.
+pub(crate) const ANY_TASK: &str = "any";
+
+/// A type of task by its name.
+fn task(name: &str) -> Category {
+    Category::new(name).unwrap_or_else(|_| Category::new(ANY_TASK).expect("a plain word is a name"))
+}

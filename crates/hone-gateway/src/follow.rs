@@ -1,0 +1,282 @@
+//! Following the log of agents: what is written there, by this process or another, changes who answers, without a restart.
+//!
+//! Lines are read in their order. Before anybody is sent to a version it is made ready, its adapter loaded. Decisions that follow from the
+//! log are written down, and the registry is brought to what they say; both are known by what caused them, so that it does not matter
+//! how many processes do so. Outcomes that did not come in time are looked up once more, and then counted as missing.
+
+use crate::agents::{Adapters, Canary, Entry, RouteBy, Version, View};
+use crate::catalogue::{Model, Who};
+use crate::feedback;
+use crate::local::Local;
+use crate::registry::{self, Decided, N_LINES};
+use crate::server::Gateway;
+use hone_arbiter::canary::{Fact, Row};
+use hone_arbiter::log::{CanaryRow, Ended, Line, STREAM};
+use hone_arbiter::{Change, Deployment, Fleet};
+use hone_trace::store::{Kind, Store, StoreError, Write};
+use hone_trace::{Agent, AgentName, Category, Config, ConfigHash};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long nobody looks when nothing was written here.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Overdue outcomes that are looked up at once.
+const N_OVERDUE: usize = 64;
+/// Whatever went wrong with the store is tried again after this.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Who follows the log.
+pub(crate) struct Follower {
+    gateway: Gateway,
+    adapters: Option<Arc<dyn Adapters>>,
+    fleet: Fleet,
+    /// The number of the last line that was read.
+    after: u64,
+    agents: BTreeMap<AgentName, Registered>,
+    shares: HashMap<(String, Option<Category>), Vec<f64>>,
+    /// What has changed and was not acted on yet.
+    changes: Changes,
+}
+
+/// An agent as the registry has it.
+struct Registered {
+    agent: Agent,
+    versions: BTreeMap<String, Arc<Version>>,
+}
+
+/// What a few lines have changed.
+#[derive(Default)]
+struct Changes {
+    is_any: bool,
+    /// Agents of which something else than how well they do has changed.
+    concerned: HashSet<AgentName>,
+    decided: Vec<Decided>,
+    learned: HashSet<Category>,
+}
+
+impl Follower {
+    pub(crate) fn new(gateway: Gateway, adapters: Option<Arc<dyn Adapters>>) -> Self {
+        let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), HashMap::new());
+        Self { gateway, adapters, fleet, after: 0, agents, shares, changes: Changes::default() }
+    }
+
+    /// Reads all that was written so far.
+    pub(crate) async fn catch_up(&mut self) {
+        while let Err(error) = self.read().await {
+            self.gateway.log(format!("the log of agents cannot be read: {error}"));
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Follows the log for ever.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let gateway = self.gateway.clone();
+            drop(tokio::time::timeout(PAUSE, gateway.agents().grown.notified()).await);
+            let followed = async {
+                self.read().await?;
+                self.look_up_overdue().await
+            };
+            if let Err(error) = followed.await {
+                gateway.log(format!("the log of agents cannot be followed: {error}"));
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.gateway.record().shared_store()
+    }
+
+    /// Reads the lines that are new, and acts on them.
+    async fn read(&mut self) -> Result<(), StoreError> {
+        let store = self.store();
+        loop {
+            let lines = store.events(Some(STREAM), self.after, N_LINES).await?;
+            let n_lines = lines.len();
+            self.changes.is_any |= n_lines > 0;
+            for (number, event) in lines {
+                self.after = number;
+                match self.fleet.read(&event) {
+                    Ok(Change::Nothing) => {}
+                    Ok(Change::Registered(agent)) => drop(self.changes.concerned.insert(agent)),
+                    Ok(Change::Learned(task)) => drop(self.changes.learned.insert(task)),
+                    Ok(Change::Decided { agent, canary, decision }) => {
+                        self.changes.concerned.insert(agent.clone());
+                        self.changes.decided.push(Decided { cause: event.id, at: event.at, agent, canary, decision });
+                    }
+                    Err(error) => self.gateway.log(error.to_string()),
+                }
+            }
+            self.act().await?;
+            if n_lines < N_LINES as usize {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Acts on what has changed. What fails is tried again with what changes next.
+    async fn act(&mut self) -> Result<(), StoreError> {
+        if !self.changes.is_any {
+            return Ok(());
+        }
+        for agent in self.changes.concerned.clone() {
+            self.prepare(&agent).await?;
+        }
+        self.draw_shares();
+        self.gateway.agents().show(self.view());
+        // From here on everybody is sent where the log says; the rest is for people to read.
+        let (store, now) = (self.store(), self.gateway.now());
+        for decided in self.changes.decided.clone() {
+            if let Some(tenant) = self.agents.get(&decided.agent).map(|registered| registered.agent.tenant.clone()) {
+                registry::write_down(&*store, decided, tenant, now).await?;
+            }
+        }
+        for agent in self.changes.concerned.clone() {
+            let Some(deployment) = self.fleet.deployment(&agent) else { continue };
+            if registry::settle(&*store, &agent, deployment, now).await? {
+                self.prepare(&agent).await?;
+            }
+        }
+        self.changes = Changes::default();
+        Ok(())
+    }
+
+    /// Reads an agent's entry of the registry, and makes the versions ready that may be asked.
+    async fn prepare(&mut self, name: &AgentName) -> Result<(), StoreError> {
+        let Some((agent, _)) = registry::agent(&*self.store(), name).await? else { return Ok(()) };
+        let known = self.agents.get(name).map(|registered| registered.versions.clone()).unwrap_or_default();
+        let deployment = self.fleet.deployment(name);
+        let is_wanted = |version: &str, share: f64| {
+            share > 0.0 || deployment.is_some_and(|deployment| deployment.start.from == version || deployment.start.to == version)
+        };
+        let wanted: Vec<(String, ConfigHash)> = agent
+            .versions
+            .iter()
+            .filter(|version| is_wanted(&version.version, version.share))
+            .map(|version| (version.version.clone(), version.config))
+            .collect();
+        let mut versions = BTreeMap::new();
+        for (version, config_hash) in wanted {
+            let ready = match known.get(&version).filter(|known| known.config_hash == config_hash && known.model.is_ok()) {
+                Some(ready) => Arc::clone(ready),
+                None => Arc::new(self.ready(config_hash).await?),
+            };
+            if let Err(why) = &ready.model {
+                self.gateway.log(format!("version {version} of agent {name} cannot answer here: {why}"));
+            }
+            versions.insert(version, ready);
+        }
+        self.agents.insert(name.clone(), Registered { agent, versions });
+        Ok(())
+    }
+
+    /// A version that can answer, or why it cannot.
+    async fn ready(&self, config_hash: ConfigHash) -> Result<Version, StoreError> {
+        let document = self.store().document(Kind::Config, &config_hash.to_string()).await?;
+        let Some(config) = document.map(|document| document.word::<Config>()).transpose()? else {
+            let model = Err("its config is not on the record".to_owned());
+            return Ok(Version { config: Config::default(), config_hash, model });
+        };
+        let model = self.model(&config).await;
+        Ok(Version { config, config_hash, model })
+    }
+
+    async fn model(&self, config: &Config) -> Result<Arc<Model>, String> {
+        let name = config.model.as_deref().ok_or("its config names no model")?;
+        let model = self.gateway.catalogue().get(name).ok_or_else(|| format!("the server has no model `{name}`"))?;
+        let Some(adapter) = config.adapter else { return Ok(Arc::clone(model)) };
+        let adapters = self.adapters.as_ref().ok_or("the server loads no adapters")?;
+        let voice = adapters.voice(name, adapter).await?;
+        Ok(Arc::new(Model::new(name, [Who::Local(Arc::new(Local::new(voice)))])))
+    }
+
+    /// How likely agents are chosen where what is known has changed.
+    fn draw_shares(&mut self) {
+        let Changes { concerned, learned, .. } = &self.changes;
+        let thompson = self.fleet.performance().thompson();
+        let known: Vec<Option<Category>> =
+            thompson.tasks().filter_map(|task| Category::new(task).ok()).map(Some).chain([None]).collect();
+        for route in self.gateway.agents().routes.iter().filter(|route| route.by == RouteBy::Task) {
+            let there: Vec<&AgentName> = route.agents.iter().filter(|agent| self.agents.contains_key(*agent)).collect();
+            let arms: Vec<String> = there.iter().map(|agent| Ended::arm(agent, self.live(agent))).collect();
+            let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+            for task in &known {
+                let key = (route.name.clone(), task.clone());
+                let is_learned = task.as_ref().is_none_or(|task| learned.contains(task));
+                if is_learned || !concerned.is_empty() || !self.shares.contains_key(&key) {
+                    let shares = thompson.propensities(task.as_ref().map_or("", Category::as_str), &arms);
+                    self.shares.insert(key, shares);
+                }
+            }
+        }
+    }
+
+    /// The version of an agent that serves.
+    fn live(&self, agent: &AgentName) -> &str {
+        if let Some(deployment) = self.fleet.deployment(agent) {
+            return deployment.live();
+        }
+        let versions = self.agents.get(agent).map(|registered| &registered.agent.versions[..]).unwrap_or_default();
+        versions.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map_or("", |version| &version.version)
+    }
+
+    fn view(&self) -> View {
+        let entry = |(name, registered): (&AgentName, &Registered)| {
+            let deployment = self.fleet.deployment(name);
+            let share = |version: &str, own: f64| deployment.map_or(own, |deployment| deployment.share(version));
+            let versions = &registered.agent.versions;
+            let known = |version: &str| self.fleet.performance().of(name, version);
+            let entry = Entry {
+                tenant: registered.agent.tenant.clone(),
+                live: self.live(name).to_owned(),
+                canary: deployment.map(Canary::of),
+                versions: registered.versions.clone(),
+                registered: versions.iter().map(|one| (one.version.clone(), share(&one.version, one.share))).collect(),
+                performance: versions.iter().map(|one| (one.version.clone(), known(&one.version))).collect(),
+            };
+            (name.clone(), entry)
+        };
+        View {
+            agents: self.agents.iter().map(entry).collect(),
+            shares: self.shares.clone(),
+            linear: Some(Arc::new(self.fleet.performance().linear().clone())),
+        }
+    }
+
+    /// Counts outcomes that did not come in time, unless they are on the record after all.
+    async fn look_up_overdue(&mut self) -> Result<(), StoreError> {
+        let now = self.gateway.now();
+        let overdue: Vec<CanaryRow> = self
+            .fleet
+            .deployments()
+            .filter(|deployment| deployment.is_running())
+            .flat_map(|deployment| deployment.overdue(now, N_OVERDUE))
+            .cloned()
+            .collect();
+        let store = self.store();
+        for row in overdue {
+            let Some(trace) = store.trace(row.trace).await? else { continue };
+            let outcome = feedback::outcome(&self.gateway, &trace);
+            let fact = outcome.map_or(Fact::Missing, |quality| Fact::Matured { quality });
+            let line = CanaryRow { row: Row { fact, ..row.row }, ..row };
+            store.put(vec![Write::Event(Line::Row(line.clone()).event(line.id(), now, trace.tenant))]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Canary {
+    fn of(deployment: &Deployment) -> Self {
+        let start = &deployment.start;
+        Self {
+            id: deployment.id,
+            at: deployment.at,
+            state: deployment.state(),
+            from: start.from.clone(),
+            to: start.to.clone(),
+            report: deployment.report(),
+        }
+    }
+}

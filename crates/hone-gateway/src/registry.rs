@@ -1,0 +1,142 @@
+//! The registry of agents, as who deploys and who serves both use it.
+//!
+//! A new state of an entry is the next revision of its document. Two who write at once do not overwrite each other: the second reads what
+//! the first wrote, and tries again.
+
+use hone_arbiter::canary::{Action, Decision};
+use hone_arbiter::log::{Line, STREAM};
+use hone_arbiter::{Change, Deployment, Fleet};
+use hone_trace::store::{Document, Kind, Put, Store, StoreError, Write};
+use hone_trace::{Agent, AgentName, AgentState, AgentVersion, Config, EventId, Tenant, Time, V1};
+
+/// Lines of the log that are read at once.
+pub(crate) const N_LINES: u32 = 1000;
+/// So often another may be first.
+const N_TRIES: usize = 8;
+
+/// A decision, and the line that caused it.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// The line.
+    pub cause: EventId,
+    /// When it was written.
+    pub at: Time,
+    /// Whose canary.
+    pub agent: AgentName,
+    /// Which.
+    pub canary: EventId,
+    /// The decision.
+    pub decision: Box<Decision>,
+}
+
+/// The agents of the log and all decisions about their canaries, from the first line to the last.
+pub async fn history(store: &dyn Store) -> Result<(Fleet, Vec<Decided>), StoreError> {
+    let (mut fleet, mut decided, mut after) = (Fleet::default(), Vec::new(), 0);
+    loop {
+        let lines = store.events(Some(STREAM), after, N_LINES).await?;
+        let n_lines = lines.len();
+        for (number, event) in lines {
+            after = number;
+            // What cannot be read changes nothing; the server says so.
+            if let Ok(Change::Decided { agent, canary, decision }) = fleet.read(&event) {
+                decided.push(Decided { cause: event.id, at: event.at, agent, canary, decision });
+            }
+        }
+        if n_lines < N_LINES as usize {
+            return Ok((fleet, decided));
+        }
+    }
+}
+
+/// An agent's entry, and its revision.
+pub async fn agent(store: &dyn Store, name: &AgentName) -> Result<Option<(Agent, u32)>, StoreError> {
+    let Some(document) = store.document(Kind::Agent, name.as_str()).await? else { return Ok(None) };
+    Ok(Some((document.word()?, document.revision)))
+}
+
+/// Why a version is not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// The name is another tenant's.
+    #[error("the name is taken")]
+    Taken,
+    /// Another version has this name.
+    #[error("there is a version of this name with another config")]
+    Other,
+    /// Somebody else kept writing.
+    #[error("somebody else keeps writing to this entry; try again")]
+    Busy,
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Adds a version to an agent, which is made if there is none. The first version of an agent serves at once, any other waits for a canary.
+/// Says whether it is new.
+pub async fn add(
+    store: &dyn Store,
+    name: &AgentName,
+    version: &str,
+    config: &Config,
+    tenant: &Tenant,
+    now: Time,
+) -> Result<bool, AddError> {
+    for _ in 0..N_TRIES {
+        let found = agent(store, name).await?;
+        if found.as_ref().is_some_and(|(agent, _)| agent.tenant != *tenant) {
+            return Err(AddError::Taken);
+        }
+        let there = found.as_ref().and_then(|(agent, _)| agent.versions.iter().find(|there| there.version == version));
+        match there {
+            Some(there) if there.config == config.hash() => return Ok(false),
+            Some(_) => return Err(AddError::Other),
+            None => {}
+        }
+        let share = if found.is_some() { 0.0 } else { 1.0 };
+        let (mut entry, revision) = match found {
+            Some((agent, revision)) => (agent, revision + 1),
+            None => {
+                let (name, tenant, versions) = (name.clone(), tenant.clone(), Vec::new());
+                (Agent { v: V1, name, tenant, at: now, state: AgentState::Active, versions }, 0)
+            }
+        };
+        entry.at = now;
+        entry.versions.push(AgentVersion { version: version.to_owned(), config: config.hash(), share });
+        let line = Line::Registered { agent: name.clone() };
+        let id = EventId::derived(&["registered", name.as_str(), &revision.to_string(), version]);
+        let writes = vec![
+            Write::Document(Document::of(config, 0, tenant.clone(), now)),
+            Write::Document(Document::of(&entry, revision, tenant.clone(), now)),
+            Write::Event(line.event(id, now, tenant.clone())),
+        ];
+        if store.put(writes).await?.get(1) != Some(&Put::Conflict) {
+            return Ok(true);
+        }
+    }
+    Err(AddError::Busy)
+}
+
+/// Writes a decision down, unless that was done before.
+pub async fn write_down(store: &dyn Store, decided: Decided, tenant: Tenant, now: Time) -> Result<(), StoreError> {
+    let Decided { cause, agent, canary, decision, .. } = decided;
+    if decision.action != Action::Hold {
+        let line = Line::Decided { agent, canary, decision };
+        store.put(vec![Write::Event(line.event(Line::decision_id(cause), now, tenant))]).await?;
+    }
+    Ok(())
+}
+
+/// Brings the shares in the registry to what the log says. Says whether something had to be written.
+pub async fn settle(store: &dyn Store, name: &AgentName, deployment: &Deployment, now: Time) -> Result<bool, StoreError> {
+    for n_tries in 0..N_TRIES {
+        let Some((mut entry, revision)) = agent(store, name).await? else { return Ok(n_tries > 0) };
+        let is_other = |version: &AgentVersion| version.share != deployment.share(&version.version);
+        if !entry.versions.iter().any(is_other) {
+            return Ok(n_tries > 0);
+        }
+        entry.at = now;
+        entry.versions.iter_mut().for_each(|version| version.share = deployment.share(&version.version));
+        store.put(vec![Write::Document(Document::of(&entry, revision + 1, entry.tenant.clone(), now))]).await?;
+    }
+    Ok(true)
+}

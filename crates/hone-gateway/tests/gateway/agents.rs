@@ -1,0 +1,211 @@
+//! Agents, canaries and routes through HTTP: what the log says is what happens, without a restart and after one.
+
+use crate::world::{World, tenant};
+use hone_arbiter::canary::{Command, Rule, Settings};
+use hone_arbiter::log::{Line, STREAM, Start};
+use hone_gateway::registry;
+use hone_trace::store::{Kind, Write};
+use hone_trace::{Agent, AgentName, Config, EventId, Time};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const NOW: Time = Time::from_unix_nanos(1_800_000_000_000_000_000);
+
+fn name(agent: &str) -> AgentName {
+    AgentName::new(agent).unwrap()
+}
+
+async fn add(world: &World, agent: &str, version: &str, model: &str) {
+    let config = Config { model: Some(model.into()), prompt: Some(format!("you are {version}")), ..Config::default() };
+    assert!(registry::add(&*world.store, &name(agent), version, &config, &tenant(), NOW).await.unwrap());
+}
+
+/// Begins a canary, and gives its id.
+async fn start(world: &World, agent: &str, from: &str, to: &str) -> EventId {
+    let settings = Settings { rule: Rule::NonInferior { margin: 0.03 }, ..Settings::default() };
+    let start = Start { agent: name(agent), from: from.into(), to: to.into(), settings, wait_ms: 60_000 };
+    write(world, &Line::Started(Box::new(start)), to).await
+}
+
+async fn write(world: &World, line: &Line, id: &str) -> EventId {
+    let id = EventId::derived(&["test", id]);
+    world.store.put(vec![Write::Event(line.event(id, NOW, tenant()))]).await.unwrap();
+    id
+}
+
+/// Waits until what is told of an agent is so.
+async fn until(world: &World, agent: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let told = world.get(&format!("/v1/agents/{agent}"), &[]).await;
+        if told.status == 200 && is_so(&told.json()) {
+            return told.json();
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{}", told.body);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn share(told: &Value, version: &str) -> f64 {
+    let versions = told["versions"].as_array().unwrap();
+    versions.iter().find(|one| one["version"] == version).map_or(0.0, |one| one["share"].as_f64().unwrap())
+}
+
+/// The version that answers a new episode.
+async fn version_of(world: &World, agent: &str, episode: &str) -> String {
+    let told = world.chat(agent, &[("user", "hello")], &[("x-hone-episode", episode)]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+    trace.metadata["agent"]["version"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_agent_answers_under_its_name_with_what_its_version_brings_along() {
+    let world = World::open().await;
+    assert_eq!(world.chat("desk", &[("user", "one")], &[]).await.status, 404);
+    add(&world, "desk", "v1", "well").await;
+    until(&world, "desk", |told| told["live"] == "v1").await;
+    let told = world.chat("desk", &[("user", "I want my money back")], &[]).await;
+    assert_eq!((told.status, told.json()["model"].clone()), (200, json!("desk")), "{}", told.body);
+    assert_eq!(world.heard.last()["messages"][0], json!({"role": "system", "content": "you are v1"}));
+    assert_eq!(world.heard.last()["model"], "well");
+    let trace = world.trace_of(1).await;
+    assert_eq!(trace.metadata["agent"]["version"], "v1");
+    assert_eq!(trace.category.unwrap().as_str(), "refund");
+    let config: Config = world.store.document(Kind::Config, &trace.config.to_string()).await.unwrap().unwrap().word().unwrap();
+    assert_eq!(config.prompt.as_deref(), Some("you are v1"));
+    assert_eq!(trace.segments[0].turns[0].input.len(), 1, "the instructions are the config's, not the client's");
+    // The conversation goes on with the same version, and Anthropic's words do as well.
+    let answer = told.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let said = [("user", "I want my money back"), ("assistant", &answer), ("user", "two")];
+    assert_eq!(world.chat("desk", &said, &[]).await.status, 200);
+    world.trace_of(2).await;
+    let body = json!({"model": "desk", "max_tokens": 9, "system": "short", "messages": [{"role": "user", "content": "one"}]});
+    assert_eq!(world.post("/v1/messages", &body, &[]).await.status, 200);
+    let models = world.get("/v1/models", &[]).await.json();
+    assert!(models["data"].as_array().unwrap().iter().any(|model| model["id"] == "desk"), "{models}");
+}
+
+#[tokio::test]
+async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "desk", "v2", "broken").await;
+    let canary = start(&world, "desk", "v1", "v2").await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    let mut n_asked = 0;
+    let mut n_failed = 0;
+    let mut is_off = false;
+    while n_asked < 400 && !is_off {
+        let told = world.chat("desk", &[("user", &format!("question {n_asked}"))], &[]).await;
+        (n_asked, n_failed) = (n_asked + 1, n_failed + usize::from(told.status != 200));
+        let now = world.get("/v1/agents/desk", &[]).await.json();
+        is_off = share(&now, "v2") == 0.0;
+    }
+    assert!(is_off && (1..=20).contains(&n_failed), "{n_failed} of {n_asked} failed");
+    let lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
+    let deciding =
+        lines.iter().map(|(_, event)| event).filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
+    let decided: Vec<_> = lines.iter().map(|(_, event)| event).filter(|event| event.kind == "decided").collect();
+    assert_eq!((decided.len(), &decided[0].body["canary"]), (1, &json!(canary)));
+    assert_eq!(decided[0].body["decision"]["reason"], "more_errors");
+    let waited = decided[0].at.unix_nanos() - deciding.last().unwrap().at.unix_nanos();
+    assert!(waited < 1_000_000_000, "{waited} ns");
+    // Nobody is sent there any more, the registry says so, and a server that starts now knows it.
+    for n in 0..30 {
+        assert_eq!(version_of(&world, "desk", &format!("later {n}")).await, "v1");
+    }
+    let agent: Agent = world.store.document(Kind::Agent, "desk").await.unwrap().unwrap().word().unwrap();
+    assert_eq!(agent.versions.iter().map(|one| one.share).collect::<Vec<_>>(), [1.0, 0.0]);
+    let again = world.again().await;
+    let told = until(&again, "desk", |told| told["live"] == "v1").await;
+    assert_eq!(told["canary"]["state"], "rolled_back");
+    assert_eq!(version_of(&again, "desk", "after all").await, "v1");
+}
+
+#[tokio::test]
+async fn a_promotion_changes_shares_and_the_performance_table_without_a_restart() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "desk", "v2", "fine").await;
+    add(&world, "clerk", "v1", "well").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    let good = async |agent: &str, n: usize, value: f64| {
+        for n in 0..n {
+            let episode = format!("{agent} {n} {value}");
+            let told = world.chat(agent, &[("user", "hello")], &[("x-hone-episode", &episode), ("x-hone-task", "greet")]).await;
+            assert_eq!(told.status, 200);
+            let body = json!({"episode_id": episode, "metric_name": "solved", "value": value});
+            assert_eq!(world.post("/v1/feedback", &body, &[]).await.status, 200);
+        }
+    };
+    // The clerk is better than the desk's first version, so most go to it.
+    good("desk", 20, 0.0).await;
+    good("clerk", 20, 1.0).await;
+    let shares = async || world.get("/v1/agents", &[]).await.json()["routes"][0]["shares"]["greet"].clone();
+    until(&world, "clerk", |told| told["performance"][0]["n_episodes"] == 20).await;
+    let before = shares().await;
+    assert!(before[1].as_f64().unwrap() > 0.9, "{before}");
+    let first = version_of(&world, "desk", "kept").await;
+    assert_eq!(first, "v1");
+
+    let canary = start(&world, "desk", "v1", "v2").await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    for step in ["first", "second"] {
+        let asked = Line::Asked { agent: name("desk"), canary, command: Command::Promote };
+        write(&world, &asked, step).await;
+    }
+    let told = until(&world, "desk", |told| told["live"] == "v2").await;
+    assert_eq!((share(&told, "v1"), share(&told, "v2")), (0.0, 1.0));
+    assert_eq!(version_of(&world, "desk", "new").await, "v2");
+    // An episode keeps the version that it began with.
+    let said = [("user", "hello"), ("assistant", "answer 1"), ("user", "more")];
+    assert_eq!(world.chat("desk", &said, &[("x-hone-episode", "kept")]).await.status, 200);
+    assert_eq!(world.heard.last()["model"], "well");
+    // The new version begins with what its peers reached, and earns its own place.
+    let after = shares().await;
+    assert!(after[0].as_f64().unwrap() > 2.0 * before[0].as_f64().unwrap(), "{before} {after}");
+    good("desk", 30, 1.0).await;
+    let told = until(&world, "desk", |told| told["performance"].as_array().unwrap().len() == 2).await;
+    let rows: Vec<&Value> = told["performance"].as_array().unwrap().iter().collect();
+    assert_eq!((rows[0]["version"].clone(), rows[1]["version"].clone()), (json!("v1"), json!("v2")));
+    until(&world, "desk", |told| told["performance"][1]["success"].as_f64().unwrap() > 0.9).await;
+    let again = world.again().await;
+    let told = until(&again, "desk", |told| told["live"] == "v2").await;
+    assert_eq!(told["performance"].as_array().unwrap().len(), 2, "what was learned survives a restart");
+}
+
+#[tokio::test]
+async fn a_route_draws_an_agent_and_writes_down_how_likely_that_was() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "clerk", "v1", "fine").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    for route in ["best", "fit"] {
+        let mut seen = std::collections::BTreeSet::new();
+        for n in 0..40 {
+            let episode = format!("{route} {n}");
+            let told = world.chat(route, &[("user", "hello")], &[("x-hone-episode", &episode)]).await;
+            assert_eq!(told.status, 200, "{}", told.body);
+            let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+            let agent = &trace.metadata["agent"];
+            let chosen = &agent["chosen"];
+            assert_eq!((chosen["route"].as_str(), chosen["features"].as_array().unwrap().len()), (Some(route), 32));
+            assert!((chosen["propensity"].as_f64().unwrap() - 0.5).abs() < 1e-9, "{chosen}");
+            seen.insert(agent["agent"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(seen.len(), 2, "both were asked");
+    }
+}
+
+#[tokio::test]
+async fn a_version_whose_model_is_not_here_says_so() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "nobody").await;
+    let told = until(&world, "desk", |told| told["live"] == "v1").await;
+    assert!(told["versions"][0]["problem"].as_str().unwrap().contains("no model `nobody`"), "{told}");
+    let told = world.chat("desk", &[("user", "one")], &[]).await;
+    assert_eq!(told.status, 503);
+    assert!(told.body.contains("the server has no model `nobody`"), "{}", told.body);
+    assert_eq!(world.get("/v1/agents/nobody", &[]).await.status, 404);
+}
