@@ -10,6 +10,7 @@ use crate::log::{CanaryRow, Ended, Line, LineError, Start};
 use crate::{Arm, Assignment, Linear, LinearSettings, N_FEATURES, Reached, Thompson, ThompsonSettings, assign};
 use hone_trace::store::Event;
 use hone_trace::{AgentName, Category, EventId, Time, TraceId};
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// Episodes of one canary whose outcomes are waited for; of more, the outcomes count only when they come by themselves.
@@ -227,7 +228,7 @@ impl Waiting {
 }
 
 /// What is known about one version at one type of task.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Known {
     /// Episodes that ended, none of them forgotten.
     pub n_episodes: u64,

@@ -29,7 +29,7 @@ pub trait Adapters: Send + Sync {
 }
 
 /// A voice, in a while.
-pub type VoiceMade<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Voice>, String>> + Send + 'a>>;
+pub type VoiceMade<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Voice>, String>> + Send + 'a>>;
 
 /// A name that stands for whichever of these agents does best.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ const N_CONVERSATIONS_MAX: usize = 4096;
 const N_PIECES_MAX: usize = 256;
 /// A model of this process.
 pub struct Local {
-    voice: Box<dyn Voice>,
+    voice: Arc<dyn Voice>,
     kept: Mutex<Kept>,
 }
 
@@ -70,7 +70,7 @@ impl Drawing {
 
 impl Local {
     /// Answers come from this policy.
-    pub fn new(voice: Box<dyn Voice>) -> Self {
+    pub fn new(voice: Arc<dyn Voice>) -> Self {
         Self { voice, kept: Mutex::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train};
+use crate::{bench, chat, config, deploy, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -73,6 +73,8 @@ pub(crate) enum Command {
     /// Say how good a policy is on tasks it has not seen
     Eval(eval::Args),
     Serve(serve::Args),
+    /// Register agents, and roll new versions out on evidence
+    Deploy(deploy::Args),
     /// Back up, restore, verify and describe the store
     Store(store::Args),
     /// Say which settings are in effect and where each came from

@@ -3,6 +3,7 @@
 //! One file per subcommand. What a command does for the loop lives in the crate that is named after the stage;
 //! this crate knows no wire format and no mathematics, and SQL only in `bench`, for what a database does by itself.
 
+mod adapters;
 mod bench;
 mod chat;
 mod cli;
@@ -10,6 +11,7 @@ mod clock;
 mod config;
 mod context;
 mod cost;
+mod deploy;
 mod docs;
 mod doctor;
 mod durable;
@@ -84,6 +86,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),
         Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),
         Command::Serve(args) => serve::run(args, &Context::load(cli, variables, printer)?),
+        Command::Deploy(args) => deploy::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
         Command::Train(args) => train::run(args, &Context::load(cli, variables, printer)?),

@@ -6,6 +6,7 @@ use crate::failure::{Failure, at_path};
 use crate::model::Opened;
 use hone_engine::backend::Dtype;
 use hone_engine::batch::BatchLimits;
+use hone_engine::config::ModelConfig;
 use hone_engine::cpu::Cpu;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
@@ -126,7 +127,7 @@ impl Ready {
             return Ok(Self::Policy(Box::new(script), None));
         }
         if let Some(model) = name.strip_prefix("local:") {
-            return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?), None));
+            return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?.0), None));
         }
         let spec = UpstreamSpec::named(name, variable(context)).map_err(|error| {
             Failure::user(error).hint("policies are gold, random, empty, script:FILE, local:MODEL, PROVIDER:MODEL and URL#MODEL")
@@ -171,7 +172,12 @@ impl Ready {
     }
 }
 
-fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<'_>) -> Result<Local<Cpu>, Failure> {
+fn local(
+    model: &str,
+    args: &PolicyArgs,
+    n_concurrent: usize,
+    context: &Context<'_>,
+) -> Result<(Local<Cpu>, ModelConfig), Failure> {
     if args.threads == Some(0) {
         return Err(Failure::user("--threads needs at least 1"));
     }
@@ -202,17 +208,18 @@ fn local(model: &str, args: &PolicyArgs, n_concurrent: usize, context: &Context<
     (options.sampler, options.adapter) = (sampler, adapter);
     options.now = Some(crate::clock::now());
     options.clock = Some(Arc::new(RealClock) as Arc<dyn Clock>);
-    Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)
+    let config = opened.weights.config().clone();
+    Ok((Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)?, config))
 }
 
-/// A model of this process behind the gateway, for so many conversations at once.
+/// A model of this process behind the gateway, for so many conversations at once, and what adapters for it must fit.
 pub(crate) fn voice(
     model: &str,
     n_positions: usize,
     n_concurrent: usize,
     threads: Option<usize>,
     context: &Context<'_>,
-) -> Result<Local<Cpu>, Failure> {
+) -> Result<(Local<Cpu>, ModelConfig), Failure> {
     local(model, &PolicyArgs::of_gateway(n_positions, threads), n_concurrent, context)
 }
 

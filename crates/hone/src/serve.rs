@@ -1,12 +1,19 @@
 //! `hone serve`: the gateway on this machine, with the models that the settings and the command line name.
 
+use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Setup, Who, serve};
+use hone_engine::config::ModelConfig;
+use hone_engine::cpu::Cpu;
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Who, serve};
+use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Retry};
+use hone_trace::store::Store;
+use hone_trace::{AgentName, Category};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -33,6 +40,16 @@ pub(crate) struct Args {
     /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini
     #[arg(long = "model", value_name = "NAME=MODEL,…")]
     models: Vec<String>,
+    /// Answer to NAME with whichever agent does best, by type of task, or by all that is known of an episode: best=desk,clerk or
+    /// best=desk,clerk:features
+    #[arg(long = "route", value_name = "NAME=AGENT,…")]
+    routes: Vec<String>,
+    /// Take an episode whose first question has one of these words for a TASK, unless its client says: refund=refund|money back
+    #[arg(long = "task", value_name = "TASK=WORD|…")]
+    tasks: Vec<String>,
+    /// The feedback that says how well an episode of an agent went; without this, the first of any name
+    #[arg(long, value_name = "METRIC")]
+    outcome: Option<String>,
     /// The longest conversation with a local model in tokens; without this, 4096
     #[arg(long, value_name = "N")]
     context: Option<usize>,
@@ -82,17 +99,51 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
         None => Budget::unlimited(),
     };
-    let models = named.into_iter().map(|named| model(named, args, &budget, context)).collect::<Result<Vec<_>, _>>()?;
+    let mut locals = BTreeMap::new();
+    let models =
+        named.into_iter().map(|named| model(named, args, &budget, &mut locals, context)).collect::<Result<Vec<_>, _>>()?;
     let catalogue = Catalogue::new(models).map_err(Failure::user)?;
-    context.wait(async move |context| listen(address, catalogue, args, context).await)
+    let of_settings = &context.settings.serve;
+    let agents = Agents {
+        routes: of_settings.routes.iter().chain(&args.routes).map(|text| route(text, &catalogue)).collect::<Result<_, _>>()?,
+        tasks: of_settings.tasks.iter().chain(&args.tasks).map(|text| task(text)).collect::<Result<_, _>>()?,
+        outcome: args.outcome.clone().or_else(|| Some(of_settings.outcome.clone()).filter(|name| !name.is_empty())),
+        locals,
+    };
+    context.wait(async move |context| listen(address, catalogue, agents, args, context).await)
 }
 
-async fn listen(address: SocketAddr, catalogue: Catalogue, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+/// What answers under the names of agents.
+struct Agents {
+    routes: Vec<Route>,
+    tasks: Vec<TaskRule>,
+    outcome: Option<String>,
+    locals: Locals,
+}
+
+/// Models of this process, by the names that they answer to.
+type Locals = BTreeMap<String, (Arc<LocalPolicy<Cpu>>, ModelConfig)>;
+
+async fn listen(
+    address: SocketAddr,
+    catalogue: Catalogue,
+    agents: Agents,
+    args: &Args,
+    context: &Context<'_>,
+) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
+    let Agents { routes, tasks, outcome, locals: models } = agents;
+    let store = context.store().await?;
+    let cache = context.settings.folder.join("adapters");
+    let wardrobe = Wardrobe { models, store: Arc::clone(&store) as Arc<dyn Store>, cache };
     let setup = Setup {
         catalogue,
-        store: context.store().await?,
+        routes,
+        tasks,
+        outcome,
+        adapters: Some(Arc::new(wardrobe)),
+        store,
         clock: Arc::new(RealClock),
         access: Access::open(context.settings.tenant.clone()),
         limits: Limits {
@@ -141,7 +192,7 @@ fn kinds(named: &[&String]) -> (bool, bool) {
 }
 
 /// The model that a text such as `gpt=openai:gpt-5-mini` names.
-fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) -> Result<Model, Failure> {
+fn model(named: &str, args: &Args, budget: &Arc<Budget>, locals: &mut Locals, context: &Context<'_>) -> Result<Model, Failure> {
     let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
         Failure::user(format_args!("`{named}` names no model"))
             .hint("write NAME=local:MODEL, NAME=PROVIDER:MODEL or NAME=URL#MODEL")
@@ -150,16 +201,53 @@ fn model(named: &str, args: &Args, budget: &Arc<Budget>, context: &Context<'_>) 
     // Where another can be asked, trying again at once is for that one.
     let n_attempts_max = if specs.len() > 1 { 1 } else { 3 };
     let retry = Retry { n_attempts_max, base_ms: 250, cap_ms: 4_000 };
-    let who = |spec: &str| match spec.strip_prefix(LOCAL) {
+    let mut who = |spec: &str| match spec.strip_prefix(LOCAL) {
         Some(model) => {
             let n_concurrent = args.local_conversations.unwrap_or(N_LOCAL_CONVERSATIONS) as usize;
-            let voice = policy::voice(model, args.context.unwrap_or(CONTEXT), n_concurrent, args.threads, context)?;
-            Ok(Who::Local(Arc::new(Local::new(Box::new(voice)))))
+            let (voice, config) = policy::voice(model, args.context.unwrap_or(CONTEXT), n_concurrent, args.threads, context)?;
+            let voice = Arc::new(voice);
+            locals.insert(name.to_owned(), (Arc::clone(&voice), config));
+            Ok(Who::Local(Arc::new(Local::new(voice))))
         }
         None => {
             let client = policy::upstream(spec, retry, args.max_answer_seconds, budget, context)?;
             Ok(Who::Provider(Arc::new(client)))
         }
     };
-    Ok(Model::new(name, specs.into_iter().map(who).collect::<Result<Vec<_>, Failure>>()?))
+    Ok(Model::new(name, specs.into_iter().map(&mut who).collect::<Result<Vec<_>, Failure>>()?))
+}
+
+/// The route that a text such as `best=desk,clerk:features` names.
+fn route(text: &str, catalogue: &Catalogue) -> Result<Route, Failure> {
+    let wrong = |what: &str| {
+        Failure::user(format_args!("`{text}` {what}"))
+            .hint("write NAME=AGENT,AGENT or, to look at more than the type of task, NAME=AGENT,AGENT:features")
+    };
+    let (name, rest) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| wrong("names no route"))?;
+    let (agents, by) = match rest.rsplit_once(':') {
+        None => (rest, RouteBy::Task),
+        Some((agents, "task")) => (agents, RouteBy::Task),
+        Some((agents, "features")) => (agents, RouteBy::Features),
+        Some((_, other)) => return Err(wrong(&format!("wants to be decided by `{other}`, which is neither task nor features"))),
+    };
+    if catalogue.get(name).is_some() {
+        return Err(wrong(&format!("is a route with the name of a model, `{name}`")));
+    }
+    let agents: Result<Vec<AgentName>, _> = agents.split(',').map(AgentName::new).collect();
+    let agents = agents.map_err(|error| wrong(&format!("names no agents: {error}")))?;
+    Ok(Route { name: name.to_owned(), agents, by })
+}
+
+/// The rule that a text such as `refund=refund|money back` states.
+fn task(text: &str) -> Result<TaskRule, Failure> {
+    let wrong = || {
+        Failure::user(format_args!("`{text}` tells no type of task"))
+            .hint("write TASK=WORD|WORD, such as refund=refund|money back")
+    };
+    let (task, words) = text.split_once('=').ok_or_else(wrong)?;
+    let words: Vec<String> = words.split('|').map(str::to_owned).collect();
+    if words.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok(TaskRule { task: Category::new(task).map_err(|_| wrong())?, words })
 }

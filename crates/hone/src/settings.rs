@@ -112,6 +112,12 @@ pub struct Serve {
     pub address: SocketAddr,
     /// `serve.models`
     pub models: Vec<String>,
+    /// `serve.routes`
+    pub routes: Vec<String>,
+    /// `serve.tasks`
+    pub tasks: Vec<String>,
+    /// `serve.outcome`
+    pub outcome: String,
 }
 
 impl Settings {
@@ -168,7 +174,13 @@ impl Settings {
         }
         let address = find(&mut settings, "serve.address");
         let address = text(address).parse().map_err(|_| address.wrong("an address is like 127.0.0.1:8321"))?;
-        let serve = Serve { address, models: texts(find(&mut settings, "serve.models")) };
+        let serve = Serve {
+            address,
+            models: texts(find(&mut settings, "serve.models")),
+            routes: texts(find(&mut settings, "serve.routes")),
+            tasks: texts(find(&mut settings, "serve.tasks")),
+            outcome: text(find(&mut settings, "serve.outcome")),
+        };
         Ok(Self {
             place,
             serve,

@@ -104,12 +104,12 @@ async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
     }
     assert!(is_off && (1..=20).contains(&n_failed), "{n_failed} of {n_asked} failed");
     let lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
-    let deciding =
+    let mut deciding =
         lines.iter().map(|(_, event)| event).filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
     let decided: Vec<_> = lines.iter().map(|(_, event)| event).filter(|event| event.kind == "decided").collect();
     assert_eq!((decided.len(), &decided[0].body["canary"]), (1, &json!(canary)));
     assert_eq!(decided[0].body["decision"]["reason"], "more_errors");
-    let waited = decided[0].at.unix_nanos() - deciding.last().unwrap().at.unix_nanos();
+    let waited = decided[0].at.unix_nanos() - deciding.next_back().unwrap().at.unix_nanos();
     assert!(waited < 1_000_000_000, "{waited} ns");
     // Nobody is sent there any more, the registry says so, and a server that starts now knows it.
     for n in 0..30 {

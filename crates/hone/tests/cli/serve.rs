@@ -50,8 +50,8 @@ impl Drop for Listening {
 }
 
 /// Asks for an answer; the id of one that came whole.
-fn ask(port: u16, text: &str) -> Option<String> {
-    let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+fn ask(port: u16, model: &str, text: &str) -> Option<String> {
+    let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
@@ -69,22 +69,80 @@ fn what_was_answered_is_on_the_record_at_once() {
     let desk = Desk::new();
     let provider = Listening::provider(&desk);
     let mut served = Listening::serve(&desk, &provider);
-    let id = ask(served.port, "hello").unwrap();
+    let id = ask(served.port, "m", "hello").unwrap();
     assert!(desk.hone("trace export").out.contains(&id));
     served.signal("-TERM");
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     assert_eq!(desk.hone("store verify").code, 0);
 }
 
-/// A question in these words, and the body of the response.
+/// A question in these words in one and the same episode, and the body of the response.
 fn post(port: u16, body: &str) -> String {
+    post_to(port, Some("one"), body)
+}
+
+/// A question in these words, in an episode of its own unless one is named.
+fn post_to(port: u16, episode: Option<&str>, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-hone-episode: one\r\n";
-    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let episode = episode.map_or_else(String::new, |name| format!("x-hone-episode: {name}\r\n"));
+    write!(stream, "{head}{episode}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// The body of what is at a path.
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// Gives all weights of a file values of about this size.
+fn fill(path: &std::path::Path, scale: f32) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let begin = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    for (idx, place) in bytes[begin..].chunks_exact_mut(4).enumerate() {
+        place.copy_from_slice(&(scale * (idx as f32 * scale).sin()).to_le_bytes());
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn adapters_are_swapped_while_the_server_runs() {
+    let desk = Desk::new();
+    assert_eq!(desk.hone("model add tiny:d32,l1,h2,kv1,ff48,v320,ctx256 --name small").code, 0);
+    let line = "train grpo --env math:sums --model small --run r --steps 1 --answer-tokens 8 --scenarios 2 --samples 4";
+    assert_eq!(desk.hone(line).code, 0);
+    for (version, scale) in [("v1", 0.3), ("v2", 0.7)] {
+        fill(&desk.path(".hone/runs/r/adapter/adapter_model.safetensors"), scale);
+        let added = desk.hone(&format!("deploy add desk {version} --model m --base small --adapter .hone/runs/r/adapter"));
+        assert_eq!(added.code, 0, "{}", added.err);
+    }
+    let served = Listening::start(&desk, "serve --address 127.0.0.1:0 --model m=local:small --context 256 --threads 1");
+    let said = |model: &str| {
+        let body = format!(r#"{{"model":"{model}","max_tokens":12,"seed":3,"messages":[{{"role":"user","content":"hi"}}]}}"#);
+        let told: serde_json::Value = serde_json::from_str(&post_to(served.port, None, &body)).unwrap();
+        told["choices"][0]["message"]["content"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+    };
+    let (bare, first) = (said("m"), said("desk"));
+    assert_eq!(desk.hone("deploy start desk v2").code, 0);
+    for _ in 0..2 {
+        assert_eq!(desk.hone("deploy promote desk").code, 0);
+    }
+    let began = std::time::Instant::now();
+    while said("desk") == first {
+        assert!(began.elapsed() < Duration::from_secs(20), "the new version does not answer");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_ne!(said("desk"), bare);
+    let exported = desk.hone("trace export");
+    assert!(exported.out.contains(r#""version":"v1""#) && exported.out.contains(r#""version":"v2""#));
 }
 
 #[test]
@@ -144,16 +202,21 @@ fn what_cannot_be_served_is_said_before_anything_listens() {
 fn what_a_client_saw_whole_survives_the_server() {
     let desk = Desk::new();
     let provider = Listening::provider(&desk);
+    desk.hone("deploy add desk v1 --model m").expect(0, "desk v1 is added", "it serves");
+    desk.hone("deploy add desk v2 --model m --temperature 0.5").expect(0, "desk v2 is added", "hone deploy start desk v2");
+    let started = desk.hone("deploy start desk v2 --rule non_inferior --shares 0.5");
+    assert_eq!(started.code, 0, "{}", started.err);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let n_kills: u64 = if is_slow() { 50 } else { 4 };
     for kill in 0..n_kills {
         let served = Listening::serve(&desk, &provider);
         let number = Arc::new(AtomicU64::new(0));
         let clients: Vec<_> = (0..8)
-            .map(|_| {
+            .map(|idx| {
                 let (seen, number, port) = (Arc::clone(&seen), Arc::clone(&number), served.port);
+                let model = if idx % 2 == 0 { "m" } else { "desk" };
                 std::thread::spawn(move || {
-                    while let Some(id) = ask(port, &format!("{kill} {}", number.fetch_add(1, Ordering::Relaxed))) {
+                    while let Some(id) = ask(port, model, &format!("{kill} {}", number.fetch_add(1, Ordering::Relaxed))) {
                         seen.lock().unwrap().push(id);
                     }
                 })
@@ -172,5 +235,17 @@ fn what_a_client_saw_whole_survives_the_server() {
     assert!(seen.len() > 20, "{} answers came", seen.len());
     let lost = seen.iter().filter(|id| !recorded.contains(&id.trim_start_matches("chatcmpl-"))).count();
     assert_eq!(lost, 0, "of {} answers that clients saw whole", seen.len());
+
+    // The canary stands where its record says: every episode of it counts once, and whoever reads the log comes to the same.
+    let n_of_canary = exported.out.lines().filter(|line| line.contains(r#""canary":{"#)).count() as u64;
+    let status: serde_json::Value = serde_json::from_str(&desk.hone("deploy status desk --json").out).unwrap();
+    let numbers = &status["canary"]["report"]["numbers"];
+    let n_answered = |arm: &str| numbers[arm]["n_answered"].as_u64().unwrap();
+    assert_eq!(n_answered("canary") + n_answered("control"), n_of_canary, "{status}");
+    assert!(n_answered("canary") > 0 && n_answered("control") > 0, "{status}");
+    let served = Listening::serve(&desk, &provider);
+    let told: serde_json::Value = serde_json::from_str(&get(served.port, "/v1/agents/desk")).unwrap();
+    assert_eq!(told["canary"]["report"], status["canary"]["report"]);
+    drop(served);
     assert_eq!(desk.hone("store verify").code, 0);
 }
