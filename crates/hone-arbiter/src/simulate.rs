@@ -55,6 +55,8 @@ pub struct Played {
     pub state: State,
     /// Episodes that began until then.
     pub n_rows: usize,
+    /// Those whose outcome had come, or had been given up, by then.
+    pub n_outcomes: usize,
     /// Those that the canary answered.
     pub n_canary: usize,
     /// What ended it.
@@ -72,7 +74,7 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
     // What matures when the n-th next episode begins, as a ring.
     let mut due: Vec<Vec<Row>> = vec![Vec::new(); if world.n_delay_mean > 0.0 { N_DELAY_MAX } else { 1 }];
     let n_rows_max = usize::try_from(settings.n_rows_max).unwrap_or(usize::MAX);
-    let mut n_canary = 0;
+    let (mut n_canary, mut n_outcomes) = (0, 0);
     for n_rows in 1..=n_rows_max {
         let canary_share = canary.share();
         let arm = if draws.chance(canary_share) { Arm::Canary } else { Arm::Control };
@@ -84,16 +86,17 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
         due[due_idx].push(Row { arm, canary_share, fact: outcome });
         let now_idx = n_rows % due.len();
         let matured = std::mem::take(&mut due[now_idx]);
+        n_outcomes += matured.len();
         for row in std::iter::once(Row { arm, canary_share, fact: answer }).chain(matured.iter().copied()) {
             let decision = canary.observe(&row).expect("shares and values of a simulation are sound");
             if matches!(canary.state(), State::Promoted | State::RolledBack) {
-                return Played { state: canary.state(), n_rows, n_canary, last: decision };
+                return Played { state: canary.state(), n_rows, n_outcomes, n_canary, last: decision };
             }
         }
         due[now_idx] = matured;
         due[now_idx].clear();
     }
-    Played { state: canary.state(), n_rows: n_rows_max, n_canary, last: None }
+    Played { state: canary.state(), n_rows: n_rows_max, n_outcomes, n_canary, last: None }
 }
 
 impl World {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long nobody looks when nothing was written here.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
 /// Overdue outcomes that are looked up at once.
 const N_OVERDUE: usize = 64;
 /// Whatever went wrong with the store is tried again after this.

@@ -22,6 +22,7 @@ mod scratch;
 mod sqlite;
 mod step;
 mod store;
+mod swap;
 mod writer;
 
 use crate::context::Context;
@@ -47,6 +48,7 @@ enum Command {
     Canary(canary::Args),
     Bandit(bandit::Args),
     Gateway(gateway::Args),
+    Swap(swap::Args),
     #[command(hide = true)]
     GatewayMock(gateway::mock::Args),
     #[command(hide = true)]
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Canary(args) => canary::run(args, context),
         Command::Bandit(args) => bandit::run(args, context),
         Command::Gateway(args) => context.wait(async |context| gateway::run(args, context).await),
+        Command::Swap(args) => context.wait(async |context| swap::run(args, context).await),
         Command::GatewayMock(args) => {
             context.wait(async |context| gateway::mock::run(args, context.printer).await)?;
             Ok(Exit::Yes)

@@ -55,6 +55,8 @@ pub struct Condition {
     pub minus5_false_promote: f64,
     /// Episodes until harm of so many points was stopped, the median over all runs.
     pub median_rows: BTreeMap<&'static str, Option<f64>>,
+    /// Those of them whose outcome was known by then: what could decide.
+    pub median_outcomes: BTreeMap<&'static str, Option<f64>>,
     /// Under `improve`.
     pub improve: Improve,
 }
@@ -94,6 +96,10 @@ pub fn study(seed: u64, n_runs: usize, n_threads: usize, mut begins: impl FnMut(
             margin_false_promote: non_inferior(with_lift(-MARGIN)).share(State::Promoted),
             minus5_false_promote: harmed[2].1.share(State::Promoted),
             median_rows: harmed.iter().map(|(points, runs)| (*points, runs.rows_within(State::RolledBack, 0.5))).collect(),
+            median_outcomes: harmed
+                .iter()
+                .map(|(points, runs)| (*points, runs.within(State::RolledBack, 0.5, |played| played.n_outcomes)))
+                .collect(),
             improve: Improve {
                 false_promote: improve(alike).share(State::Promoted),
                 promote_plus15: improve(with_lift(0.15)).share(State::Promoted),
@@ -139,7 +145,12 @@ impl Runs {
 
     /// Episodes within which this share of all runs reached a state; `None` when fewer did.
     fn rows_within(&self, state: State, share: f64) -> Option<f64> {
-        let rows = |played: &Played| if played.state == state { played.n_rows as f64 } else { f64::INFINITY };
+        self.within(state, share, |played| played.n_rows)
+    }
+
+    /// The same for another count.
+    fn within(&self, state: State, share: f64, count: impl Fn(&Played) -> usize) -> Option<f64> {
+        let rows = |played: &Played| if played.state == state { count(played) as f64 } else { f64::INFINITY };
         quantile(&self.0.iter().map(rows).collect::<Vec<f64>>(), share).filter(|rows| rows.is_finite())
     }
 }
@@ -155,5 +166,8 @@ mod tests {
         assert_eq!(one, study(1, 6, 3, |_| ()));
         assert_eq!(names, ["plain", "drift", "delayed", "missing"]);
         assert!(one.median_rows["-30"] < one.median_rows["-5"], "{one:?}");
+        let delayed = &one.conditions["delayed"];
+        assert!(delayed.median_outcomes["-5"] < delayed.median_rows["-5"], "{delayed:?}");
+        assert_eq!(one.conditions["plain"].median_outcomes, one.median_rows);
     }
 }

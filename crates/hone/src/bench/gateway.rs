@@ -5,7 +5,7 @@
 
 mod load;
 pub(super) mod mock;
-mod peer;
+pub(super) mod peer;
 
 use super::figures::{Spread, rounded};
 use super::{scratch, store};

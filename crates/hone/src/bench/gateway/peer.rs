@@ -50,9 +50,9 @@ impl Peer {
 }
 
 /// A process that listens at a port, and ends when this is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 impl Process {
@@ -65,12 +65,15 @@ impl Process {
 
     /// The gateway before the provider at this port, with its records in this folder.
     pub(super) fn serve(folder: &Path, provider: u16, n_requests_max: Option<u32>) -> Result<Self, Failure> {
+        let mut args = vec![format!("--model={MODEL}=http://127.0.0.1:{provider}/v1#{MODEL}")];
+        args.extend(n_requests_max.map(|n_requests_max| format!("--max-requests={n_requests_max}")));
+        Self::serve_with(folder, &args)
+    }
+
+    /// The gateway with these arguments and its records in this folder.
+    pub(crate) fn serve_with(folder: &Path, args: &[String]) -> Result<Self, Failure> {
         let mut command = own()?;
-        command.arg("--folder").arg(folder).args(["serve", "--address", "127.0.0.1:0", "--model"]);
-        command.arg(format!("{MODEL}=http://127.0.0.1:{provider}/v1#{MODEL}"));
-        if let Some(n_requests_max) = n_requests_max {
-            command.args(["--max-requests", &n_requests_max.to_string()]);
-        }
+        command.arg("--folder").arg(folder).args(["serve", "--address", "127.0.0.1:0"]).args(args);
         Self::start(command, |line| line.split("127.0.0.1:").nth(1)?.split('/').next()?.parse().ok())
     }
 
@@ -150,7 +153,7 @@ impl Watch {
     }
 }
 
-fn own() -> Result<Command, Failure> {
+pub(crate) fn own() -> Result<Command, Failure> {
     Ok(Command::new(std::env::current_exe().map_err(Failure::world)?))
 }
 
