@@ -49,6 +49,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         provider = subprocess.Popen([sys.executable, HERE / "provider.py", str(port)])
         model = f"agent=http://127.0.0.1:{port}/v1#provider-model"
+        add = [hone, "--folder", folder, "deploy", "add", "desk", "v1", "--model", "agent"]
+        subprocess.run(add, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         serve = [hone, "--json", "--folder", folder, "serve", "--address", "127.0.0.1:0", "--model", model]
         server = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
         try:

@@ -1,4 +1,4 @@
-"""`inspect-ai` running a small evaluation through a name of the gateway."""
+"""`inspect-ai` running a small evaluation through the name of an agent."""
 
 import os
 import tempfile
@@ -12,10 +12,13 @@ from record import traces
 
 before = len(traces())
 samples = [Sample(input="one two three", target="3 words"), Sample(input="one two", target="2 words"), Sample(input="one", target="9 words")]
-model = get_model("openai-api/hone/agent", base_url=os.environ["GATEWAY_URL"], api_key="unused")
+model = get_model("openai-api/hone/desk", base_url=os.environ["GATEWAY_URL"], api_key="unused")
 with tempfile.TemporaryDirectory() as logs:
     [log] = evaluate(Task(dataset=samples, solver=generate(), scorer=includes()), model=model, log_dir=logs, display="none")
 assert log.status == "success", log.error
 accuracy = log.results.scores[0].metrics["accuracy"].value
 assert abs(accuracy - 2 / 3) < 1e-6, accuracy
-assert len(traces()) == before + 3, "every sample is a trace"
+after = traces()
+assert len(after) == before + 3, "every sample is a trace"
+versions = [trace["metadata"]["agent"]["version"] for trace in after if "agent" in trace.get("metadata", {})]
+assert versions == ["v1"] * 3, versions

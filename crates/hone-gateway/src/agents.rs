@@ -195,7 +195,7 @@ impl View {
 
     /// How likely each of these is chosen, and the features that it was chosen by.
     fn shares_of(&self, route: &Route, agents: &[AgentName], situation: &Situation<'_>) -> (Vec<f64>, Vec<f64>) {
-        let features = situation.features();
+        let features = Situation { usd_per_success: self.usd_per_success(agents, situation.task), ..*situation }.features();
         let even = || vec![1.0 / agents.len().max(1) as f64; agents.len()];
         if route.by == RouteBy::Features {
             let arms: Vec<String> = agents.iter().map(|agent| self.arm(agent)).collect();
@@ -208,6 +208,18 @@ impl View {
         let known = by_task(Some(task(situation.task))).or_else(|| by_task(None));
         // A route whose agents are not all there is chosen from evenly, until the next view has its shares.
         (known.filter(|shares| shares.len() == agents.len()).cloned().unwrap_or_else(even), features)
+    }
+
+    /// What a success at this type of task has cost with these agents.
+    fn usd_per_success(&self, agents: &[AgentName], task: &str) -> Option<f64> {
+        let entries = agents.iter().filter_map(|agent| self.agents.get(agent));
+        let known = entries.flat_map(|entry| &entry.performance).filter_map(|(_, tasks)| tasks.get(task));
+        let (mut usd, mut n_solved) = (0.0, 0.0);
+        for (known, cost) in known.filter_map(|known| Some((known, known.cost_usd?))) {
+            usd += known.n_episodes as f64 * cost;
+            n_solved += known.n_episodes as f64 * known.success;
+        }
+        (n_solved > 0.0).then(|| usd / n_solved)
     }
 
     /// What the version that serves is called among all versions.

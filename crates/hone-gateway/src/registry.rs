@@ -4,9 +4,9 @@
 //! the first wrote, and tries again.
 
 use hone_arbiter::canary::{Action, Decision};
-use hone_arbiter::log::{Line, STREAM};
+use hone_arbiter::log::{Ended, Line, STREAM};
 use hone_arbiter::{Change, Deployment, Fleet};
-use hone_trace::store::{Document, Kind, Put, Store, StoreError, Write};
+use hone_trace::store::{Document, Event, Kind, Put, Store, StoreError, Write};
 use hone_trace::{Agent, AgentName, AgentState, AgentVersion, Config, EventId, Tenant, Time, V1};
 
 /// Lines of the log that are read at once.
@@ -31,19 +31,38 @@ pub struct Decided {
 
 /// The agents of the log and all decisions about their canaries, from the first line to the last.
 pub async fn history(store: &dyn Store) -> Result<(Fleet, Vec<Decided>), StoreError> {
-    let (mut fleet, mut decided, mut after) = (Fleet::default(), Vec::new(), 0);
+    let (mut fleet, mut decided) = (Fleet::default(), Vec::new());
+    read(store, |event| {
+        // What cannot be read changes nothing; the server says so.
+        if let Ok(Change::Decided { agent, canary, decision }) = fleet.read(event) {
+            decided.push(Decided { cause: event.id, at: event.at, agent, canary, decision });
+        }
+    })
+    .await?;
+    Ok((fleet, decided))
+}
+
+/// The episodes that a route of this tenant chose an agent for and that have an outcome.
+pub async fn ended(store: &dyn Store, tenant: &Tenant, route: &str) -> Result<Vec<Ended>, StoreError> {
+    let mut all = Vec::new();
+    read(store, |event| {
+        if let (true, Ok(Line::Ended(ended))) = (event.tenant == *tenant, Line::of(event)) {
+            all.extend(Some(*ended).filter(|ended| ended.chosen.as_ref().is_some_and(|chosen| chosen.route == route)));
+        }
+    })
+    .await?;
+    Ok(all)
+}
+
+/// Reads the whole log.
+async fn read(store: &dyn Store, mut see: impl FnMut(&Event)) -> Result<(), StoreError> {
+    let mut after = 0;
     loop {
         let lines = store.events(Some(STREAM), after, N_LINES).await?;
-        let n_lines = lines.len();
-        for (number, event) in lines {
-            after = number;
-            // What cannot be read changes nothing; the server says so.
-            if let Ok(Change::Decided { agent, canary, decision }) = fleet.read(&event) {
-                decided.push(Decided { cause: event.id, at: event.at, agent, canary, decision });
-            }
-        }
-        if n_lines < N_LINES as usize {
-            return Ok((fleet, decided));
+        lines.iter().for_each(|(_, event)| see(event));
+        match lines.last() {
+            Some((number, _)) if lines.len() == N_LINES as usize => after = *number,
+            _ => return Ok(()),
         }
     }
 }

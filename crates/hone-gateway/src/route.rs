@@ -200,6 +200,9 @@ async fn who(
         role: said("x-hone-role"),
         segment: said("x-hone-segment"),
         domain: said("x-hone-domain"),
+        config: said("x-hone-config"),
+        failure: said("x-hone-failure"),
+        usd_per_success: None,
     };
     let before = gateway.record().assigned(&caller.tenant, episode).await.map_err(|_| Refused::Store)?;
     let picked = agents.pick(&caller.tenant, &asked.model, episode.trace(), &situation, before.as_ref())?;

@@ -22,3 +22,8 @@ impl Clock for RealClock {
         now()
     }
 }
+
+/// The time to the second, for people to read.
+pub(crate) fn to_second(time: Time) -> Time {
+    Time::from_unix_nanos(time.unix_nanos().div_euclid(1_000_000_000) * 1_000_000_000)
+}

@@ -4,6 +4,7 @@
 
 mod add;
 mod change;
+mod estimate;
 mod status;
 
 use crate::context::Context;
@@ -21,6 +22,7 @@ enum Command {
     Add(add::Args),
     Start(change::StartArgs),
     Status(status::Args),
+    Estimate(estimate::Args),
     /// Keep the canary at its share: only a person moves it on, and harm still takes it back
     Pause(Named),
     /// Let evidence decide again
@@ -43,6 +45,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Add(args) => add::run(args, context).await,
         Command::Start(args) => change::start(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Estimate(args) => estimate::run(args, context).await,
         Command::Pause(named) => change::ask(&named.agent, Wish::Pause, context).await,
         Command::Resume(named) => change::ask(&named.agent, Wish::Resume, context).await,
         Command::Promote(named) => change::ask(&named.agent, Wish::Promote, context).await,

@@ -199,6 +199,42 @@ async fn a_route_draws_an_agent_and_writes_down_how_likely_that_was() {
 }
 
 #[tokio::test]
+async fn a_route_by_features_learns_who_is_good_for_whom_and_tells_it_in_hindsight() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "clerk", "v1", "fine").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    let segments = ["old customers", "new customers"];
+    let chosen = async |n: usize, segment: &str| {
+        let episode = format!("{segment} {n}");
+        let headers = [("x-hone-episode", episode.as_str()), ("x-hone-segment", segment)];
+        let told = world.chat("fit", &[("user", "hello")], &headers).await;
+        let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+        let agent = trace.metadata["agent"]["agent"].as_str().unwrap().to_owned();
+        // The desk is good for old customers and the clerk for new ones.
+        let is_good = (agent == "desk") == (segment == segments[0]);
+        let body = json!({"episode_id": episode, "metric_name": "solved", "value": f64::from(u8::from(is_good))});
+        assert_eq!(world.post("/v1/feedback", &body, &[]).await.status, 200);
+        is_good
+    };
+    let mut n_good = 0;
+    for n in 0..150 {
+        for segment in segments {
+            let is_good = chosen(n, segment).await;
+            n_good += usize::from(n >= 100 && is_good);
+        }
+    }
+    assert!(n_good >= 85, "{n_good} of the last 100 went to who is good for them");
+    let ended = registry::ended(&*world.store, &tenant(), "fit").await.unwrap();
+    assert_eq!((ended.len(), registry::ended(&*world.store, &tenant(), "best").await.unwrap().len()), (300, 0));
+    // Each alone is good for half of them; the few choices that were not made weigh much, so the interval is wide.
+    for (agent, found) in hone_arbiter::hindsight(&ended, 5.0) {
+        let found = found.unwrap_or_else(|error| panic!("{agent}: {error}"));
+        assert!((found.snips.value - 0.5).abs() < found.snips.half_width + 0.2 && found.n_effective < 250.0, "{agent}: {found:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_version_whose_model_is_not_here_says_so() {
     let world = World::open().await;
     add(&world, "desk", "v1", "nobody").await;

@@ -1,6 +1,7 @@
 //! `hone deploy status`: how agents stand, their canaries with the numbers, and how well each version does.
 
 use super::change::live;
+use crate::clock::to_second;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Style;
@@ -121,7 +122,7 @@ fn canary(deployment: &Deployment, decided: &[Decided], context: &Context<'_>) -
         State::RolledBack => (Style::Bad, "was taken back".to_owned()),
     };
     let start = &deployment.start;
-    let began = format!("  began {}, from {}, rule {}", deployment.at, start.from, word(&start.settings.rule));
+    let began = format!("  began {}, from {}, rule {}", to_second(deployment.at), start.from, word(&start.settings.rule));
     printer.line(&[
         (Style::Plain, "  canary "),
         (Style::Strong, &start.to),
@@ -138,6 +139,7 @@ fn canary(deployment: &Deployment, decided: &[Decided], context: &Context<'_>) -
     let of_this = decided.iter().filter(|decided| decided.canary == deployment.id);
     for Decided { at, decision, .. } in of_this.filter(|decided| word(&decided.decision.action) != "hold") {
         let (action, by, why) = (word(&decision.action), word(&decision.by), word(&decision.reason).replace('_', " "));
+        let at = to_second(*at);
         printer.line(&[(Style::Faint, &format!("  {at}  {}, by a {by}: {why}", action.replace('_', " ")))])?;
     }
     Ok(())

@@ -83,11 +83,20 @@ fn post(port: u16, body: &str) -> String {
 
 /// A question in these words, in an episode of its own unless one is named.
 fn post_to(port: u16, episode: Option<&str>, body: &str) -> String {
+    let episode = episode.map_or_else(String::new, |name| format!("x-hone-episode: {name}\r\n"));
+    send(port, "/v1/chat/completions", &episode, body)
+}
+
+/// Sends this body to a path, with these lines in the head, and gives the body of the response.
+fn send(port: u16, path: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
-    let episode = episode.map_or_else(String::new, |name| format!("x-hone-episode: {name}\r\n"));
-    write!(stream, "{head}{episode}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}content-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
@@ -248,4 +257,31 @@ fn what_a_client_saw_whole_survives_the_server() {
     assert_eq!(told["canary"]["report"], status["canary"]["report"]);
     drop(served);
     assert_eq!(desk.hone("store verify").code, 0);
+}
+
+#[test]
+fn a_route_tells_what_each_of_its_agents_alone_would_have_reached() {
+    let desk = Desk::new();
+    let provider = Listening::provider(&desk);
+    for agent in ["desk", "clerk"] {
+        assert_eq!(desk.hone(&format!("deploy add {agent} v1 --model m")).code, 0);
+    }
+    desk.hone("deploy estimate best").expect(2, "", "no episode of a route `best` has an outcome yet");
+    let line = format!("serve --address 127.0.0.1:0 --model m=http://127.0.0.1:{}/v1#m --route best=desk,clerk", provider.port);
+    let served = Listening::start(&desk, &line);
+    for n in 0..60 {
+        let asked = r#"{"model":"best","messages":[{"role":"user","content":"hello"}]}"#;
+        assert!(post_to(served.port, Some(&format!("e{n}")), asked).contains("choices"));
+        let value = n % 2;
+        let feedback = format!(r#"{{"episode_id":"e{n}","metric_name":"solved","value":{value}}}"#);
+        send(served.port, "/v1/feedback", "", &feedback);
+    }
+    desk.hone("deploy estimate best --min-effective 5").expect(0, "over 60 episodes; with one agent alone", "");
+    let told = desk.hone("deploy estimate best --min-effective 5 --json").out;
+    let told: Vec<serde_json::Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.iter().map(|row| row["agent"].as_str().unwrap()).collect::<Vec<_>>(), ["clerk", "desk"]);
+    let n_chosen: u64 = told.iter().map(|row| row["chosen"].as_u64().unwrap()).sum();
+    assert_eq!((n_chosen, told[0]["reached"]["value"].as_f64()), (60, Some(0.5)));
+    assert!(told.iter().all(|row| (row["estimate"]["snips"]["value"].as_f64().unwrap() - 0.5).abs() < 0.4), "{told:?}");
+    desk.hone("deploy estimate best --min-effective 1000").expect(0, "clerk", "an estimate needs 1000");
 }
