@@ -230,7 +230,10 @@ async fn a_route_by_features_learns_who_is_good_for_whom_and_tells_it_in_hindsig
     // Each alone is good for half of them; the few choices that were not made weigh much, so the interval is wide.
     for (agent, found) in hone_arbiter::hindsight(&ended, 5.0) {
         let found = found.unwrap_or_else(|error| panic!("{agent}: {error}"));
-        assert!((found.snips.value - 0.5).abs() < found.snips.half_width + 0.2 && found.n_effective < 250.0, "{agent}: {found:?}");
+        assert!(
+            (found.snips.value - 0.5).abs() < found.snips.half_width + 0.2 && found.n_effective < 250.0,
+            "{agent}: {found:?}"
+        );
     }
 }
 

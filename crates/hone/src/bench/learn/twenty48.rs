@@ -10,9 +10,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::feedback::Lesson;
 use crate::gym::{Gym, flat};
+use hone_engine::trainer::TrainerState;
 use hone_env::rollout::{Limits, Played};
 use hone_env::twenty48::{Twenty48, Twenty48Options};
 use hone_env::{Dialect, Player};
+use hone_eval::interval::mean;
 use hone_reward::Recipe;
 use hone_trace::env::Split;
 use hone_trace::{Reward, Scenario, Trace};
@@ -26,7 +28,9 @@ use std::time::Instant;
 const WINNING_TILE: u32 = 2048;
 /// Games that are imitated, steps of GRPO, held-out games.
 const N_TRACES: usize = 1000;
-const N_STEPS: usize = 48;
+const N_STEPS: usize = 36;
+/// Steps whose games tell how well the model plays: the best that was seen is kept.
+const N_RECENT: usize = 3;
 const N_HELD_OUT: usize = 256;
 /// How much what the next move earns counts. Some moves on, games have nothing in common that they could be compared by.
 const GAMMA: f64 = 0.9;
@@ -118,7 +122,19 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let lesson = Lesson { n_scenarios: 8, n_samples: 8, n_moves: 8, lr: 1e-3, n_warm: 16, credit, ..Lesson::new("grpo") };
     let tries = Gym { seed: seed ^ TRIES, ..gym }.scenarios(Split::Train, N_STEPS * lesson.n_scenarios)?;
     let weigh = |groups: &mut [Played], _| groups.iter_mut().flat_map(|played| &mut played.traces).for_each(by_merges);
-    lesson.teach(&mut learner, &gym, &tries, weigh, |_, _| Ok(ControlFlow::Continue(())))?;
+    let mut tiles = Vec::new();
+    let mut best: Option<(f64, TrainerState)> = None;
+    lesson.teach(&mut learner, &gym, &tries, weigh, |learner, step| {
+        tiles.push(mean_tile(&env, step.groups.iter().flat_map(|played| &played.traces)));
+        let recent = mean(&tiles[tiles.len().saturating_sub(N_RECENT)..]).0;
+        if tiles.len() >= N_RECENT && best.as_ref().is_none_or(|(highest, _)| recent > *highest) {
+            best = Some((recent, learner.state()?));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if let Some((_, state)) = best {
+        learner.restore(state)?;
+    }
     let end = measure("end", Player::Policy(&learner.policy()?))?;
     Ok(Run { start, end, seconds: began.elapsed().as_secs_f64() })
 }
@@ -127,9 +143,13 @@ impl Measured {
     fn of(env: &Twenty48, games: &[Trace]) -> Self {
         let moves = || games.iter().flat_map(Trace::turns);
         let n_legal = moves().filter(|turn| turn.signals.get("valid") == Some(&1.0)).count();
-        let tiles: Vec<f64> = games.iter().map(|game| f64::from(env.highest_tile(game))).collect();
-        Self { legal: n_legal as f64 / moves().count().max(1) as f64, tile: hone_eval::interval::mean(&tiles).0 }
+        Self { legal: n_legal as f64 / moves().count().max(1) as f64, tile: mean_tile(env, games) }
     }
+}
+
+/// The mean highest tile of games.
+fn mean_tile<'a>(env: &Twenty48, games: impl IntoIterator<Item = &'a Trace>) -> f64 {
+    mean(&games.into_iter().map(|game| f64::from(env.highest_tile(game))).collect::<Vec<_>>()).0
 }
 
 /// Rewards every move by the tiles that it merged, and lets the last pay for the end.
