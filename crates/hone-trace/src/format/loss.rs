@@ -8,7 +8,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let any_turn = |has: fn(&Turn) -> bool| trace.turns().any(has);
     let n_spoken = trace.segments.iter().filter(|segment| !segment.turns.is_empty() || !segment.tail.is_empty()).count();
     let from_spans = otlp::has_spans(trace);
-    let is_foreign = |key: &str| !key.starts_with("hone.") && (!from_spans || !["conversation_id", "service"].contains(&key));
+    let is_foreign = |key: &str| !key.starts_with("hone.") && (!from_spans || !["agent_name", "conversation_id", "service"].contains(&key));
     let n_whole = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).count();
     let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
     let facts = [
