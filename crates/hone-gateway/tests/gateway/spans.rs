@@ -52,15 +52,16 @@ fn chat(trace: u8, no: u8, said: &[&str], more: Vec<Value>) -> Value {
     let role = |text: &str| if text.starts_with('a') { "assistant" } else { "user" };
     let message = |text: &&str| json!({"role": role(text), "parts": [{"type": "text", "content": text}]});
     let texts = |said: &[&str]| Value::from_iter(said.iter().map(message)).to_string();
-    let (answer, input) = said.split_at(said.len() - 1);
-    let told = [
+    let (input, answer) = said.split_at(said.len() - 1);
+    let mut told = vec![
         attribute("gen_ai.operation.name", "chat"),
         attribute("gen_ai.request.model", "m"),
         attribute("gen_ai.input.messages", &texts(input)),
         attribute("gen_ai.output.messages", &texts(answer)),
     ];
+    told.extend(more);
     json!({"traceId": format!("{trace:032x}"), "spanId": format!("{no:016x}"), "parentSpanId": "00000000000000ff", "name": "chat m",
-        "startTimeUnixNano": format!("{no}000000000"), "endTimeUnixNano": format!("{no}500000000"), "attributes": [told.to_vec(), more].concat()})
+        "startTimeUnixNano": format!("{no}000000000"), "endTimeUnixNano": format!("{no}500000000"), "attributes": told})
 }
 
 fn request(spans: &[Value]) -> Value {
