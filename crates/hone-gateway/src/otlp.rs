@@ -135,9 +135,8 @@ async fn keep(
     let body = read(gateway, body).await?;
     let reading = gateway.spans().reading.acquire().await.map_err(|_| Refused::Busy)?;
     let bytes_max = gateway.limits().body_bytes_max;
-    let mut taken = tokio::task::spawn_blocking(move || taken(encoding, packing, &body, bytes_max))
-        .await
-        .map_err(|_| Refused::Busy)??;
+    let mut taken =
+        tokio::task::spawn_blocking(move || taken(encoding, packing, &body, bytes_max)).await.map_err(|_| Refused::Busy)??;
     gateway.metrics().spans(&taken);
     let ended = std::mem::take(&mut taken.ended);
     if let Some(kept) = taken.kept.take() {

@@ -76,10 +76,14 @@ fn answers(trace: &Trace) -> Vec<String> {
 fn assert_desk(trace: &Trace) {
     let turns: Vec<_> = trace.turns().collect();
     assert_eq!((turns.len(), trace.segments.len()), (3, 2), "{trace:?}");
-    let roles: Vec<String> = turns[0].input.iter().map(|message| format!("{:?} {}", message.role, message.content.text())).collect();
+    let roles: Vec<String> =
+        turns[0].input.iter().map(|message| format!("{:?} {}", message.role, message.content.text())).collect();
     assert_eq!(roles, ["System You are a desk agent.", "User is it raining"]);
     let call = &turns[0].answer.tool_calls[0];
-    assert_eq!((call.id.as_str(), call.name.as_str(), call.arguments.replace(' ', "")), ("call_1", "weather", r#"{"city":"word"}"#.to_owned()));
+    assert_eq!(
+        (call.id.as_str(), call.name.as_str(), call.arguments.replace(' ', "")),
+        ("call_1", "weather", r#"{"city":"word"}"#.to_owned())
+    );
     assert_eq!((turns[0].tool_calls[0].name.as_str(), turns[0].tool_calls[0].success), ("weather", Some(true)));
     assert_eq!((turns[1].input.len(), turns[1].input[0].content.text().as_str()), (1, "it rains"), "{:?}", turns[1].input);
     assert_eq!(turns[1].answer.content.text(), "2 words");
@@ -116,7 +120,12 @@ async fn json_says_the_same_as_protobuf_and_so_does_gzip() {
         let world = world().await;
         for (path, body, headers) in forms {
             let (status, form, answer) = send(&world, path, body, &headers).await;
-            assert_eq!((status, form.split(';').next()), (200, headers[0].1.split(';').next()), "{}", String::from_utf8_lossy(&answer));
+            assert_eq!(
+                (status, form.split(';').next()),
+                (200, headers[0].1.split(';').next()),
+                "{}",
+                String::from_utf8_lossy(&answer)
+            );
         }
         // All three told the same spans.
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -227,7 +236,9 @@ async fn bad_spans_are_named_and_the_good_ones_kept() {
     assert_eq!(Message::Response.read(&answer).unwrap()["partialSuccess"]["rejectedSpans"], "1");
     assert_eq!(answers(&world.trace_of(1).await), ["a1"]);
     let counters = world.get("/metrics", &[]).await.body;
-    assert!(counters.contains("hone_spans_total{status=\"kept\"} 2") && counters.contains("hone_spans_total{status=\"refused\"} 2"));
+    assert!(
+        counters.contains("hone_spans_total{status=\"kept\"} 2") && counters.contains("hone_spans_total{status=\"refused\"} 2")
+    );
 }
 
 #[tokio::test]
@@ -243,7 +254,9 @@ async fn garbage_is_refused_in_its_own_encoding_and_nothing_is_kept() {
     }
     let (status, _, answer) = send(&world, PATH, b"no gzip".to_vec(), &[PROTOBUF, gzip]).await;
     assert_eq!((status, message(&answer).contains("gzip")), (400, true));
-    for (body, why) in [("{", "EOF"), ("[]", "object"), (r#"{"resourceSpans":7}"#, "must be a list"), (&"[".repeat(10_000), "nested")] {
+    for (body, why) in
+        [("{", "EOF"), ("[]", "object"), (r#"{"resourceSpans":7}"#, "must be a list"), (&"[".repeat(10_000), "nested")]
+    {
         let (status, form, answer) = send(&world, PATH, body.to_owned(), &[JSON]).await;
         let told: Value = serde_json::from_slice(&answer).unwrap();
         assert_eq!((status, form.as_str()), (400, "application/json"));
@@ -264,7 +277,10 @@ async fn a_bomb_is_refused_and_so_is_what_is_too_large() {
     let bomb = packed(&vec![b' '; 512 << 20]);
     assert!(bomb.len() < 1 << 20, "{} bytes become half a gigabyte", bomb.len());
     let (status, _, answer) = send(&world, PATH, bomb, &[PROTOBUF, ("content-encoding", "gzip")]).await;
-    assert_eq!((status, Message::Status.read(&answer).unwrap()["message"].clone()), (413, json!("the body has more than 1048576 bytes")));
+    assert_eq!(
+        (status, Message::Status.read(&answer).unwrap()["message"].clone()),
+        (413, json!("the body has more than 1048576 bytes"))
+    );
     assert_eq!(send(&world, PATH, vec![0; 2 << 20], &[PROTOBUF]).await.0, 413);
 }
 

@@ -1,8 +1,9 @@
 //! Spans that come while the agent is at work: in any order, in any batches and more than once, each is kept once.
 
-use hone_trace::format::otlp::live::{Gathering, Taken, Woven, pieces, take};
-use hone_trace::format::otlp::request;
 use hone_trace::format::Origin;
+use hone_trace::format::otlp::live::{Gathering, Taken, Woven, pieces, take};
+use hone_trace::format::otlp::protobuf::Message;
+use hone_trace::format::otlp::request;
 use hone_trace::{Trace, TraceId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -75,7 +76,8 @@ fn write(trace: &mut Option<Trace>, gathering: &Gathering) {
 }
 
 fn span_ids(request: &Value) -> Vec<String> {
-    let scopes = request["resourceSpans"].as_array().unwrap().iter().flat_map(|resource| resource["scopeSpans"].as_array().unwrap());
+    let scopes =
+        request["resourceSpans"].as_array().unwrap().iter().flat_map(|resource| resource["scopeSpans"].as_array().unwrap());
     let spans = scopes.flat_map(|scope| scope["spans"].as_array().unwrap());
     let mut ids: Vec<String> = spans.map(|span| span["spanId"].as_str().unwrap().to_owned()).collect();
     ids.sort();
@@ -123,6 +125,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn damage_is_survived(at: prop::sample::Index, piece: Vec<u8>, len in 0_usize..20) {
+        let mut bytes = Message::Request.write(&batch(&conversation(3)));
+        let at = at.index(bytes.len());
+        let end = (at + len).min(bytes.len());
+        bytes.splice(at..end, piece);
+        if let Ok(Taken { kept: Some(kept), .. }) = Message::Request.read(&bytes).and_then(take) {
+            let mut trace = None;
+            // One by one, so that whatever is left of a conversation goes on.
+            for piece in pieces(kept).unwrap() {
+                let mut gathering = Gathering::default();
+                gathering.add(piece);
+                write(&mut trace, &gathering);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_comes_before_it_is_written_is_in_the_order_of_time() {
     let mut spans = conversation(4);
@@ -155,7 +176,8 @@ fn a_tool_call_that_comes_late_stands_on_the_next_turn() {
     write(&mut trace, &gathered(&spans[..1]));
     write(&mut trace, &gathered(&spans[1..4]));
     let trace = trace.unwrap();
-    let tools: Vec<Vec<&str>> = trace.turns().map(|turn| turn.tool_calls.iter().map(|call| call.name.as_str()).collect()).collect();
+    let tools: Vec<Vec<&str>> =
+        trace.turns().map(|turn| turn.tool_calls.iter().map(|call| call.name.as_str()).collect()).collect();
     assert_eq!(tools, [vec![], vec!["tool 0", "tool 1"]]);
     assert_eq!(trace.segments.len(), 1);
 }
@@ -167,7 +189,8 @@ fn judgements_that_come_late_find_their_turn() {
     write(&mut trace, &gathered(&spans[..1]));
     let mut last = spans[2].clone();
     let score = json!({"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": 0.5}});
-    last["events"] = json!([{"name": "gen_ai.evaluation.result", "attributes": [attribute("gen_ai.evaluation.name", "kind"), score]}]);
+    last["events"] =
+        json!([{"name": "gen_ai.evaluation.result", "attributes": [attribute("gen_ai.evaluation.name", "kind"), score]}]);
     write(&mut trace, &gathered(&[last.clone()]));
     write(&mut trace, &gathered(&[last]));
     let rewards: Vec<_> = trace.unwrap().rewards.iter().map(|reward| (reward.turn_idx, reward.total)).collect();
@@ -196,7 +219,10 @@ fn bad_spans_are_refused_one_by_one() {
     ]);
     assert_eq!((taken.n_kept, taken.n_idle, taken.n_refused), (1, 0, 5));
     let reasons: Vec<String> = taken.reasons.iter().map(ToString::to_string).collect();
-    assert_eq!(reasons[0], "resourceSpans[0].scopeSpans[0].spans[1].traceId: must be 32 hexadecimal digits that are not all zero");
+    assert_eq!(
+        reasons[0],
+        "resourceSpans[0].scopeSpans[0].spans[1].traceId: must be 32 hexadecimal digits that are not all zero"
+    );
     assert_eq!(reasons[3], "resourceSpans[0].scopeSpans[0].spans[4].attributes: must be a list");
 }
 
@@ -224,6 +250,7 @@ fn an_error_that_no_call_told_of_stands_on_the_turn_before_it() {
     let mut trace = None;
     write(&mut trace, &gathered(&spans));
     let trace = trace.unwrap();
-    let errors: Vec<Vec<&str>> = trace.turns().map(|turn| turn.errors.iter().map(|error| error.message.as_str()).collect()).collect();
+    let errors: Vec<Vec<&str>> =
+        trace.turns().map(|turn| turn.errors.iter().map(|error| error.message.as_str()).collect()).collect();
     assert_eq!(errors, [vec![], vec!["the answer could not be parsed"]]);
 }

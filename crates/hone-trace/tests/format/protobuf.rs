@@ -46,7 +46,9 @@ fn any_value() -> BoxedStrategy<Value> {
         text().prop_map(|text| json!({"stringValue": text})),
         any::<bool>().prop_map(|flag| json!({"boolValue": flag})),
         any::<i64>().prop_map(|int| json!({"intValue": int.to_string()})),
-        any::<f64>().prop_filter("JSON has a word for it", |double| double.is_finite()).prop_map(|double| json!({"doubleValue": double})),
+        any::<f64>()
+            .prop_filter("JSON has a word for it", |double| double.is_finite())
+            .prop_map(|double| json!({"doubleValue": double})),
         prop::sample::select(vec!["NaN", "Infinity", "-Infinity"]).prop_map(|word| json!({"doubleValue": word})),
         prop::sample::select(vec!["", "AA==", "AAEC", "/+8="]).prop_map(|bytes| json!({"bytesValue": bytes})),
         Just(json!({})),
@@ -165,7 +167,8 @@ fn what_is_deep_but_allowed_can_be_stored() {
 #[test]
 fn what_is_not_known_is_passed_over() {
     let known = Message::Status.write(&json!({"message": "m"}));
-    let unknown = [[0x98, 0x06, 0x01].to_vec(), vec![0xa1, 0x06, 1, 2, 3, 4, 5, 6, 7, 8], vec![0xa5, 0x06, 1, 2, 3, 4], known].concat();
+    let unknown =
+        [[0x98, 0x06, 0x01].to_vec(), vec![0xa1, 0x06, 1, 2, 3, 4, 5, 6, 7, 8], vec![0xa5, 0x06, 1, 2, 3, 4], known].concat();
     assert_eq!(Message::Status.read(&unknown).unwrap(), json!({"message": "m"}));
 }
 
@@ -174,7 +177,9 @@ fn two_bytes_do_not_cost_a_kilobyte_each_without_end() {
     // Sixteen megabytes of empty resources, then of empty attributes.
     let began = Instant::now();
     assert!(refused(&[0x0a, 0x00].repeat(8 << 20)).contains("has more than 100000 entries"));
-    let spans: Vec<u8> = std::iter::repeat_n([&[0x0a_u8, 0xa0, 0x9c, 0x01][..], &[0x0a_u8, 0x00].repeat(10_000)].concat(), 400).flatten().collect();
+    let spans: Vec<u8> = std::iter::repeat_n([&[0x0a_u8, 0xa0, 0x9c, 0x01][..], &[0x0a_u8, 0x00].repeat(10_000)].concat(), 400)
+        .flatten()
+        .collect();
     let _ = Message::Request.read(&spans);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -298,7 +298,8 @@ impl Facts {
         if let Some(name) = name {
             trace.metadata.insert("conversation_id".to_owned(), name.into());
         }
-        let agent = |span: &Span| ["gen_ai.agent.name", "agent.name"].into_iter().find_map(|key| Some(span.text(key)?.to_owned()));
+        let agent =
+            |span: &Span| ["gen_ai.agent.name", "agent.name"].into_iter().find_map(|key| Some(span.text(key)?.to_owned()));
         if let Some(agent) = spans.iter().find_map(agent) {
             trace.metadata.insert("agent_name".to_owned(), agent.into());
         }

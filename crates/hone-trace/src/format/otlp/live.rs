@@ -18,7 +18,7 @@ use super::places::Places;
 use super::span::Span;
 use super::stream::conversation;
 use super::wire::{self, Place};
-use crate::format::{FormatError, Format, check_line};
+use crate::format::{Format, FormatError, check_line};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 

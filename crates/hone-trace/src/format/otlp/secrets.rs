@@ -9,7 +9,17 @@ use serde_json::{Map, Value};
 
 /// Words that name a secret by themselves.
 const WORDS: [&str; 12] = [
-    "apikey", "auth", "authorization", "bearer", "cookie", "cookies", "credential", "credentials", "passwd", "password", "secret",
+    "apikey",
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "passwd",
+    "password",
+    "secret",
     "secrets",
 ];
 /// Words that do so after another one.
@@ -85,9 +95,9 @@ fn is_name(key: &str) -> bool {
 
 /// Whether a text is what a header says of a key.
 fn is_header(text: &str) -> bool {
-    ["Bearer ", "Basic ", "bearer ", "basic "].iter().any(|scheme| {
-        text.strip_prefix(scheme).is_some_and(|rest| rest.len() >= 8 && !rest.contains(char::is_whitespace))
-    })
+    ["Bearer ", "Basic ", "bearer ", "basic "]
+        .iter()
+        .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| rest.len() >= 8 && !rest.contains(char::is_whitespace)))
 }
 
 #[cfg(test)]
@@ -119,7 +129,11 @@ mod tests {
     #[test]
     fn the_parameters_of_a_call_lose_their_keys_and_nothing_else() {
         check("llm.invocation_parameters", r#"{"a": 1}"#, Some(r#"{"a": 1}"#));
-        check("llm.invocation_parameters", r#"{"extra_headers":{"Authorization":"Bearer x"},"n":1}"#, Some(r#"{"extra_headers":{},"n":1}"#));
+        check(
+            "llm.invocation_parameters",
+            r#"{"extra_headers":{"Authorization":"Bearer x"},"n":1}"#,
+            Some(r#"{"extra_headers":{},"n":1}"#),
+        );
         let said = r#"{"api_key":"k","messages":[{"content":"{}","password":"said"}]}"#;
         check("input.value", said, Some(r#"{"messages":[{"content":"{}","password":"said"}]}"#));
         check("input.value", "not json", Some("not json"));

@@ -6,7 +6,7 @@
 use super::assemble::{EVALUATION, reward_id};
 use super::{NO_CALL, PLACES, SPAN, SPANS, call, wire};
 use crate::store::RECORD_BYTES_MAX;
-use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, Trace, Turn};
+use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, ToolSpec, Trace, Turn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -59,10 +59,13 @@ impl<'a> Writer<'a> {
         let mut turn_idx = 0;
         for segment in &trace.segments {
             let mut history = Vec::new();
-            for turn in &segment.turns {
+            for (n, turn) in segment.turns.iter().enumerate() {
                 let n_known = history.len();
                 history.extend(&turn.input);
                 self.turn(&history, n_known, turn, turn_idx);
+                if n == 0 {
+                    self.tools(&segment.tools, turn_idx);
+                }
                 history.extend(Some(&turn.answer).filter(|answer| !call::is_empty(answer)));
                 turn_idx = u32::saturating_add(turn_idx, 1);
             }
@@ -123,6 +126,15 @@ impl<'a> Writer<'a> {
                 append(&mut fields, "attributes", call::written_tool(key, tool));
             }
             self.push(place, None, fields);
+        }
+    }
+
+    /// Writes the tools on offer on the first model call of a segment, unless its span tells them itself.
+    fn tools(&mut self, tools: &[ToolSpec], turn_idx: u32) {
+        let of_turn = self.spans.iter_mut().rev().find(|(place, turn, _)| *turn == Some(turn_idx) && *place == usize::MAX);
+        if let (Some((.., fields)), false) = (of_turn, tools.is_empty()) {
+            let written = wire::any_text(&call::written_tools(tools).to_string());
+            append(fields, "attributes", vec![wire::attribute(call::DEFINITIONS, written)]);
         }
     }
 

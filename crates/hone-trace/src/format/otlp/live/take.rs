@@ -103,7 +103,8 @@ fn says_something(span: &Span) -> bool {
 fn checked(mut span: Map<String, Value>, path: &impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
     for (key, n_digits) in [("traceId", 32), ("spanId", 16)] {
         let id = span.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-        let is_id = id.len() == n_digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|byte| byte != b'0');
+        let is_id =
+            id.len() == n_digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|byte| byte != b'0');
         if !is_id {
             let reason = format!("must be {n_digits} hexadecimal digits that are not all zero");
             return Err(FormatError::new(format!("{}.{key}", path()), reason));

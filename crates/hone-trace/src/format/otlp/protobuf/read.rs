@@ -48,7 +48,9 @@ impl Reader {
             }
             match (&field.kind, raw) {
                 (Kind::One(inner), Raw::Bytes(bytes)) => {
-                    let Some(fields) = into.entry(field.name).or_insert_with(|| Map::new().into()).as_object_mut() else { continue };
+                    let Some(fields) = into.entry(field.name).or_insert_with(|| Map::new().into()).as_object_mut() else {
+                        continue;
+                    };
                     self.message(inner, bytes, depth + 1, fields).map_err(|error| inside(field.name, error))?;
                 }
                 (Kind::Many(inner), Raw::Bytes(bytes)) => {

@@ -51,14 +51,10 @@ static RESOURCE_SPANS: Shape = shape(&[
     field(3, "schemaUrl", Kind::Text),
 ]);
 
-static RESOURCE: Shape =
-    shape(&[field(1, "attributes", Kind::Many(&PAIR)), field(2, "droppedAttributesCount", Kind::Int32)]);
+static RESOURCE: Shape = shape(&[field(1, "attributes", Kind::Many(&PAIR)), field(2, "droppedAttributesCount", Kind::Int32)]);
 
-static SCOPE_SPANS: Shape = shape(&[
-    field(1, "scope", Kind::One(&SCOPE)),
-    field(2, "spans", Kind::Many(&SPAN)),
-    field(3, "schemaUrl", Kind::Text),
-]);
+static SCOPE_SPANS: Shape =
+    shape(&[field(1, "scope", Kind::One(&SCOPE)), field(2, "spans", Kind::Many(&SPAN)), field(3, "schemaUrl", Kind::Text)]);
 
 static SCOPE: Shape = shape(&[
     field(1, "name", Kind::Text),
