@@ -20,6 +20,12 @@ CLIENTS = {
     "anthropic": ["anthropic==2.8.0"],
     "litellm": ["litellm==1.106.2"],
     "inspect": ["inspect-ai==0.3.285", "openai==3.4.0"],
+    "otel": [
+        "openai==3.4.0",
+        "openinference-instrumentation-openai==0.1.66",
+        "opentelemetry-exporter-otlp-proto-http==1.45.1",
+        "opentelemetry-sdk==1.45.2",
+    ],
 }
 
 

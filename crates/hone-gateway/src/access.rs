@@ -10,8 +10,10 @@ use crate::server::Gateway;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use hone_trace::Tenant;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What a key may do. Each may also do what those before it may.
@@ -92,17 +94,25 @@ impl Access {
             Self::Open(identity) => Ok(identity.clone()),
             Self::Keys(keys) => {
                 let key = sent(headers).ok_or(Refused::Key)?;
-                keys.get(&Token::of(key)).cloned().ok_or(Refused::Key)
+                keys.get(&Token::of(&key)).cloned().ok_or(Refused::Key)
             }
         }
     }
 }
 
-/// The key as OpenAI's clients send it, or as Anthropic's do.
-fn sent(headers: &HeaderMap) -> Option<&str> {
+/// The key as OpenAI's clients send it, as Anthropic's do, or as exporters of spans do.
+fn sent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
-    let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    bearer.or_else(|| text(header::HeaderName::from_static("x-api-key"))).map(str::trim)
+    let authorization = text(header::AUTHORIZATION);
+    let bearer = authorization.and_then(|value| value.strip_prefix("Bearer "));
+    let plain = bearer.or_else(|| text(header::HeaderName::from_static("x-api-key"))).map(|key| Cow::Borrowed(key.trim()));
+    plain.or_else(|| basic(authorization?.strip_prefix("Basic ")?).map(Cow::Owned))
+}
+
+/// The key in a name and a password: the password, as with Langfuse's public and secret key.
+fn basic(sent: &str) -> Option<String> {
+    let pair = String::from_utf8(BASE64_STANDARD.decode(sent.trim()).ok()?).ok()?;
+    pair.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 macro_rules! right {
@@ -146,6 +156,9 @@ mod tests {
     fn keys_are_found_in_either_header() {
         check("authorization", "Bearer sk-1", Ok("one"));
         check("x-api-key", "sk-2", Ok("two"));
+        check("authorization", "Basic cGstMTpzay0x", Ok("one"));
+        check("authorization", "Basic c2stMTo=", Err(Refused::Key));
+        check("authorization", "Basic sk-1", Err(Refused::Key));
         check("authorization", "Bearer sk-3", Err(Refused::Key));
         check("authorization", "sk-1", Err(Refused::Key));
         check("authorization", "Bearer ", Err(Refused::Key));

@@ -45,6 +45,9 @@ pub enum Refused {
     /// The body is too large.
     #[error("the body has more than {0} bytes")]
     TooLarge(usize),
+    /// The body is of a form that is not read here.
+    #[error("{0}")]
+    MediaType(&'static str),
     /// All places are taken.
     #[error("the server is busy; try again later")]
     Busy,
@@ -87,6 +90,7 @@ impl Refused {
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Budget(_) | Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy | Self::Store | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -5,6 +5,7 @@
 
 use crate::access::Reporter;
 use crate::error::Refused;
+use crate::otlp;
 use crate::record::{assigned_to, has_failed};
 use crate::route::{json_response, read};
 use crate::server::Gateway;
@@ -105,7 +106,13 @@ impl Feedback {
         };
         let missing = || Refused::NotFound("there is no such episode or answer on the record".into());
         let id = id.ok_or_else(missing)?;
-        let trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
+        let mut trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
+        // A conversation that was told by spans is called what they call it.
+        for id in self.episode_id.iter().flat_map(|name| otlp::ids(tenant, name)) {
+            if trace.is_none() {
+                trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
+            }
+        }
         let trace = trace.filter(|trace| trace.tenant == *tenant).ok_or_else(missing)?;
         let turn_idx = inference.map(|inference| turn_of(&trace, inference).ok_or_else(missing)).transpose()?;
         Ok((trace, turn_idx))

@@ -1,4 +1,4 @@
-//! The only HTTP server of hone: it answers in OpenAI's and Anthropic's words, and keeps what was said.
+//! The only HTTP server of hone: it answers in OpenAI's and Anthropic's words, and keeps what was said, here or in spans of elsewhere.
 //!
 //! A request is read from its wire format into words ([`openai`], [`anthropic`]), finds who answers in the [`catalogue`], and joins an
 //! episode of the [`record`]. The end of the answer is sent only after the call is durable. Nothing waits without a limit: connections,
@@ -19,6 +19,7 @@ mod health;
 mod local;
 mod metrics;
 mod openai;
+mod otlp;
 mod record;
 pub mod registry;
 mod route;

@@ -4,6 +4,7 @@
 
 use crate::ask::Question;
 use hone_policy::upstream::{Completion, UpstreamError};
+use hone_trace::format::otlp::live::Taken;
 use hone_trace::{LlmCall, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,6 +25,7 @@ struct Counts {
     requests: BTreeMap<(String, &'static str), u64>,
     models: BTreeMap<String, OfModel>,
     n_not_recorded: u64,
+    spans: [(&'static str, u64); 3],
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +95,14 @@ impl Metrics {
         self.counts().n_not_recorded += 1;
     }
 
+    /// A request with spans was read.
+    pub(crate) fn spans(&self, taken: &Taken) {
+        let told = [("kept", taken.n_kept), ("idle", taken.n_idle), ("refused", taken.n_refused)];
+        for (count, (word, n)) in self.counts().spans.iter_mut().zip(told) {
+            *count = (word, count.1 + n);
+        }
+    }
+
     /// All of it, with how many requests are underway.
     pub(crate) fn text(&self, n_underway: usize) -> String {
         let counts = self.counts();
@@ -105,6 +115,10 @@ impl Metrics {
         }
         head(&mut text, "hone_not_recorded_total", "counter", "Answers that were withheld because they could not be recorded");
         line(&mut text, "hone_not_recorded_total", counts.n_not_recorded);
+        head(&mut text, "hone_spans_total", "counter", "Spans by whether they say something of an agent");
+        for (word, n) in counts.spans.iter().filter(|(word, _)| !word.is_empty()) {
+            line(&mut text, &format!("hone_spans_total{{status=\"{word}\"}}"), n);
+        }
         type Number = fn(&OfModel) -> f64;
         let numbers: [(&str, &str, Number); 5] = [
             ("hone_input_tokens_total", "Tokens read, cached ones included", |of| of.tokens_in as f64),

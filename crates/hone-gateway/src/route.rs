@@ -8,7 +8,7 @@ use crate::episode::{Digest, digests};
 use crate::error::Refused;
 use crate::record::Joined;
 use crate::server::Gateway;
-use crate::{anthropic, feedback, health, openai, status};
+use crate::{anthropic, feedback, health, openai, otlp, status};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -40,6 +40,9 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{name}", get(model))
         .route("/v1/feedback", post(feedback::give))
+        .route("/v1/traces", post(otlp::traces))
+        // Where exporters that are set up for Langfuse send spans.
+        .route("/api/public/otel/v1/traces", post(otlp::traces))
         .route("/v1/agents", get(status::agents))
         .route("/v1/agents/{name}", get(status::agent))
         .route("/metrics", get(metrics))

@@ -9,6 +9,7 @@ use crate::catalogue::{Catalogue, Model};
 use crate::error::Refused;
 use crate::follow::Follower;
 use crate::metrics::Metrics;
+use crate::otlp::{Spans, Weaver};
 use crate::record::Record;
 use crate::route;
 use crate::task::{TaskRule, task_of};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// What a server can bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Limits {
     pub answer_ms: u64,
     /// Milliseconds until one too many is told so: who is refused at once comes back at once, and refusing costs time too.
     pub refusal_ms: u64,
+    /// Milliseconds that spans wait for others of their conversation, unless the last one says that it is.
+    pub spans_wait_ms: u64,
     /// Milliseconds until a connection has sent the head of a request.
     pub head_ms: u64,
     /// Milliseconds that open requests have after the signal to stop.
@@ -51,6 +54,7 @@ impl Default for Limits {
             body_bytes_max: 32 << 20,
             answer_ms: 600_000,
             refusal_ms: 250,
+            spans_wait_ms: 60_000,
             head_ms: 15_000,
             stop_ms: 60_000,
         }
@@ -96,6 +100,7 @@ struct Shared {
     outcome: Option<String>,
     adapters: Option<Arc<dyn Adapters>>,
     record: Record,
+    spans: Spans,
     clock: Arc<dyn Clock>,
     access: Access,
     limits: Limits,
@@ -121,6 +126,7 @@ impl Gateway {
             outcome,
             adapters,
             record,
+            spans: Spans::default(),
             clock,
             access,
             limits,
@@ -157,6 +163,10 @@ impl Gateway {
 
     pub(crate) fn record(&self) -> &Record {
         &self.0.record
+    }
+
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.0.spans
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -227,6 +237,8 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
         () = &mut stop => return,
     }
     let following = tokio::spawn(follower.run());
+    let (finish, finished) = oneshot::channel();
+    let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
     let graceful = GracefulShutdown::new();
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
@@ -266,4 +278,6 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     let all = u32::try_from(limits.n_requests_max).unwrap_or(u32::MAX);
     drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), gateway.0.requests.acquire_many(all)).await);
     following.abort();
+    drop(finish);
+    drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), weaving).await);
 }

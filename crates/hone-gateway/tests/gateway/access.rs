@@ -6,13 +6,15 @@ use hone_trace::Tenant;
 use serde_json::json;
 
 /// Every route with what it needs: a method, a path, a body, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 9] = [
+const ROUTES: [(&str, &str, Option<Role>); 11] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/messages", Some(Role::Call)),
     ("POST", "/v1/embeddings", Some(Role::Call)),
     ("GET", "/v1/models", Some(Role::Call)),
     ("GET", "/v1/models/well", Some(Role::Call)),
     ("POST", "/v1/feedback", Some(Role::Report)),
+    ("POST", "/v1/traces", Some(Role::Call)),
+    ("POST", "/api/public/otel/v1/traces", Some(Role::Call)),
     ("GET", "/metrics", Some(Role::Report)),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),

@@ -10,3 +10,4 @@ mod answers;
 mod faults;
 mod records;
 mod safety;
+mod spans;

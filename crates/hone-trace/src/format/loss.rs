@@ -1,14 +1,15 @@
 //! What a foreign format cannot hold of a trace, in plain words.
 
 use super::{Format, otlp};
-use crate::{Trace, TraceOutcome, Turn};
+use crate::{Segment, Trace, TraceOutcome, Turn};
 
 /// What is lost when this trace is written in this format. Our own format loses nothing.
 pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let any_turn = |has: fn(&Turn) -> bool| trace.turns().any(has);
     let n_spoken = trace.segments.iter().filter(|segment| !segment.turns.is_empty() || !segment.tail.is_empty()).count();
     let from_spans = otlp::has_spans(trace);
-    let is_foreign = |key: &str| !key.starts_with("hone.") && (!from_spans || !["conversation_id", "service"].contains(&key));
+    let is_foreign =
+        |key: &str| !key.starts_with("hone.") && (!from_spans || !["agent_name", "conversation_id", "service"].contains(&key));
     let n_whole = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).count();
     let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
     let facts = [
@@ -18,7 +19,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         ("the outcome", trace.outcome != TraceOutcome::Unknown),
         ("all segments but the last", openai && n_spoken > 1),
         ("messages after the last answer", spans && trace.segments.iter().any(|segment| !segment.tail.is_empty())),
-        ("the tools on offer", spans && trace.segments.iter().any(|segment| !segment.tools.is_empty()) && !from_spans),
+        ("some of the tools on offer", spans && has_more_tools(trace) && !from_spans),
         ("token ids", !art && any_turn(|turn| turn.sampled.is_some())),
         ("log-probs", !art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.logprobs.is_empty()))),
         ("input token ids", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.input_ids.is_empty()))),
@@ -39,4 +40,10 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         return Vec::new();
     }
     facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
+}
+
+/// Whether tools are on offer that nobody was asked with, or of which more is known than name, description and parameters.
+fn has_more_tools(trace: &Trace) -> bool {
+    let is_more = |segment: &Segment| segment.turns.is_empty() || segment.tools.iter().any(|tool| !tool.extra.is_empty());
+    trace.segments.iter().any(|segment| !segment.tools.is_empty() && is_more(segment))
 }

@@ -12,7 +12,8 @@
 //! | a tool call (`execute_tool`, kind `TOOL`) | a tool call of the turn that asked for it, else of the turn before it |
 //! | status `ERROR`, `error.type`, exception event | an error event; `recovered` when a later model call went well |
 //! | event `gen_ai.evaluation.result` | a reward; of a turn when the span is a model call, else of the trace |
-//! | any other span | `metadata["hone.spans"]` |
+//! | any other span | `metadata["hone.spans"]`; an error that no call told of stands on the turn before it |
+//! | `gen_ai.agent.name`, `agent.name` | `metadata["agent_name"]` |
 //! | resource and scope | `metadata["hone.places"]`, referred to by number |
 //!
 //! An attribute that our words give back exactly is dropped, and its key noted in `hone.span.from`; every other
@@ -27,13 +28,17 @@ mod call;
 mod events;
 mod flat;
 mod genai;
+pub mod live;
 mod places;
+pub mod protobuf;
+mod secrets;
 mod span;
 mod stream;
 mod wire;
 mod write;
 
 pub use stream::{Assembler, Plan};
+pub use write::request;
 
 pub(super) use write::{has_spans, write};
 

@@ -4,8 +4,10 @@
 
 mod art;
 mod json;
+mod live;
 mod openai;
 mod otlp;
+mod protobuf;
 mod robust;
 mod traces;
 

@@ -1,8 +1,9 @@
-//! `hone trace export`: traces as lines of a format, newest first, a page at a time.
+//! `hone trace export`: traces as lines of a format, or as spans to a collector, newest first, a page at a time.
 //!
 //! Memory does not grow with the number of traces: one page is written while the next is fetched. Only the ids of
 //! the groups already written are remembered, sixteen bytes each.
 
+mod collector;
 mod sink;
 
 use super::FormatName;
@@ -10,27 +11,41 @@ use super::filter::Filter;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::counted;
+use collector::{Collector, Encoding, Sent};
 use hone_trace::format::{self, Format, art};
 use hone_trace::store::{Kind, Store};
 use hone_trace::{Group, GroupId, Trace};
-use sink::Sink;
+use serde_json::json;
+use sink::{Closed, Sink};
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Write traces to stdout or a file, newest first
+/// Write traces to stdout or a file, or send them to an OpenTelemetry collector, newest first
 ///
 /// One line each. A format that cannot hold everything says on stderr what was left out, and for how many traces.
 /// With --format art, a group is written whole, as one line, where its first trace is met. A file appears under
 /// its name when it is complete; until then it is called FILE.partial.
+///
+/// With --to, spans of the GenAI conventions are posted to a collector; one that is busy is asked again, as late as it wants. The exit
+/// code is 1 when it refused some of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write this format
-    #[arg(long, value_name = "FORMAT", default_value = "hone")]
-    format: FormatName,
+    /// Write this format; without this, hone, or otlp to a collector
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<FormatName>,
     /// Write to this file
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "to")]
     output: Option<PathBuf>,
+    /// Send to the OpenTelemetry collector at this address; without a path, to its /v1/traces
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Send this header along, such as `authorization=Bearer …`; may be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", requires = "to")]
+    headers: Vec<String>,
+    /// Send spans in this encoding; without this, protobuf
+    #[arg(long, value_name = "ENCODING", requires = "to")]
+    encoding: Option<Encoding>,
     #[command(flatten)]
     filter: Filter,
 }
@@ -40,11 +55,18 @@ const PAGE_LEN: u32 = 500;
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let query = Arc::new(args.filter.query(context));
+    let format = args.format()?;
+    let mut sink = match &args.to {
+        Some(to) => {
+            let encoding = args.encoding.unwrap_or(Encoding::Protobuf);
+            Sink::Collector(Box::new(Collector::new(to, &args.headers, encoding)?))
+        }
+        None => Sink::open(args.output.as_deref(), context.printer)?,
+    };
     let store = context.store_to_read().await?;
-    let mut sink = Sink::open(args.output.as_deref(), context.printer)?;
     let mut writer = Writer {
         store: &*store,
-        format: args.format.into(),
+        format,
         across_tenants: args.filter.all_tenants,
         n_traces: 0,
         groups_written: HashSet::new(),
@@ -65,9 +87,26 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         bar.set_position(writer.n_traces);
     }
     bar.finish_and_clear();
-    let file = sink.close()?;
-    writer.report(file.as_deref(), context)?;
-    Ok(Exit::Yes)
+    let closed = sink.close().await?;
+    writer.report(&closed, context)?;
+    match closed {
+        Closed::Collector(Sent { n_refused: 1.., .. }) => Ok(Exit::No),
+        _ => Ok(Exit::Yes),
+    }
+}
+
+impl Args {
+    fn format(&self) -> Result<Format, Failure> {
+        match (self.format, &self.to) {
+            (None, None) => Ok(Format::Hone),
+            (None | Some(FormatName::Otlp), Some(_)) => Ok(Format::Otlp),
+            (Some(name), None) => Ok(name.into()),
+            (Some(name), Some(_)) => {
+                let text = format!("a collector takes spans, and --format {} is something else", Format::from(name));
+                Err(Failure::user(text).hint("leave --format out, or write to a file with --output"))
+            }
+        }
+    }
 }
 
 /// Turns traces into lines and counts what is lost.
@@ -94,7 +133,10 @@ impl Writer<'_> {
             }
         }
         self.count(trace);
-        sink.line(format::write(trace, self.format))
+        match sink {
+            Sink::Collector(collector) => collector.add(trace).await,
+            sink => sink.line(format::write(trace, self.format)),
+        }
     }
 
     /// The group, unless it was never written or does not know this trace.
@@ -121,8 +163,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Says what was done. `file` is where to, unless the lines themselves went to stdout.
-    fn report(&self, file: Option<&Path>, context: &Context<'_>) -> Result<(), Failure> {
+    /// Says what was done.
+    fn report(&self, closed: &Closed, context: &Context<'_>) -> Result<(), Failure> {
         let printer = context.printer;
         for (what, n_traces) in &self.left_out {
             printer.say(&format!(
@@ -131,15 +173,34 @@ impl Writer<'_> {
                 self.format
             ));
         }
-        let Some(file) = file else {
-            printer.say(&counted(self.n_traces, "trace"));
-            return Ok(());
-        };
-        if printer.wants_json() {
-            let summary = serde_json::json!({ "traces": self.n_traces, "file": file, "left_out": self.left_out });
-            return printer.json(&summary);
+        let n_traces = counted(self.n_traces, "trace");
+        match closed {
+            Closed::Stdout => printer.say(&n_traces),
+            Closed::File(file) if printer.wants_json() => {
+                let summary = json!({ "traces": self.n_traces, "file": file, "left_out": self.left_out });
+                return printer.json(&summary);
+            }
+            Closed::File(file) => printer.say(&format!("{n_traces} in {}", file.display())),
+            Closed::Collector(sent) => return self.report_sent(sent, context),
         }
-        printer.say(&format!("{} in {}", counted(self.n_traces, "trace"), file.display()));
+        Ok(())
+    }
+
+    fn report_sent(&self, sent: &Sent, context: &Context<'_>) -> Result<(), Failure> {
+        let Sent { to, n_spans, n_refused, why, .. } = sent;
+        let n_accepted = n_spans - n_refused;
+        if context.printer.wants_json() {
+            let summary = json!({
+                "traces": sent.n_traces, "to": to, "spans": n_spans, "accepted": n_accepted, "why_refused": why,
+                "left_out": self.left_out,
+            });
+            return context.printer.json(&summary);
+        }
+        let (traces, spans) = (counted(sent.n_traces, "trace"), counted(*n_spans, "span"));
+        context.printer.say(&format!("{traces} sent to {to} as {spans}, {n_accepted} accepted"));
+        if let Some(why) = why {
+            context.printer.complain(&format!("{to} says: {why}"));
+        }
         Ok(())
     }
 }

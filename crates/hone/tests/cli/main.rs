@@ -2,6 +2,7 @@
 
 mod alarms;
 mod bench;
+mod collector;
 mod config;
 mod cost;
 mod curriculum;

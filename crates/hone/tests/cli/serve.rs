@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A process that listens.
-struct Listening {
-    child: Child,
-    port: u16,
+pub(crate) struct Listening {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
 }
 
 impl Listening {
     /// Starts `hone` with the words of this line; the first line that it prints says its port.
-    fn start(desk: &Desk, line: &str) -> Self {
+    pub(crate) fn start(desk: &Desk, line: &str) -> Self {
         let mut child = desk.command(line).stderr(Stdio::null()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
@@ -36,7 +36,7 @@ impl Listening {
     }
 
     /// A signal by its name.
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = std::process::Command::new("kill").args([name, &self.child.id().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()));
     }

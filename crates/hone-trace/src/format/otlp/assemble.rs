@@ -5,8 +5,11 @@ use super::span::{Kind, Span, time};
 use super::{NO_CALL, PLACES, SPAN, SPANS, call, flat, wire};
 use crate::format::FormatError;
 use crate::format::origin::{self, Registrar};
-use crate::{Config, ErrorEvent, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, Trace, TraceId, Turn, V1};
+use crate::{
+    Config, ErrorEvent, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, ToolCall, Trace, TraceId, Turn, V1,
+};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// The name of the event that holds a judgement.
 pub(super) const EVALUATION: &str = "gen_ai.evaluation.result";
@@ -39,6 +42,7 @@ pub(super) fn trace(
         conversation.model_call(span);
     }
     conversation.settle_errors();
+    let mut told = Told::default();
     for (span, kind) in spans.into_iter().zip(kinds) {
         match kind {
             Kind::Llm => {}
@@ -48,11 +52,13 @@ pub(super) fn trace(
             }
             Kind::Agent | Kind::Other => {
                 facts.rewards(&span, None);
+                told.around(&span);
                 others.push(wire::made([("place", span.place.into()), ("span", Value::Object(span.fields))]));
             }
         }
     }
 
+    conversation.errors_around(told);
     let mut trace = facts.trace;
     trace.segments = conversation.segments;
     trace.rewards = facts.rewards;
@@ -163,9 +169,7 @@ impl Conversation {
         let note = note(span, call::tool_keys(), |key| call::written_tool(key, &tool));
         tool.extra.insert(SPAN.to_owned(), note);
         if self.segments.is_empty() {
-            let mut turn = Turn::new(Vec::new(), nothing());
-            turn.extra.insert(NO_CALL.to_owned(), true.into());
-            self.segments.push(Segment { turns: vec![turn], ..Segment::default() });
+            self.segments.push(Segment { turns: vec![without_call(Vec::new())], ..Segment::default() });
             self.began.push((None, (0, 0)));
         }
         // The turns are in the order of time, so the last one that had begun is found by halving.
@@ -179,6 +183,40 @@ impl Conversation {
         }
         turn.tool_calls.push(tool);
     }
+
+    /// Puts errors that no call told of on the turn before them. One is recovered from if a model was called after it.
+    fn errors_around(&mut self, Told(around): Told) {
+        let errors = self.segments.iter().flat_map(|segment| &segment.turns).flat_map(|turn| &turn.errors);
+        let mut known: HashSet<String> = errors.flat_map(|error| [error.kind.clone(), error.message.clone()]).collect();
+        for (ended, kind, message) in around {
+            // An error passes through all spans around it, and is told once.
+            if !known.insert(if message.is_empty() { kind.clone() } else { message.clone() }) {
+                continue;
+            }
+            let n_before = self.began.partition_point(|(began, _)| *began <= ended);
+            let Some(&(_, at)) = self.began.get(n_before.saturating_sub(1)) else { continue };
+            let Some(turn) = self.segments.get_mut(at.0).and_then(|segment| segment.turns.get_mut(at.1)) else { continue };
+            turn.errors.push(ErrorEvent { kind, recovered: n_before < self.began.len(), message });
+        }
+    }
+}
+
+/// Errors of spans around the calls: when each ended, its kind and its words.
+#[derive(Default)]
+struct Told(Vec<(Option<Time>, String, String)>);
+
+impl Told {
+    fn around(&mut self, span: &Span) {
+        self.0.extend(span.error().map(|(kind, message)| (span.ended(), kind, message)));
+    }
+}
+
+/// A turn of tools that ran without a model call that is known.
+pub(super) fn without_call(tool_calls: Vec<ToolCall>) -> Turn {
+    let mut turn = Turn::new(Vec::new(), nothing());
+    turn.extra.insert(NO_CALL.to_owned(), true.into());
+    turn.tool_calls = tool_calls;
+    turn
 }
 
 fn nothing() -> Message {
@@ -259,6 +297,11 @@ impl Facts {
         trace.ended = spans.iter().filter_map(Span::ended).max();
         if let Some(name) = name {
             trace.metadata.insert("conversation_id".to_owned(), name.into());
+        }
+        let agent =
+            |span: &Span| ["gen_ai.agent.name", "agent.name"].into_iter().find_map(|key| Some(span.text(key)?.to_owned()));
+        if let Some(agent) = spans.iter().find_map(agent) {
+            trace.metadata.insert("agent_name".to_owned(), agent.into());
         }
         if let Some(service) = places.text("service.name") {
             trace.metadata.insert("service".to_owned(), service.into());

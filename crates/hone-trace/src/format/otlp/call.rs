@@ -17,6 +17,8 @@ const CACHED: [&str; 3] =
     ["gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "llm.token_count.prompt_details.cache_read"];
 const COST: [&str; 2] = ["gen_ai.usage.cost", "llm.cost.total"];
 const INSTRUCTIONS: &str = "gen_ai.system_instructions";
+/// The key of the tools on offer.
+pub(super) const DEFINITIONS: &str = "gen_ai.tool.definitions";
 const INPUT: [&str; 4] = ["gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "input.value"];
 const OUTPUT: [&str; 4] = ["gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "output.value"];
 const TOOL_NAME: [&str; 2] = ["gen_ai.tool.name", "tool.name"];
@@ -109,13 +111,28 @@ pub(super) fn output(span: &Span) -> Option<(Message, &'static str)> {
 
 /// The tools on offer.
 pub(super) fn tools(span: &Span) -> Vec<ToolSpec> {
-    let listed = json(span, "gen_ai.tool.definitions").and_then(|list| list.as_array().cloned()).unwrap_or_default();
+    let listed = json(span, DEFINITIONS).and_then(|list| list.as_array().cloned()).unwrap_or_default();
     let flat = span.attributes().iter().filter(|attribute| {
         let key = attribute["key"].as_str().unwrap_or_default();
         key.starts_with("llm.tools.") && key.ends_with(".tool.json_schema")
     });
     let flat = flat.filter_map(|attribute| json_inside(attribute["value"]["stringValue"].as_str()?));
     listed.into_iter().chain(flat).filter_map(|tool| spec(&tool)).collect()
+}
+
+/// The tools on offer as the conventions write them.
+pub(super) fn written_tools(tools: &[ToolSpec]) -> Value {
+    let written = |tool: &ToolSpec| {
+        let mut written = json!({"type": "function", "name": tool.name});
+        if let Some(description) = &tool.description {
+            written["description"] = description.as_str().into();
+        }
+        if !tool.parameters.is_null() {
+            written["parameters"] = tool.parameters.clone();
+        }
+        written
+    };
+    tools.iter().map(written).collect()
 }
 
 fn spec(tool: &Value) -> Option<ToolSpec> {

@@ -6,14 +6,14 @@
 //! | `gen_ai.choice` | the answer |
 //! | `gen_ai.client.inference.operation.details` | its attributes count as those of the span |
 //!
-//! The text is the attribute `content`, or `content` inside the JSON of `gen_ai.event.content`. Tool calls in these
-//! events have no settled form and are not read.
+//! A message is told by the attributes `content`, `tool_calls` and `id` (of the call that a tool answers), or by the same
+//! keys inside the JSON of `gen_ai.event.content`. A choice may hold them in a `message`.
 
 use super::span::Span;
 use super::{genai, wire};
 use crate::format::object::json_inside;
-use crate::{Message, Role};
-use serde_json::Value;
+use crate::{Content, Message, Role, ToolRequest};
+use serde_json::{Map, Value};
 
 /// The value of a key in the event that tells a model call in detail.
 pub(super) fn detail<'a>(span: &'a Span, key: &str) -> Option<&'a Value> {
@@ -36,10 +36,43 @@ pub(super) fn output(span: &Span) -> Option<Message> {
 
 fn said(event: &Value, role: Role) -> Option<Message> {
     let attributes = event.get("attributes")?.as_array()?;
-    if let Some(text) = wire::text(attributes, "content") {
-        return Some(Message::text(role, text));
-    }
-    let body = json_inside(wire::text(attributes, "gen_ai.event.content")?)?;
-    let text = body.get("content").or_else(|| body.get("message")?.get("content"))?;
-    Some(Message::text(role, text.as_str()?))
+    let value = |key: &str| wire::plain(wire::find(attributes, key)?);
+    let body = match value("gen_ai.event.content") {
+        Some(body) => parsed(body),
+        None => {
+            let told = [("content", value("content")), ("tool_calls", value("tool_calls").map(parsed)), ("id", value("id"))];
+            told.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+        }
+    };
+    message(body.get("message").unwrap_or(&body), role)
+}
+
+/// A text that holds JSON, read.
+fn parsed(value: Value) -> Value {
+    value.as_str().and_then(json_inside).unwrap_or(value)
+}
+
+/// The message, if it says anything.
+fn message(body: &Value, role: Role) -> Option<Message> {
+    let mut message = Message::text(role, "");
+    message.content = match body.get("content") {
+        None | Some(Value::Null) => Content::None,
+        Some(Value::String(text)) => Content::Text(text.clone()),
+        Some(Value::Array(parts)) => Content::Parts(parts.clone()),
+        Some(other) => Content::Text(other.to_string()),
+    };
+    message.tool_calls = body.get("tool_calls").and_then(Value::as_array).into_iter().flatten().filter_map(request).collect();
+    message.tool_call_id = body.get("id").and_then(Value::as_str).filter(|_| role == Role::Tool).map(str::to_owned);
+    (message.content != Content::None || !message.tool_calls.is_empty()).then_some(message)
+}
+
+fn request(call: &Value) -> Option<ToolRequest> {
+    let function = call.get("function").unwrap_or(call);
+    let arguments = match function.get("arguments") {
+        Some(Value::String(text)) => text.clone(),
+        Some(json) => json.to_string(),
+        None => String::new(),
+    };
+    let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Some(ToolRequest { id, name: function.get("name")?.as_str()?.to_owned(), arguments, extra: Map::new() })
 }

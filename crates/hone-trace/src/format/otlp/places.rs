@@ -17,6 +17,17 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// The places that a trace holds.
+    pub(super) fn of(noted: &Value) -> Self {
+        let list = |key: &str| noted.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let map = |value: &Value| Arc::new(value.as_object().cloned().unwrap_or_default());
+        let resources: Vec<_> = list("resources").iter().map(map).collect();
+        let resource = |scope: &Value| scope["resource"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(usize::MAX);
+        let scopes = list("scopes").iter().map(|scope| (resource(scope), map(&scope["scope"])));
+        let scopes = scopes.filter(|(resource, _)| *resource < resources.len()).collect();
+        Self { bytes: 0, scopes, resources }
+    }
+
     /// The number of this place.
     pub(super) fn number(&mut self, place: &Place) -> usize {
         let recent = self.resources.len().saturating_sub(RECENT);

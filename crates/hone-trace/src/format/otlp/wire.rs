@@ -17,10 +17,14 @@ pub(super) struct Place {
     pub(super) scope: Arc<Map<String, Value>>,
 }
 
-/// Takes a request apart and hands over each span with its place.
-pub(super) fn spans(line: &str, mut each: impl FnMut(&Place, Map<String, Value>)) -> Result<(), FormatError> {
+/// Takes a line apart and hands over each span with its place.
+pub(super) fn spans(line: &str, each: impl FnMut(&Place, Map<String, Value>)) -> Result<(), FormatError> {
     check_line(Format::Otlp, line)?;
-    let request: Value = serde_json::from_str(line).map_err(|error| FormatError::from_json(&error))?;
+    apart(serde_json::from_str(line).map_err(|error| FormatError::from_json(&error))?, each)
+}
+
+/// Takes a request apart and hands over each span with its place.
+pub(super) fn apart(request: Value, mut each: impl FnMut(&Place, Map<String, Value>)) -> Result<(), FormatError> {
     let Value::Object(mut request) = request else { return Err(FormatError::new("", "an export request must be an object")) };
     let Some(resources) = request.remove("resourceSpans") else {
         return Err(FormatError::new("", "`resourceSpans` is missing"));
@@ -53,7 +57,8 @@ pub(super) fn spans(line: &str, mut each: impl FnMut(&Place, Map<String, Value>)
     Ok(())
 }
 
-fn check(span: &Map<String, Value>, path: impl Fn() -> String) -> Result<(), FormatError> {
+/// Checks that a span can be read and kept.
+pub(super) fn check(span: &Map<String, Value>, path: impl Fn() -> String) -> Result<(), FormatError> {
     if span.get("traceId").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(FormatError::new(format!("{}.traceId", path()), "must be a text that is not empty"));
     }
@@ -76,7 +81,7 @@ fn check(span: &Map<String, Value>, path: impl Fn() -> String) -> Result<(), For
     Ok(())
 }
 
-fn list(value: Value, path: impl Fn() -> String) -> Result<Vec<Value>, FormatError> {
+pub(super) fn list(value: Value, path: impl Fn() -> String) -> Result<Vec<Value>, FormatError> {
     match value {
         Value::Array(list) if list.len() > LIST_LEN_MAX => {
             Err(FormatError::new(path(), format!("has more than {LIST_LEN_MAX} entries")))
@@ -87,7 +92,7 @@ fn list(value: Value, path: impl Fn() -> String) -> Result<Vec<Value>, FormatErr
     }
 }
 
-fn object(value: Value, path: impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
+pub(super) fn object(value: Value, path: impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(FormatError::new(path(), "must be an object")),

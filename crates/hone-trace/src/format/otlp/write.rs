@@ -6,7 +6,7 @@
 use super::assemble::{EVALUATION, reward_id};
 use super::{NO_CALL, PLACES, SPAN, SPANS, call, wire};
 use crate::store::RECORD_BYTES_MAX;
-use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, Trace, Turn};
+use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, ToolSpec, Trace, Turn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,9 +15,22 @@ const FRESH_HISTORY_BYTES_MAX: usize = 8 << 20;
 
 /// Writes one line: an export request with all spans of the trace.
 pub(in crate::format) fn write(trace: &Trace) -> String {
-    let mut writer = Writer { trace, spans: Vec::new(), told: HashSet::new(), fresh_bytes: 0, bytes: 0, n_fresh: 0 };
+    request(trace).to_string()
+}
+
+/// An export request with all spans of the trace, in its JSON form.
+pub fn request(trace: &Trace) -> Value {
+    let mut writer = Writer::new(trace);
     writer.all();
-    writer.request().to_string()
+    writer.rewards();
+    writer.request()
+}
+
+/// The spans of a trace, each with the number of its place, and without what hone itself would add to them.
+pub(super) fn spans(trace: &Trace) -> impl Iterator<Item = (usize, Map<String, Value>)> {
+    let mut writer = Writer::new(trace);
+    writer.all();
+    writer.spans.into_iter().map(|(place, _, fields)| (place, fields))
 }
 
 /// Whether the trace was read from spans.
@@ -36,27 +49,32 @@ struct Writer<'a> {
     n_fresh: u64,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        Self { trace, spans: Vec::new(), told: HashSet::new(), fresh_bytes: 0, bytes: 0, n_fresh: 0 }
+    }
+
     fn all(&mut self) {
         let trace = self.trace;
         let mut turn_idx = 0;
         for segment in &trace.segments {
             let mut history = Vec::new();
-            for turn in &segment.turns {
+            for (n, turn) in segment.turns.iter().enumerate() {
                 let n_known = history.len();
                 history.extend(&turn.input);
                 self.turn(&history, n_known, turn, turn_idx);
+                if n == 0 {
+                    self.tools(&segment.tools, turn_idx);
+                }
                 history.extend(Some(&turn.answer).filter(|answer| !call::is_empty(answer)));
                 turn_idx = u32::saturating_add(turn_idx, 1);
             }
         }
-        let others = trace.metadata.get(SPANS).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for other in others {
+        for other in others(trace) {
             if let Some(fields) = other["span"].as_object() {
                 self.push(number(other), None, fields.clone());
             }
         }
-        self.rewards();
     }
 
     fn turn(&mut self, history: &[&Message], n_known: usize, turn: &Turn, turn_idx: u32) {
@@ -108,6 +126,15 @@ impl Writer<'_> {
                 append(&mut fields, "attributes", call::written_tool(key, tool));
             }
             self.push(place, None, fields);
+        }
+    }
+
+    /// Writes the tools on offer on the first model call of a segment, unless its span tells them itself.
+    fn tools(&mut self, tools: &[ToolSpec], turn_idx: u32) {
+        let of_turn = self.spans.iter_mut().rev().find(|(place, turn, _)| *turn == Some(turn_idx) && *place == usize::MAX);
+        if let (Some((.., fields)), false) = (of_turn, tools.is_empty()) {
+            let written = wire::any_text(&call::written_tools(tools).to_string());
+            append(fields, "attributes", vec![wire::attribute(call::DEFINITIONS, written)]);
         }
     }
 
@@ -221,6 +248,12 @@ impl Writer<'_> {
         });
         wire::made([("resourceSpans", requests.collect())])
     }
+}
+
+/// Our notes on spans that have no word: on the trace, or on the turn that it went on with when they came.
+pub(super) fn others(trace: &Trace) -> impl Iterator<Item = &Value> {
+    let notes = std::iter::once(&trace.metadata).chain(trace.turns().map(|turn| &turn.extra));
+    notes.filter_map(|facts| facts.get(SPANS)?.as_array()).flatten()
 }
 
 /// Our note on a call: its place, the rest of its span, and the keys that the words give back.

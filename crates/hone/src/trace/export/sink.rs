@@ -1,5 +1,6 @@
-//! Where exported lines go: stdout, or a file that appears under its name only when it is complete and durable.
+//! Where traces go: stdout, a file that appears under its name only when it is complete and durable, or a collector.
 
+use super::collector::{Collector, Sent};
 use crate::failure::{Failure, at_path};
 use crate::printer::Printer;
 use std::fs::{self, File};
@@ -9,6 +10,14 @@ use std::path::{Path, PathBuf};
 pub(super) enum Sink<'a> {
     Stdout(&'a Printer),
     File { file: BufWriter<File>, partial: PathBuf, path: PathBuf },
+    Collector(Box<Collector>),
+}
+
+/// Where they went.
+pub(super) enum Closed {
+    Stdout,
+    File(PathBuf),
+    Collector(Sent),
 }
 
 impl<'a> Sink<'a> {
@@ -36,18 +45,23 @@ impl<'a> Sink<'a> {
                 line.push('\n');
                 file.write_all(line.as_bytes()).map_err(at_path(partial))
             }
+            Self::Collector(_) => Err(Failure::bug("a collector takes no lines")),
         }
     }
 
-    /// Makes the file durable under its own name, and says which that is.
-    pub(super) fn close(self) -> Result<Option<PathBuf>, Failure> {
-        let Self::File { file, partial, path } = self else { return Ok(None) };
+    /// Makes the file durable under its own name, or sends what is left.
+    pub(super) async fn close(self) -> Result<Closed, Failure> {
+        let (file, partial, path) = match self {
+            Self::Stdout(_) => return Ok(Closed::Stdout),
+            Self::Collector(collector) => return collector.close().await.map(Closed::Collector),
+            Self::File { file, partial, path } => (file, partial, path),
+        };
         let file = file.into_inner().map_err(|error| at_path(&partial)(error.into_error()))?;
         file.sync_all().map_err(at_path(&partial))?;
         fs::rename(&partial, &path).map_err(at_path(&path))?;
         // The new name is durable when its folder is.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))?;
-        Ok(Some(path))
+        Ok(Closed::File(path))
     }
 }

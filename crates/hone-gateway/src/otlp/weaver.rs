@@ -1,0 +1,291 @@
+//! Putting spans together: the weaver follows the log and writes a conversation down when all of it is there.
+//!
+//! That is so a moment after the span came that has none above it. A conversation of which that span never comes, because another
+//! server has it, is written when nothing has come for as long as the limits say. Spans that come later are not lost: the trace goes on
+//! with them. How far everything has been written is noted in the log now and then, so that after a crash only the rest is read again;
+//! reading a span twice changes nothing.
+
+use super::{Named, STREAM};
+use crate::server::Gateway;
+use hone_trace::format::Origin;
+use hone_trace::format::otlp::live::{Gathering, Piece, Woven, pieces};
+use hone_trace::store::{Document, Event, Put, StoreError, Write};
+use hone_trace::{EventId, NextTurn, Reward, TURNS_MAX, Tenant, Trace, TraceId};
+use serde_json::json;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Where the log says how far spans have been written.
+const WRITTEN: &str = "otlp.written";
+/// How many requests are written before that is noted.
+const N_UNNOTED: u64 = 100;
+/// Requests that are read at once: one may be large.
+const N_READ: u32 = 16;
+/// Notes that are read at once.
+const N_NOTES: u32 = 1000;
+/// How often it is looked whether a conversation is all there.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long after the last span of a trace others of it may still come, from other threads and processes.
+const MOMENT: Duration = Duration::from_millis(1000);
+/// Whatever went wrong with the store is tried again after this.
+const RETRY: Duration = Duration::from_millis(500);
+/// The most memory of one conversation, and of all, before they are written.
+const OPEN_BYTES_MAX: usize = 16 << 20;
+const ALL_BYTES_MAX: usize = 256 << 20;
+/// Traces of which the conversation is remembered.
+const N_BELONGING_MAX: usize = 10_000;
+/// Another server of the same store may have written to the trace first; so often it is looked up again.
+const N_TRIES: usize = 8;
+
+/// A conversation of a tenant.
+type Key = (Tenant, Named);
+
+/// Who puts spans together.
+pub(crate) struct Weaver {
+    gateway: Gateway,
+    /// The number of the last request that was read.
+    after: u64,
+    /// The number of the last one of which it is noted that it and all before are written.
+    noted: u64,
+    open: HashMap<Key, Open>,
+    /// The conversation that a trace belongs to, where one of its spans said so.
+    belongs: HashMap<(Tenant, String), String>,
+}
+
+/// A conversation of which more may come.
+struct Open {
+    gathering: Gathering,
+    /// The number of the first request that told of it.
+    first: u64,
+    heard: Instant,
+    has_ended: bool,
+}
+
+impl Open {
+    fn new(first: u64) -> Self {
+        Self { gathering: Gathering::default(), first, heard: Instant::now(), has_ended: false }
+    }
+}
+
+impl Weaver {
+    pub(crate) fn new(gateway: Gateway) -> Self {
+        Self { gateway, after: 0, noted: 0, open: HashMap::new(), belongs: HashMap::new() }
+    }
+
+    /// Follows the log until it is told to stop, and then writes what there is.
+    pub(crate) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        while let Err(error) = self.begin().await {
+            self.gateway.log(format!("the log of spans cannot be read: {error}"));
+            tokio::select! {
+                () = tokio::time::sleep(RETRY) => {}
+                _ = &mut stop => return,
+            }
+        }
+        loop {
+            let gateway = self.gateway.clone();
+            let grown = gateway.spans().grown.notified();
+            let pause = if self.open.is_empty() { Duration::from_secs(3600) } else { PAUSE };
+            let is_last = tokio::select! {
+                _ = tokio::time::timeout(pause, grown) => false,
+                _ = &mut stop => true,
+            };
+            if let Err(error) = self.follow(is_last).await {
+                gateway.log(format!("spans cannot be put together now, and wait in the log: {error}"));
+                tokio::time::sleep(if is_last { Duration::ZERO } else { RETRY }).await;
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Reads from where all is written.
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        let (store, mut after) = (self.gateway.record().shared_store(), 0);
+        loop {
+            let notes = store.events(Some(WRITTEN), after, N_NOTES).await?;
+            for (number, note) in &notes {
+                after = *number;
+                self.noted = self.noted.max(note.body["up_to"].as_u64().unwrap_or(0));
+            }
+            if notes.len() < N_NOTES as usize {
+                self.after = self.noted;
+                return self.read().await;
+            }
+        }
+    }
+
+    async fn follow(&mut self, is_last: bool) -> Result<(), StoreError> {
+        self.read().await?;
+        for (tenant, trace) in self.gateway.spans().take_ended() {
+            let key = self.key(&tenant, None, &trace);
+            if let Some(open) = self.open.get_mut(&key) {
+                open.has_ended = true;
+            }
+        }
+        let wait = Duration::from_millis(self.gateway.limits().spans_wait_ms);
+        let is_due = |open: &Open| {
+            let quiet = open.heard.elapsed();
+            is_last || quiet >= wait || (open.has_ended && quiet >= MOMENT.min(wait))
+        };
+        let due: Vec<Key> = self.open.iter().filter(|(_, open)| is_due(open)).map(|(key, _)| key.clone()).collect();
+        for key in due {
+            self.write(&key).await?;
+        }
+        self.note(is_last).await
+    }
+
+    /// Reads the requests that are new.
+    async fn read(&mut self) -> Result<(), StoreError> {
+        let store = self.gateway.record().shared_store();
+        loop {
+            let events = store.events(Some(STREAM), self.after, N_READ).await?;
+            let n_events = events.len();
+            for (number, event) in events {
+                match pieces(event.body) {
+                    Ok(pieces) => pieces.into_iter().for_each(|piece| self.add(number, &event.tenant, piece)),
+                    Err(error) => self.gateway.log(format!("spans in the log cannot be read: {error}")),
+                }
+                self.after = number;
+            }
+            self.make_room().await?;
+            if n_events < N_READ as usize {
+                return Ok(());
+            }
+        }
+    }
+
+    fn key(&self, tenant: &Tenant, said: Option<&str>, trace: &str) -> Key {
+        let known = || self.belongs.get(&(tenant.clone(), trace.to_owned())).cloned();
+        let name = said.map(str::to_owned).or_else(known);
+        (tenant.clone(), name.map_or_else(|| Named::Trace(trace.to_owned()), Named::Conversation))
+    }
+
+    fn add(&mut self, number: u64, tenant: &Tenant, piece: Piece) {
+        let key = self.key(tenant, piece.conversation(), piece.trace());
+        if let (Named::Conversation(name), Some(_)) = (&key.1, piece.conversation()) {
+            self.belong(&key, tenant, piece.trace(), name.clone());
+        }
+        let open = self.open.entry(key).or_insert_with(|| Open::new(number));
+        open.heard = Instant::now();
+        open.has_ended |= piece.is_root();
+        open.gathering.add(piece);
+    }
+
+    /// Remembers the conversation of a trace, which brings along what has come of the trace before.
+    fn belong(&mut self, key: &Key, tenant: &Tenant, trace: &str, name: String) {
+        if self.belongs.len() >= N_BELONGING_MAX {
+            self.belongs.clear();
+        }
+        self.belongs.entry((tenant.clone(), trace.to_owned())).or_insert(name);
+        if let Some(before) = self.open.remove(&(tenant.clone(), Named::Trace(trace.to_owned()))) {
+            let open = self.open.entry(key.clone()).or_insert_with(|| Open::new(before.first));
+            open.first = open.first.min(before.first);
+            open.has_ended |= before.has_ended;
+            open.gathering.extend(&before.gathering);
+        }
+    }
+
+    /// Writes what has grown too large, and the longest silent when all of it together has.
+    async fn make_room(&mut self) -> Result<(), StoreError> {
+        let large = self.open.iter().filter(|(_, open)| open.gathering.bytes() > OPEN_BYTES_MAX);
+        for key in large.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.write(&key).await?;
+        }
+        while self.open.values().map(|open| open.gathering.bytes()).sum::<usize>() > ALL_BYTES_MAX {
+            let silent = self.open.iter().min_by_key(|(_, open)| open.heard).map(|(key, _)| key.clone());
+            let Some(key) = silent else { return Ok(()) };
+            self.write(&key).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a conversation, and forgets it when it is durable.
+    async fn write(&mut self, key: &Key) -> Result<(), StoreError> {
+        let gateway = self.gateway.clone();
+        let Some(open) = self.open.get_mut(key) else { return Ok(()) };
+        for part in 0.. {
+            let id = key.1.id(&key.0, part);
+            match write(&gateway, id, &key.0, &open.gathering).await? {
+                Written::All => break,
+                Written::Full(trace) => open.gathering.forget(&trace),
+            }
+        }
+        self.open.remove(key);
+        Ok(())
+    }
+
+    /// Notes how far all is written.
+    async fn note(&mut self, is_last: bool) -> Result<(), StoreError> {
+        let up_to = self.open.values().map(|open| open.first.saturating_sub(1)).min().unwrap_or(self.after);
+        if up_to <= self.noted || (up_to < self.noted + N_UNNOTED && !is_last) {
+            return Ok(());
+        }
+        let event = Event {
+            id: EventId::derived(&[WRITTEN, &up_to.to_string()]),
+            at: self.gateway.now(),
+            tenant: Tenant::default(),
+            stream: WRITTEN.to_owned(),
+            kind: "up_to".to_owned(),
+            body: json!({"up_to": up_to}),
+        };
+        self.gateway.record().store().put(vec![Write::Event(event)]).await?;
+        self.noted = up_to;
+        Ok(())
+    }
+}
+
+/// What has become of a conversation.
+enum Written {
+    /// All of it is on the record.
+    All,
+    /// The trace is as long as one can be, and the rest belongs into another.
+    Full(Box<Trace>),
+}
+
+/// Writes a conversation to the trace of this id.
+async fn write(gateway: &Gateway, id: TraceId, tenant: &Tenant, gathering: &Gathering) -> Result<Written, StoreError> {
+    let store = gateway.record().store();
+    let origin = Origin { tenant: tenant.clone(), now: gateway.now() };
+    for _ in 0..N_TRIES {
+        let known = store.trace(id).await?;
+        let woven = match gathering.weave(id, known.as_ref(), &origin) {
+            Ok(woven) => woven,
+            Err(error) => {
+                gateway.log(format!("spans of trace {id} stay in the log, and are no trace: {error}"));
+                return Ok(Written::All);
+            }
+        };
+        let mut is_cut = false;
+        let writes = match (woven, known) {
+            (Woven::Nothing, _) => return Ok(Written::All),
+            (Woven::Next(turns, _), Some(known)) if turns.first().is_some_and(|next| next.turn_idx >= TURNS_MAX) => {
+                return Ok(Written::Full(Box::new(known)));
+            }
+            (Woven::New(trace, config), _) => {
+                let config = Document::of(&*config, 0, tenant.clone(), origin.now);
+                vec![Write::Document(config), Write::Trace(trace)]
+            }
+            (Woven::Next(turns, rewards), _) => {
+                is_cut = turns.last().is_some_and(|next| next.turn_idx >= TURNS_MAX);
+                next(id, turns, rewards)
+            }
+        };
+        let is_said: Vec<bool> = writes.iter().map(|write| matches!(write, Write::Trace(_) | Write::Turn(..))).collect();
+        let puts = store.put(writes).await?;
+        let is_other = is_said.iter().zip(&puts).any(|(is_said, put)| *is_said && *put == Put::Conflict);
+        if !is_other && !is_cut {
+            return Ok(Written::All);
+        }
+    }
+    let what = format!("trace {id}");
+    Err(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() })
+}
+
+/// What is written of what a trace goes on with: as many turns as it takes.
+fn next(id: TraceId, turns: Vec<NextTurn>, rewards: Vec<Reward>) -> Vec<Write> {
+    let turns = turns.into_iter().filter(|next| next.turn_idx < TURNS_MAX).map(|next| Write::Turn(id, Box::new(next)));
+    let is_there = |reward: &Reward| reward.turn_idx.is_none_or(|turn_idx| turn_idx < TURNS_MAX);
+    turns.chain(rewards.into_iter().filter(is_there).map(|reward| Write::Reward(id, reward))).collect()
+}
