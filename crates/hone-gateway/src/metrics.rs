@@ -3,6 +3,7 @@
 //! Labels are names of the catalogue and words of a closed list, so that no client can make the list grow.
 
 use crate::ask::Question;
+use crate::error::Refused;
 use hone_policy::upstream::{Completion, UpstreamError};
 use hone_trace::{LlmCall, Time};
 use std::collections::BTreeMap;
@@ -24,7 +25,11 @@ struct Counts {
     requests: BTreeMap<(String, &'static str), u64>,
     models: BTreeMap<String, OfModel>,
     n_not_recorded: u64,
+    n_refused: [u64; REFUSALS.len()],
 }
+
+/// Why requests are turned away before they are read.
+const REFUSALS: [&str; 3] = ["key", "role", "rate_limit"];
 
 #[derive(Debug, Default)]
 struct OfModel {
@@ -93,6 +98,17 @@ impl Metrics {
         self.counts().n_not_recorded += 1;
     }
 
+    /// A request was turned away before it was read.
+    pub(crate) fn refused(&self, refused: &Refused) {
+        let idx = match refused {
+            Refused::Key => 0,
+            Refused::Role => 1,
+            Refused::RateLimit { .. } => 2,
+            _ => return,
+        };
+        self.counts().n_refused[idx] += 1;
+    }
+
     /// All of it, with how many requests are underway.
     pub(crate) fn text(&self, n_underway: usize) -> String {
         let counts = self.counts();
@@ -105,6 +121,10 @@ impl Metrics {
         }
         head(&mut text, "hone_not_recorded_total", "counter", "Answers that were withheld because they could not be recorded");
         line(&mut text, "hone_not_recorded_total", counts.n_not_recorded);
+        head(&mut text, "hone_refused_total", "counter", "Requests that were turned away: without a key, a role or patience");
+        for (reason, n) in REFUSALS.iter().zip(counts.n_refused) {
+            line(&mut text, &format!("hone_refused_total{{reason=\"{reason}\"}}"), n);
+        }
         type Number = fn(&OfModel) -> f64;
         let numbers: [(&str, &str, Number); 5] = [
             ("hone_input_tokens_total", "Tokens read, cached ones included", |of| of.tokens_in as f64),

@@ -8,5 +8,7 @@ mod access;
 mod agents;
 mod answers;
 mod faults;
+mod keys;
 mod records;
 mod safety;
+mod tls;
