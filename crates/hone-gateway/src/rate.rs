@@ -27,7 +27,7 @@ impl Bucket {
         self.n_left = (self.n_left + minutes * per_minute).min(per_minute);
         self.at = now;
         if self.n_left + ROUNDING < 1.0 {
-            return Err(((1.0 - self.n_left) * 60.0 / per_minute).ceil() as u64);
+            return Err(((1.0 - ROUNDING - self.n_left) * 60.0 / per_minute).ceil() as u64);
         }
         self.n_left -= 1.0;
         Ok(())
