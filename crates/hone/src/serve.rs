@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
 use crate::printer::counted;
-use guard::Guard;
+use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
 use hone_engine::cpu::Cpu;
 use hone_gateway::{Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Who, serve};
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_answer_seconds: u64,
     #[command(flatten)]
-    guard: guard::Args,
+    guard: GuardArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct GuardArgs {
     /// Answer to requests for this host name, besides those of the machine itself
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Guard {
     pub(super) tls: Option<Tls>,
 }
 
-impl Args {
+impl GuardArgs {
     /// All that can be said before the store is opened.
     pub(super) fn guard(&self, address: SocketAddr, context: &Context<'_>) -> Result<Guard, Failure> {
         let is_reached = !address.ip().is_loopback();

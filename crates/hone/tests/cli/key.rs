@@ -151,8 +151,9 @@ fn a_key_asks_as_often_as_it_may() {
 #[test]
 fn what_other_machines_could_reach_needs_a_key_and_tls() {
     let desk = Desk::with(&[("empty.pem", ""), ("toml", "[serve]\nhosts = ['a:1']\n")]);
-    let pem = |name: &str| std::fs::copy(format!("{TLS}/{name}"), desk.path(name)).unwrap();
-    ["server.pem", "server.key.pem", "other.key.pem"].map(pem);
+    for name in ["server.pem", "server.key.pem", "other.key.pem"] {
+        std::fs::copy(format!("{TLS}/{name}"), desk.path(name)).unwrap();
+    }
     let serve = |rest: &str| desk.hone(&format!("serve --model m=http://127.0.0.1:1/v1#m {rest}"));
     let (out, tls) = ("--address 0.0.0.0:0 --host hone.test", "--tls-cert server.pem --tls-key server.key.pem");
     serve(out).expect(2, "", "keys would cross the wire in the open");
