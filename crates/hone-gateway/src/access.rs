@@ -12,9 +12,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use hone_trace::Tenant;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroU32;
 
 /// What a key may do. Each may also do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,6 +30,20 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// All of them, the least first.
+    pub const ALL: [Self; 3] = [Self::Report, Self::Call, Self::Admin];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Call => "call",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -35,12 +51,14 @@ pub struct Identity {
     pub tenant: Tenant,
     /// What it may do.
     pub role: Role,
-    /// The public part of the key, which may be shown.
+    /// The name of the key, which may be shown.
     pub name: String,
+    /// How often it may ask in a minute, where it has a limit of its own.
+    pub requests_per_minute: Option<NonZeroU32>,
 }
 
 /// The hash of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token([u8; 32]);
 
 impl Token {
@@ -57,6 +75,26 @@ impl Token {
     /// Its text form.
     pub fn to_hex(self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+}
+
+impl fmt::Debug for Token {
+    /// Not even the hash is for logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_hex())
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text).ok_or_else(|| serde::de::Error::custom("this is not the hash of a key"))
     }
 }
 
@@ -80,7 +118,7 @@ pub enum Access {
 impl Access {
     /// This machine alone may do everything.
     pub fn open(tenant: Tenant) -> Self {
-        Self::Open(Identity { tenant, role: Role::Admin, name: "local".into() })
+        Self::Open(Identity { tenant, role: Role::Admin, name: "local".into(), requests_per_minute: None })
     }
 
     /// Who has one of these keys.
@@ -115,6 +153,14 @@ fn basic(sent: &str) -> Option<String> {
     pair.split_once(':').map(|(_, password)| password.to_owned())
 }
 
+/// Who asks, if it may: with a key that is known, not too often, and in a role that is enough.
+fn admitted(gateway: &Gateway, headers: &HeaderMap, least: Role) -> Result<Identity, Refused> {
+    let identity = gateway.access().identify(headers)?;
+    let per_minute = identity.requests_per_minute.or(gateway.limits().requests_per_minute);
+    gateway.rates().take(&identity.name, per_minute, gateway.now())?;
+    if identity.role < least { Err(Refused::Role) } else { Ok(identity) }
+}
+
 macro_rules! right {
     ($($(#[$doc:meta])* $name:ident = $role:expr),* $(,)?) => {$(
         $(#[$doc])*
@@ -124,8 +170,8 @@ macro_rules! right {
             type Rejection = Refused;
 
             async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Refused> {
-                let identity = gateway.access().identify(&parts.headers)?;
-                if identity.role < $role { Err(Refused::Role) } else { Ok(Self(identity)) }
+                let identity = admitted(gateway, &parts.headers, $role);
+                identity.map(Self).inspect_err(|refused| gateway.metrics().refused(refused))
             }
         }
     )*};
@@ -136,6 +182,8 @@ right! {
     Reporter = Role::Report,
     /// Who may ask models.
     Caller = Role::Call,
+    /// Who may see everything of its tenant.
+    Admin = Role::Admin,
 }
 
 #[cfg(test)]
@@ -143,7 +191,8 @@ mod tests {
     use super::*;
 
     fn check(header: &str, value: &str, expected: Result<&str, Refused>) {
-        let identity = |role, name: &str| Identity { tenant: Tenant::new("t").unwrap(), role, name: name.into() };
+        let identity =
+            |role, name: &str| Identity { tenant: Tenant::new("t").unwrap(), role, name: name.into(), requests_per_minute: None };
         let keys = [(Token::of("sk-1"), identity(Role::Call, "one")), (Token::of("sk-2"), identity(Role::Admin, "two"))];
         let access = Access::keys(keys).unwrap();
         let mut headers = HeaderMap::new();
@@ -171,5 +220,14 @@ mod tests {
         let token = Token::of("sk-1");
         assert_eq!(Token::from_hex(&token.to_hex()), Some(token));
         assert_eq!(Token::from_hex("sk-1"), None);
+    }
+
+    #[test]
+    fn a_hash_is_told_to_the_store_alone() {
+        let token = Token::of("sk-1");
+        assert!(!format!("{token:?}").contains(&token.to_hex()[..8]));
+        let wrong = serde_json::from_str::<Token>("\"canary\"").unwrap_err();
+        assert!(!wrong.to_string().contains("canary"), "{wrong}");
+        assert_eq!(serde_json::from_value::<Token>(serde_json::json!(token)).unwrap(), token);
     }
 }

@@ -52,8 +52,11 @@ pub enum Refused {
     #[error("the server is busy; try again later")]
     Busy,
     /// The caller has asked too often.
-    #[error("too many requests; try again later")]
-    RateLimit,
+    #[error("too many requests with this API key; try again in {retry_s} s")]
+    RateLimit {
+        /// After so many seconds there is room for one.
+        retry_s: u64,
+    },
     /// The money is spent.
     #[error("{0}")]
     Budget(String),
@@ -92,7 +95,7 @@ impl Refused {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
-            Self::Budget(_) | Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+            Self::Budget(_) | Self::RateLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy | Self::Store | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream { status, .. } => StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY),
         }
@@ -104,7 +107,7 @@ impl Refused {
             Self::Key => "authentication_error",
             Self::Role => "permission_error",
             Self::Budget(_) => "insufficient_quota",
-            Self::RateLimit => "rate_limit_error",
+            Self::RateLimit { .. } => "rate_limit_error",
             Self::Busy | Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "server_error",
             _ => "invalid_request_error",
         }
@@ -116,7 +119,7 @@ impl Refused {
             Self::NoModel(_) => Some("model_not_found"),
             Self::Key => Some("invalid_api_key"),
             Self::Budget(_) => Some("insufficient_quota"),
-            Self::RateLimit => Some("rate_limit_exceeded"),
+            Self::RateLimit { .. } => Some("rate_limit_exceeded"),
             Self::TooLong(_) => Some("context_length_exceeded"),
             Self::Upstream { status: 504, .. } => Some("upstream_timeout"),
             Self::Upstream { .. } => Some("upstream_error"),
@@ -139,7 +142,7 @@ impl Refused {
         let kind = match self {
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => "not_found_error",
             Self::TooLarge(_) => "request_too_large",
-            Self::Budget(_) | Self::RateLimit => "rate_limit_error",
+            Self::Budget(_) | Self::RateLimit { .. } => "rate_limit_error",
             Self::Upstream { status: 504, .. } => "timeout_error",
             Self::Busy => "overloaded_error",
             Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "api_error",
@@ -152,8 +155,13 @@ impl Refused {
     pub(crate) fn respond(&self, body: &Value) -> Response {
         let mut response = (self.status(), body.to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if matches!(self, Self::Busy | Self::RateLimit | Self::Store) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let retry_s = match self {
+            Self::Busy | Self::Store => Some(1),
+            Self::RateLimit { retry_s } => Some(*retry_s),
+            _ => None,
+        };
+        if let Some(seconds) = retry_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -3,6 +3,7 @@
 //! Labels are names of the catalogue and words of a closed list, so that no client can make the list grow.
 
 use crate::ask::Question;
+use crate::error::Refused;
 use hone_policy::upstream::{Completion, UpstreamError};
 use hone_trace::format::otlp::live::Taken;
 use hone_trace::{LlmCall, Time};
@@ -26,7 +27,11 @@ struct Counts {
     models: BTreeMap<String, OfModel>,
     n_not_recorded: u64,
     spans: [(&'static str, u64); 3],
+    n_refused: [u64; REFUSALS.len()],
 }
+
+/// Why requests are turned away before they are read.
+const REFUSALS: [&str; 3] = ["key", "role", "rate_limit"];
 
 #[derive(Debug, Default)]
 struct OfModel {
@@ -103,6 +108,17 @@ impl Metrics {
         }
     }
 
+    /// A request was turned away before it was read.
+    pub(crate) fn refused(&self, refused: &Refused) {
+        let idx = match refused {
+            Refused::Key => 0,
+            Refused::Role => 1,
+            Refused::RateLimit { .. } => 2,
+            _ => return,
+        };
+        self.counts().n_refused[idx] += 1;
+    }
+
     /// All of it, with how many requests are underway.
     pub(crate) fn text(&self, n_underway: usize) -> String {
         let counts = self.counts();
@@ -118,6 +134,10 @@ impl Metrics {
         head(&mut text, "hone_spans_total", "counter", "Spans by whether they say something of an agent");
         for (word, n) in counts.spans.iter().filter(|(word, _)| !word.is_empty()) {
             line(&mut text, &format!("hone_spans_total{{status=\"{word}\"}}"), n);
+        }
+        head(&mut text, "hone_refused_total", "counter", "Requests that were turned away: without a key, a role or patience");
+        for (reason, n) in REFUSALS.iter().zip(counts.n_refused) {
+            line(&mut text, &format!("hone_refused_total{{reason=\"{reason}\"}}"), n);
         }
         type Number = fn(&OfModel) -> f64;
         let numbers: [(&str, &str, Number); 5] = [

@@ -6,16 +6,16 @@ use crate::ask::{self, Asked, Question, Speaker};
 use crate::catalogue::Model;
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
+use crate::paths::PATHS;
 use crate::record::Joined;
 use crate::server::Gateway;
-use crate::{anthropic, feedback, health, openai, otlp, status};
+use crate::{anthropic, feedback, openai};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use hone_arbiter::Situation;
 use hone_arbiter::log::Assigned;
 use hone_policy::upstream::Wire;
@@ -33,21 +33,8 @@ const WORD_LEN_MAX: usize = 128;
 const EPISODE_LEN_MAX: usize = 256;
 
 pub(crate) fn router(gateway: Gateway) -> Router {
-    Router::new()
-        .route("/v1/chat/completions", post(chat))
-        .route("/v1/messages", post(messages))
-        .route("/v1/embeddings", post(embeddings))
-        .route("/v1/models", get(models))
-        .route("/v1/models/{name}", get(model))
-        .route("/v1/feedback", post(feedback::give))
-        .route("/v1/traces", post(otlp::traces))
-        // Where exporters that are set up for Langfuse send spans.
-        .route("/api/public/otel/v1/traces", post(otlp::traces))
-        .route("/v1/agents", get(status::agents))
-        .route("/v1/agents/{name}", get(status::agent))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
+    let paths = PATHS.iter().fold(Router::new(), |router, path| router.route(path.path, (path.handler)()));
+    paths
         .fallback(|| async { Refused::NoPath })
         .method_not_allowed_fallback(|| async { Refused::Method })
         .layer(middleware::from_fn_with_state(gateway.clone(), known_host))
@@ -62,7 +49,8 @@ async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let is_known = matches!(name, "localhost" | "127.0.0.1" | "[::1]") || gateway.hosts().iter().any(|known| known == name);
+    let is_known = matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+        || gateway.hosts().iter().any(|known| known.eq_ignore_ascii_case(name));
     if is_known { next.run(request).await } else { Refused::Host.into_response() }
 }
 
@@ -119,12 +107,22 @@ impl Format {
     }
 }
 
-async fn chat(State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body) -> Response {
+pub(crate) async fn chat(
+    State(gateway): State<Gateway>,
+    caller: Result<Caller, Refused>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let answered = answer(Format::OpenAi, &gateway, caller, &headers, body).await;
     answered.unwrap_or_else(|refused| Format::OpenAi.refuse(&refused))
 }
 
-async fn messages(State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body) -> Response {
+pub(crate) async fn messages(
+    State(gateway): State<Gateway>,
+    caller: Result<Caller, Refused>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let answered = answer(Format::Anthropic, &gateway, caller, &headers, body).await;
     answered.unwrap_or_else(|refused| Format::Anthropic.refuse(&refused))
 }
@@ -167,7 +165,7 @@ async fn answer(
     }
 }
 
-async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {
     let _admitted = gateway.admit().await?;
     let asked = openai::read_embedding(&read(&gateway, body).await?)?;
     let model = gateway.model(&asked.model)?;
@@ -212,20 +210,24 @@ async fn who(
     Ok((picked.model, Some((picked.assigned, picked.version))))
 }
 
-async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
+pub(crate) async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
     let agents = gateway.agents().names(&caller.tenant);
     let all: Vec<Value> = gateway.catalogue().names().chain(agents.iter().map(String::as_str)).map(openai::model).collect();
     json_response(&json!({"object": "list", "data": all}))
 }
 
-async fn model(State(gateway): State<Gateway>, Caller(caller): Caller, Path(name): Path<String>) -> Result<Response, Refused> {
+pub(crate) async fn model(
+    State(gateway): State<Gateway>,
+    Caller(caller): Caller,
+    Path(name): Path<String>,
+) -> Result<Response, Refused> {
     if gateway.agents().knows(&caller.tenant, &name) {
         return Ok(json_response(&openai::model(&name)));
     }
     gateway.model(&name).map(|model| json_response(&openai::model(model.name())))
 }
 
-async fn metrics(State(gateway): State<Gateway>, Reporter(_): Reporter) -> Response {
+pub(crate) async fn metrics(State(gateway): State<Gateway>, Reporter(_): Reporter) -> Response {
     let text = gateway.metrics().text(gateway.n_underway());
     let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, form)], text).into_response()

@@ -10,20 +10,26 @@ use crate::error::Refused;
 use crate::follow::Follower;
 use crate::metrics::Metrics;
 use crate::otlp::{Spans, Weaver};
+use crate::rate::Rates;
 use crate::record::Record;
-use crate::route;
 use crate::task::{TaskRule, task_of};
+use crate::tls::Tls;
+use crate::{keys, route};
+use axum::Router;
 use hone_trace::store::Store;
 use hone_trace::{Clock, Draws, Message, Time, TraceId};
+use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::future::Future;
-use std::sync::Arc;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// What a server can bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +38,8 @@ pub struct Limits {
     pub n_connections_max: usize,
     /// Requests that are worked on at once; further ones are told to come back.
     pub n_requests_max: usize,
+    /// Requests a minute of a key that has no limit of its own; without keys, of all together.
+    pub requests_per_minute: Option<NonZeroU32>,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
     /// Milliseconds of an answer, with all that is tried again.
@@ -40,7 +48,7 @@ pub struct Limits {
     pub refusal_ms: u64,
     /// Milliseconds that spans wait for others of their conversation, unless the last one says that it is.
     pub spans_wait_ms: u64,
-    /// Milliseconds until a connection has sent the head of a request.
+    /// Milliseconds until a connection has sent the head of a request, and before that, until it has agreed on TLS.
     pub head_ms: u64,
     /// Milliseconds that open requests have after the signal to stop.
     pub stop_ms: u64,
@@ -51,6 +59,7 @@ impl Default for Limits {
         Self {
             n_connections_max: 8192,
             n_requests_max: 4096,
+            requests_per_minute: None,
             body_bytes_max: 32 << 20,
             answer_ms: 600_000,
             refusal_ms: 250,
@@ -77,8 +86,10 @@ pub struct Setup {
     pub store: Arc<dyn Store>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Who may do what.
+    /// Who may do what, until keys of the store say otherwise.
     pub access: Access,
+    /// What connections are encrypted with; `None` for plain HTTP.
+    pub tls: Option<Tls>,
     /// What it can bear.
     pub limits: Limits,
     /// The names that this server is known by, besides those of the machine itself. A request to another is refused.
@@ -102,7 +113,9 @@ struct Shared {
     record: Record,
     spans: Spans,
     clock: Arc<dyn Clock>,
-    access: Access,
+    access: RwLock<Arc<Access>>,
+    tls: Option<Tls>,
+    rates: Rates,
     limits: Limits,
     hosts: Vec<String>,
     seed: u64,
@@ -115,7 +128,7 @@ struct Shared {
 impl Gateway {
     /// Sets a gateway up.
     pub fn new(setup: Setup) -> Self {
-        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, limits, hosts, seed, log } = setup;
+        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, log } = setup;
         let requests = Arc::new(Semaphore::new(limits.n_requests_max.min(Semaphore::MAX_PERMITS)));
         let (agents, record, metrics) = (Agents::new(routes), Record::new(store), Metrics::default());
         let n_drawn = AtomicU64::new(0);
@@ -128,7 +141,9 @@ impl Gateway {
             record,
             spans: Spans::default(),
             clock,
-            access,
+            access: RwLock::new(Arc::new(access)),
+            tls,
+            rates: Rates::default(),
             limits,
             hosts,
             seed,
@@ -169,8 +184,17 @@ impl Gateway {
         &self.0.spans
     }
 
-    pub(crate) fn access(&self) -> &Access {
-        &self.0.access
+    pub(crate) fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.0.access.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on these have access, and nobody else.
+    pub(crate) fn let_in(&self, access: Access) {
+        *self.0.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
+    }
+
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.0.rates
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -231,16 +255,18 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     let places = Arc::new(Semaphore::new(limits.n_connections_max.min(Semaphore::MAX_PERMITS)));
     let router = route::router(gateway.clone());
     let mut follower = Follower::new(gateway.clone(), gateway.0.adapters.clone());
+    let mut key_follower = keys::Follower::new(gateway.clone());
     tokio::pin!(stop);
     tokio::select! {
-        () = follower.catch_up() => {}
+        () = async { key_follower.catch_up().await; follower.catch_up().await } => {}
         () = &mut stop => return,
     }
-    let following = tokio::spawn(follower.run());
+    let following = [tokio::spawn(key_follower.run()), tokio::spawn(follower.run())];
     let (finish, finished) = oneshot::channel();
     let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
     let graceful = GracefulShutdown::new();
-    let mut http = hyper::server::conn::http1::Builder::new();
+    let (stopping, is_stopping) = watch::channel(());
+    let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
     loop {
         let accepted = async {
@@ -261,15 +287,17 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
             }
         };
         drop(stream.set_nodelay(true));
-        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
-        let connection = graceful.watch(connection);
+        let speaking = Speaking { http: http.clone(), router: router.clone(), watcher: graceful.watcher() };
+        let (tls, is_stopping) = (gateway.0.tls.clone(), is_stopping.clone());
         tokio::spawn(async move {
-            // A connection that breaks is the client's affair.
-            drop(connection.await);
+            match tls {
+                Some(tls) => speaking.encrypted(&tls, stream, limits.head_ms, is_stopping).await,
+                None => speaking.plain(stream).await,
+            }
             drop(place);
         });
     }
-    drop(listener);
+    drop((listener, stopping));
     let stopped = tokio::time::timeout(Duration::from_millis(limits.stop_ms), graceful.shutdown()).await;
     if stopped.is_err() {
         gateway.log(format!("{} requests were cut off at the end", gateway.n_underway()));
@@ -277,7 +305,32 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     // Calls whose clients have left are still being recorded.
     let all = u32::try_from(limits.n_requests_max).unwrap_or(u32::MAX);
     drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), gateway.0.requests.acquire_many(all)).await);
-    following.abort();
+    following.iter().for_each(tokio::task::JoinHandle::abort);
     drop(finish);
     drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), weaving).await);
+}
+
+/// A connection that speaks HTTP. One that breaks is the client's affair.
+struct Speaking {
+    http: http1::Builder,
+    router: Router,
+    watcher: Watcher,
+}
+
+impl Speaking {
+    async fn plain(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let connection = self.http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+        drop(self.watcher.watch(connection).await);
+    }
+
+    /// Agrees on TLS first, in as long as a head may take, and not after the signal to stop.
+    async fn encrypted(self, tls: &Tls, stream: TcpStream, time_ms: u64, mut is_stopping: watch::Receiver<()>) {
+        let agreed = tokio::select! {
+            agreed = tokio::time::timeout(Duration::from_millis(time_ms), tls.0.accept(stream)) => agreed,
+            _ = is_stopping.changed() => return,
+        };
+        if let Ok(Ok(stream)) = agreed {
+            self.plain(stream).await;
+        }
+    }
 }

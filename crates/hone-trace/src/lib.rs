@@ -37,7 +37,7 @@ pub use group::Group;
 pub use hash::{AdapterId, BlobHash, ConfigHash, DataHash};
 pub use id::{EventId, GroupId, OutcomeId, RecommendationId, RewardId, RunId, TraceId};
 pub use message::{Content, Message, Role, ToolRequest, ToolSpec};
-pub use name::{AgentName, Category, Family, NameError, ScenarioId, Tenant};
+pub use name::{AgentName, Category, Family, KeyName, NameError, ScenarioId, Tenant};
 pub use next_turn::{NextTurn, TURNS_MAX};
 pub use outcome::Outcome;
 pub use random::Draws;

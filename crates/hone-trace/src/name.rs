@@ -80,6 +80,8 @@ name! {
     Family = "family",
     /// An entry of the registry.
     AgentName = "agent name",
+    /// A key to the server, by what people call it.
+    KeyName = "key name",
 }
 
 impl Default for Tenant {

@@ -159,12 +159,14 @@ pub enum Kind {
     Agent,
     /// A [`Recommendation`].
     Recommendation,
+    /// A key to the server, known by its hash alone.
+    Key,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Config, Self::Outcome, Self::Group, Self::Run, Self::Adapter, Self::Agent, Self::Recommendation];
+    pub const ALL: [Self; 8] =
+        [Self::Config, Self::Outcome, Self::Group, Self::Run, Self::Adapter, Self::Agent, Self::Recommendation, Self::Key];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -176,6 +178,7 @@ impl Kind {
             Self::Adapter => "adapter",
             Self::Agent => "agent",
             Self::Recommendation => "recommendation",
+            Self::Key => "key",
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, deploy, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train};
+use crate::{
+    bench, chat, config, deploy, docs, env, eval, feedback, init, key, model, reward, rollout, serve, store, trace, train,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -72,7 +74,9 @@ pub(crate) enum Command {
     Train(train::Args),
     /// Say how good a policy is on tasks it has not seen
     Eval(eval::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
+    /// Make, list and revoke keys to the server
+    Key(key::Args),
     /// Register agents, and roll new versions out on evidence
     Deploy(deploy::Args),
     /// Back up, restore, verify and describe the store

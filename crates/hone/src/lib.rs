@@ -21,6 +21,7 @@ mod failure;
 mod feedback;
 mod gym;
 mod init;
+mod key;
 mod learner;
 mod model;
 mod play;
@@ -86,6 +87,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),
         Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),
         Command::Serve(args) => serve::run(args, &Context::load(cli, variables, printer)?),
+        Command::Key(args) => key::run(args, &Context::load(cli, variables, printer)?),
         Command::Deploy(args) => deploy::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),

@@ -1,13 +1,17 @@
 //! `hone serve`: the gateway on this machine, with the models that the settings and the command line name.
 
+mod guard;
+
 use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
+use crate::printer::counted;
+use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
 use hone_engine::cpu::Cpu;
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Who, serve};
+use hone_gateway::{Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Retry};
 use hone_trace::store::Store;
@@ -31,10 +35,12 @@ const N_SAID_MAX: usize = 256;
 /// Answer in OpenAI's and Anthropic's words, and record every call
 ///
 /// Clients ask http://127.0.0.1:8321/v1 for the models that are named here. Every call is a turn of a trace, durable before the end of
-/// its answer is sent; `hone trace list` shows them at once. Stops at SIGTERM or Ctrl-C, after what is underway has ended.
+/// its answer is sent; `hone trace list` shows them at once. As soon as `hone key add` has made a key, who asks needs one. Stops at
+/// SIGTERM or Ctrl-C, after what is underway has ended.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Listen at this address of this machine; port 0 takes any that is free
+    /// Listen at this address of this machine; port 0 takes any that is free. One that other machines can reach needs a key, and
+    /// --tls-cert or --behind-tls-proxy
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<SocketAddr>,
     /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini
@@ -68,14 +74,13 @@ pub(crate) struct Args {
     /// The most seconds of an answer, with all that is tried again
     #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_answer_seconds: u64,
+    #[command(flatten)]
+    guard: GuardArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let address = args.address.unwrap_or(context.settings.serve.address);
-    if !address.ip().is_loopback() {
-        return Err(Failure::user(format_args!("{address} can be reached from other machines, and nobody would need a key"))
-            .hint("listen at 127.0.0.1 and let a proxy with TLS and keys stand before it"));
-    }
+    let guard = args.guard.guard(address, context)?;
     let named: Vec<&String> = context.settings.serve.models.iter().chain(&args.models).collect();
     if named.is_empty() {
         return Err(Failure::user("no model is named: there is nothing to answer with").hint(
@@ -110,7 +115,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         outcome: args.outcome.clone().or_else(|| Some(of_settings.outcome.clone()).filter(|name| !name.is_empty())),
         locals,
     };
-    context.wait(async move |context| listen(address, catalogue, agents, args, context).await)
+    context.wait(async move |context| listen(guard, catalogue, agents, args, context).await)
 }
 
 /// What answers under the names of agents.
@@ -124,17 +129,13 @@ struct Agents {
 /// Models of this process, by the names that they answer to.
 type Locals = BTreeMap<String, (Arc<LocalPolicy<Cpu>>, ModelConfig)>;
 
-async fn listen(
-    address: SocketAddr,
-    catalogue: Catalogue,
-    agents: Agents,
-    args: &Args,
-    context: &Context<'_>,
-) -> Result<Exit, Failure> {
+async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
+    let (access, n_keys) = guard.access(&*store, context).await?;
+    let (address, scheme) = (guard.address, guard.scheme());
     let cache = context.settings.folder.join("adapters");
     let wardrobe = Wardrobe { models, store: Arc::clone(&store) as Arc<dyn Store>, cache };
     let setup = Setup {
@@ -145,13 +146,15 @@ async fn listen(
         adapters: Some(Arc::new(wardrobe)),
         store,
         clock: Arc::new(RealClock),
-        access: Access::open(context.settings.tenant.clone()),
+        access,
+        tls: guard.tls,
         limits: Limits {
             n_requests_max: args.max_requests as usize,
+            requests_per_minute: args.guard.requests_per_minute,
             answer_ms: args.max_answer_seconds * 1000,
             ..Limits::default()
         },
-        hosts: Vec::new(),
+        hosts: guard.hosts,
         seed: now().unix_nanos().unsigned_abs(),
         log,
     };
@@ -162,9 +165,10 @@ async fn listen(
     let (mut term, mut interrupt) =
         (signal(SignalKind::terminate()).map_err(Failure::world)?, signal(SignalKind::interrupt()).map_err(Failure::world)?);
     if context.printer.wants_json() {
-        context.printer.json(&json!({"url": format!("http://{bound}/v1"), "models": names}))?;
+        context.printer.json(&json!({"url": format!("{scheme}://{bound}/v1"), "models": names, "keys": n_keys}))?;
     } else {
-        context.printer.plain(&format!("http://{bound}/v1 answers as {}", names.join(", ")))?;
+        let whom = if n_keys > 0 { format!(" to who has a key ({})", counted(n_keys as u64, "key")) } else { String::new() };
+        context.printer.plain(&format!("{scheme}://{bound}/v1 answers as {}{whom}", names.join(", ")))?;
     }
     context.printer.flush()?;
     let serving = serve(Gateway::new(setup), listener, async {

@@ -110,6 +110,8 @@ pub struct Settings {
 pub struct Serve {
     /// `serve.address`
     pub address: SocketAddr,
+    /// `serve.hosts`
+    pub hosts: Vec<String>,
     /// `serve.models`
     pub models: Vec<String>,
     /// `serve.routes`
@@ -176,6 +178,7 @@ impl Settings {
         let address = text(address).parse().map_err(|_| address.wrong("an address is like 127.0.0.1:8321"))?;
         let serve = Serve {
             address,
+            hosts: texts(find(&mut settings, "serve.hosts")),
             models: texts(find(&mut settings, "serve.models")),
             routes: texts(find(&mut settings, "serve.routes")),
             tasks: texts(find(&mut settings, "serve.tasks")),

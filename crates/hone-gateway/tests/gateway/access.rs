@@ -1,21 +1,25 @@
 //! Who may do what.
 
-use crate::world::{World, messages};
-use hone_gateway::{Access, Identity, Limits, Role, Token};
-use hone_trace::Tenant;
+use crate::world::{Told, World, messages};
+use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
+use hone_trace::{AgentName, Config, Tenant, Time};
 use serde_json::json;
+use std::collections::BTreeSet;
 
-/// Every route with what it needs: a method, a path, a body, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 11] = [
+/// Every route with what it needs: a method, a path, and the least role.
+const ROUTES: [(&str, &str, Option<Role>); 14] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/messages", Some(Role::Call)),
     ("POST", "/v1/embeddings", Some(Role::Call)),
     ("GET", "/v1/models", Some(Role::Call)),
-    ("GET", "/v1/models/well", Some(Role::Call)),
+    ("GET", "/v1/models/{name}", Some(Role::Call)),
     ("POST", "/v1/feedback", Some(Role::Report)),
     ("POST", "/v1/traces", Some(Role::Call)),
     ("POST", "/api/public/otel/v1/traces", Some(Role::Call)),
+    ("GET", "/v1/agents", Some(Role::Admin)),
+    ("GET", "/v1/agents/{name}", Some(Role::Admin)),
     ("GET", "/metrics", Some(Role::Report)),
+    ("GET", "/openapi.json", Some(Role::Report)),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
 ];
@@ -23,18 +27,19 @@ const ROUTES: [(&str, &str, Option<Role>); 11] = [
 async fn guarded() -> World {
     let key = |name: &str, role| {
         let tenant = Tenant::new(format!("of {name}")).unwrap();
-        (Token::of(&format!("sk-{name}")), Identity { tenant, role, name: name.into() })
+        (Token::of(&format!("sk-{name}")), Identity { tenant, role, name: name.into(), requests_per_minute: None })
     };
     let keys = [key("report", Role::Report), key("call", Role::Call), key("admin", Role::Admin)];
     World::with(Access::keys(keys).unwrap(), Limits::default()).await
 }
 
-async fn status(world: &World, method: &str, path: &str, key: Option<&str>) -> u16 {
+async fn ask(world: &World, method: &str, path: &str, key: Option<&str>) -> Told {
+    let path = path.replace("{name}", if path.contains("agents") { "desk" } else { "well" });
     let bearer = key.map(|key| format!("Bearer {key}"));
     let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
     match method {
-        "GET" => world.get(path, &headers).await.status,
-        _ => world.post(path, &json!({}), &headers).await.status,
+        "GET" => world.get(&path, &headers).await,
+        _ => world.post(&path, &json!({}), &headers).await,
     }
 }
 
@@ -49,7 +54,7 @@ async fn every_route_asks_for_its_role() {
                 Some("sk-admin") => Some(Role::Admin),
                 _ => None,
             };
-            let found = status(&world, method, path, key).await;
+            let found = ask(&world, method, path, key).await.status;
             match (least, role) {
                 (Some(_), None) => assert_eq!(found, 401, "{path} {key:?}"),
                 (Some(least), Some(role)) if role < least => assert_eq!(found, 403, "{path} {key:?}"),
@@ -57,6 +62,57 @@ async fn every_route_asks_for_its_role() {
             }
         }
     }
+}
+
+/// V11, V12: a path that nobody had thought of was open, or open to the wrong people.
+#[tokio::test]
+async fn what_the_server_says_of_itself_is_what_it_does() {
+    let world = World::open().await;
+    let config = Config { model: Some("well".into()), ..Config::default() };
+    let (desk, tenant) = (AgentName::new("desk").unwrap(), crate::world::tenant());
+    registry::add(&*world.store, &desk, "v1", &config, &tenant, Time::from_unix_nanos(0)).await.unwrap();
+    let document = world.get("/openapi.json", &[]).await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut told = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let least = operation["x-hone-role"].as_str().map(str::to_owned);
+            told.insert((method.to_uppercase(), path.clone(), least));
+        }
+    }
+    let expected =
+        ROUTES.map(|(method, path, least)| (method.to_owned(), path.to_owned(), least.map(|least| least.as_str().to_owned())));
+    assert_eq!(told, BTreeSet::from(expected));
+    for (method, path, _) in ROUTES {
+        let mut status = ask(&world, method, path, None).await.status;
+        for _ in 0..100 {
+            // The agent is there as soon as the log was read.
+            if status == 404 && path.contains("agents") {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                status = ask(&world, method, path, None).await.status;
+            }
+        }
+        assert!(status != 404 && status != 405, "{method} {path}: {status}");
+    }
+}
+
+/// V5: a key that was not found became an empty identity.
+#[tokio::test]
+async fn a_wrong_key_is_refused_in_the_words_of_its_format() {
+    let world = guarded().await;
+    let wrong = [("authorization", "Bearer sk-wrong")];
+    let told = world.chat("well", &[("user", "hi")], &wrong).await;
+    assert_eq!((told.status, told.json()["error"]["code"].clone()), (401, json!("invalid_api_key")));
+    let told = world.post("/v1/messages", &json!({}), &[("x-api-key", "sk-wrong")]).await;
+    assert_eq!((told.status, told.json()["error"]["type"].clone()), (401, json!("authentication_error")));
+    assert_eq!(told.json()["type"], "error");
+    // Text that would end a statement is looked up by its hash, and found nowhere (V1).
+    for key in ["' OR 1=1 --", "\"; DROP TABLE documents; --", ""] {
+        assert_eq!(ask(&world, "GET", "/v1/models", Some(key)).await.status, 401, "{key}");
+    }
+    let counted = ask(&world, "GET", "/metrics", Some("sk-report")).await.body;
+    assert!(counted.contains("hone_refused_total{reason=\"key\"} 5"), "{counted}");
+    assert!(!told.body.contains("sk-wrong") && !counted.contains("sk-wrong"));
 }
 
 #[tokio::test]

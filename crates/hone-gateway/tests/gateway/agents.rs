@@ -103,7 +103,14 @@ async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
         is_off = share(&now, "v2") == 0.0;
     }
     assert!(is_off && (1..=20).contains(&n_failed), "{n_failed} of {n_asked} failed");
-    let lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
+    let mut lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
+    let began = Instant::now();
+    while !lines.iter().any(|(_, event)| event.kind == "decided") {
+        // It is written down after it holds.
+        assert!(began.elapsed() < Duration::from_secs(20), "no decision is written down");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
+    }
     let mut deciding =
         lines.iter().map(|(_, event)| event).filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
     let decided: Vec<_> = lines.iter().map(|(_, event)| event).filter(|event| event.kind == "decided").collect();

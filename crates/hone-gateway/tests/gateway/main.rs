@@ -8,6 +8,8 @@ mod access;
 mod agents;
 mod answers;
 mod faults;
+mod keys;
 mod records;
 mod safety;
 mod spans;
+mod tls;

@@ -286,7 +286,12 @@ async fn a_bomb_is_refused_and_so_is_what_is_too_large() {
 
 #[tokio::test]
 async fn spans_belong_to_the_tenant_of_the_key_whatever_they_say() {
-    let identity = |name: &str| Identity { tenant: Tenant::new(name).unwrap(), role: Role::Call, name: name.into() };
+    let identity = |name: &str| Identity {
+        tenant: Tenant::new(name).unwrap(),
+        role: Role::Call,
+        name: name.into(),
+        requests_per_minute: None,
+    };
     let keys = [(Token::of("sk-one"), identity("one")), (Token::of("sk-two"), identity("two"))];
     let limits = Limits { spans_wait_ms: 200, ..Limits::default() };
     let world = World::with(Access::keys(keys).unwrap(), limits).await;

@@ -1,7 +1,7 @@
 //! A gateway with a store of its own, and a client that talks to it.
 
 use crate::upstream::{self, Heard};
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Route, RouteBy, Setup, TaskRule, serve};
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Route, RouteBy, Setup, TaskRule, Tls, serve};
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
@@ -37,6 +37,8 @@ pub(crate) struct World {
 pub(crate) struct Told {
     pub(crate) status: u16,
     pub(crate) episode: Option<String>,
+    /// Seconds to wait, where the server says so.
+    pub(crate) retry_s: Option<u64>,
     pub(crate) body: String,
 }
 
@@ -63,16 +65,32 @@ impl World {
     pub(crate) async fn with(access: Access, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = hone_store::open(&Place::Folder(folder.path().join(".hone")), &Options::default()).await.unwrap();
-        Self::on(Arc::new(folder), store, access, limits).await
+        Self::on(Arc::new(folder), store, access, limits, None).await
+    }
+
+    /// One that speaks TLS, with a client that trusts this certificate.
+    pub(crate) async fn encrypted(tls: Tls, certificate: &[u8], limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = hone_store::open(&Place::Folder(folder.path().join(".hone")), &Options::default()).await.unwrap();
+        let mut world = Self::on(Arc::new(folder), store, Access::open(tenant()), limits, Some(tls)).await;
+        let certificate = reqwest::Certificate::from_pem(certificate).unwrap();
+        world.http = reqwest::Client::builder().no_proxy().https_only(true).add_root_certificate(certificate).build().unwrap();
+        world
     }
 
     /// Another gateway on the same store.
     pub(crate) async fn again(&self) -> Self {
         let limits = Limits { stop_ms: 5_000, ..Limits::default() };
-        Self::on(Arc::clone(&self.folder), Arc::clone(&self.store), Access::open(tenant()), limits).await
+        Self::on(Arc::clone(&self.folder), Arc::clone(&self.store), Access::open(tenant()), limits, None).await
     }
 
-    async fn on(folder: Arc<tempfile::TempDir>, store: Arc<dyn Database>, access: Access, limits: Limits) -> Self {
+    async fn on(
+        folder: Arc<tempfile::TempDir>,
+        store: Arc<dyn Database>,
+        access: Access,
+        limits: Limits,
+        tls: Option<Tls>,
+    ) -> Self {
         let (address, heard) = upstream::start().await;
         let clock: Arc<dyn Clock> = Arc::new(Going(Instant::now()));
         let client = |spec: String| {
@@ -89,6 +107,7 @@ impl World {
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude])).unwrap();
         let (log, mut said) = mpsc::channel(100);
         tokio::spawn(async move { while said.recv().await.is_some() {} });
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let setup = Setup {
             catalogue,
             routes: vec![best_of(RouteBy::Task), best_of(RouteBy::Features)],
@@ -98,13 +117,14 @@ impl World {
             store: Arc::clone(&store) as Arc<dyn hone_trace::store::Store>,
             clock,
             access,
+            tls,
             limits,
             hosts: vec!["hone.test".into()],
             seed: 7,
             log,
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -158,8 +178,9 @@ impl World {
 async fn told(request: reqwest::RequestBuilder) -> Told {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();
-    let episode = response.headers().get("x-hone-episode").map(|value| value.to_str().unwrap().to_owned());
-    Told { status, episode, body: response.text().await.unwrap() }
+    let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    let (episode, retry_s) = (header("x-hone-episode"), header("retry-after").map(|text| text.parse().unwrap()));
+    Told { status, episode, retry_s, body: response.text().await.unwrap() }
 }
 
 /// A route to whichever of two agents does best.

@@ -11,6 +11,7 @@ mod doctor;
 mod feedback;
 mod hub;
 mod judge;
+mod key;
 mod model;
 mod output;
 mod postgres;

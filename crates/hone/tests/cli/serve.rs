@@ -10,28 +10,28 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A process that listens.
-pub(crate) struct Listening {
-    pub(crate) child: Child,
-    pub(crate) port: u16,
+pub(super) struct Listening {
+    pub(super) child: Child,
+    pub(super) port: u16,
 }
 
 impl Listening {
     /// Starts `hone` with the words of this line; the first line that it prints says its port.
-    pub(crate) fn start(desk: &Desk, line: &str) -> Self {
+    pub(super) fn start(desk: &Desk, line: &str) -> Self {
         let mut child = desk.command(line).stderr(Stdio::null()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
-        let digits = first.rsplit("127.0.0.1:").next().unwrap_or_default();
+        let digits = first.rsplit("0.0.1:").next().and_then(|rest| rest.rsplit("0.0.0:").next()).unwrap_or_default();
         let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
         let port = digits.parse().unwrap_or_else(|_| panic!("`hone {line}` says no port: {first}"));
         Self { child, port }
     }
 
-    fn provider(desk: &Desk) -> Self {
+    pub(super) fn provider(desk: &Desk) -> Self {
         Self::start(desk, "bench gateway-mock")
     }
 
-    fn serve(desk: &Desk, provider: &Self) -> Self {
+    pub(super) fn serve(desk: &Desk, provider: &Self) -> Self {
         Self::start(desk, &format!("serve --address 127.0.0.1:0 --model m=http://127.0.0.1:{}/v1#m", provider.port))
     }
 

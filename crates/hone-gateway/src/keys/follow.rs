@@ -1,0 +1,88 @@
+//! Following the keys of the store: one that is added opens the server, and one that is revoked opens nothing, without a restart.
+//!
+//! The log says that something has changed, and the documents say what there is. A server that asks for keys never stops asking: when the
+//! last one is revoked, nobody gets in.
+
+use super::{KeyError, N_PAGE, STREAM, read};
+use crate::access::Access;
+use crate::server::Gateway;
+use hone_trace::store::StoreError;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// How long nobody looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Whatever went wrong with the store is tried again after this.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Who follows the keys.
+pub(crate) struct Follower {
+    gateway: Gateway,
+    /// The number of the last line that was read.
+    after: u64,
+    /// Whether something has changed that was not acted on yet.
+    is_due: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(gateway: Gateway) -> Self {
+        Self { gateway, after: 0, is_due: false }
+    }
+
+    /// Reads all that was written so far.
+    pub(crate) async fn catch_up(&mut self) {
+        while let Err(error) = self.look().await {
+            self.gateway.log(format!("the keys cannot be read: {error}"));
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Follows the keys for ever.
+    pub(crate) async fn run(mut self) {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            self.catch_up().await;
+        }
+    }
+
+    /// Reads the lines that are new, and the keys where there were any.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let store = self.gateway.record().shared_store();
+        loop {
+            let lines = store.events(Some(STREAM), self.after, N_PAGE).await?;
+            let Some((number, _)) = lines.last() else { break };
+            (self.after, self.is_due) = (*number, true);
+        }
+        if self.is_due {
+            let keys = read(&*store).await?;
+            self.act(keys);
+            self.is_due = false;
+        }
+        Ok(())
+    }
+
+    /// Lets those in who have a live key. One that cannot be read opens nothing, but there is one.
+    fn act(&self, keys: Vec<Result<super::Key, KeyError>>) {
+        let n_keys = keys.len();
+        let (mut live, mut n_revoked) = (HashMap::new(), 0);
+        for key in keys {
+            match key {
+                Ok(key) if key.is_live() => drop(live.insert(key.hash, key.identity())),
+                Ok(_) => n_revoked += 1,
+                Err(error) => self.gateway.log(error.to_string()),
+            }
+        }
+        let is_open = matches!(*self.gateway.access(), Access::Open(_));
+        if is_open && n_revoked == n_keys {
+            return;
+        }
+        match (is_open, live.is_empty()) {
+            (_, true) => self.gateway.log("no key is left: nobody is let in until one is added".into()),
+            (true, false) => self.gateway.log("there is a key: from now on requests need one".into()),
+            (false, false) => {}
+        }
+        let names: HashSet<String> = live.values().map(|identity| identity.name.clone()).collect();
+        self.gateway.let_in(Access::Keys(live));
+        self.gateway.rates().keep(|name| names.contains(name));
+    }
+}

@@ -1,0 +1,111 @@
+//! Every path of the server in one table: who answers it, which role it needs, and what it is in the words of `/openapi.json`.
+//!
+//! The router is made of this table, and so is the document: a path is in both or in neither. The role is what the handler's own
+//! argument asks for; a test compares the two.
+
+use crate::access::Role;
+use crate::server::Gateway;
+use crate::{feedback, health, openapi, otlp, route, status};
+use axum::routing::{MethodRouter, get, post};
+
+/// One path with the method that it takes.
+pub(crate) struct Path {
+    pub(crate) path: &'static str,
+    /// In small letters.
+    pub(crate) method: &'static str,
+    pub(crate) handler: fn() -> MethodRouter<Gateway>,
+    /// The least role; `None` where nobody needs a key.
+    pub(crate) least: Option<Role>,
+    /// What it does.
+    pub(crate) says: &'static str,
+    /// The schema of the body that it takes.
+    pub(crate) takes: Option<&'static str>,
+    /// What it answers with.
+    pub(crate) gives: Gives,
+    /// The schema of its refusals.
+    pub(crate) refuses: &'static str,
+}
+
+/// What a path answers with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Gives {
+    /// JSON of this schema.
+    Json(&'static str),
+    /// JSON of this schema, or events where the body asks for a stream.
+    JsonOrEvents(&'static str),
+    /// Text.
+    Text,
+}
+
+impl Path {
+    const fn get(path: &'static str, handler: fn() -> MethodRouter<Gateway>, says: &'static str) -> Self {
+        Self { path, method: "get", handler, least: None, says, takes: None, gives: Gives::Text, refuses: "Error" }
+    }
+
+    const fn post(path: &'static str, handler: fn() -> MethodRouter<Gateway>, says: &'static str) -> Self {
+        Self { method: "post", ..Self::get(path, handler, says) }
+    }
+
+    const fn needs(self, least: Role) -> Self {
+        Self { least: Some(least), ..self }
+    }
+
+    const fn takes(self, schema: &'static str) -> Self {
+        Self { takes: Some(schema), ..self }
+    }
+
+    const fn gives(self, gives: Gives) -> Self {
+        Self { gives, ..self }
+    }
+
+    const fn refuses(self, schema: &'static str) -> Self {
+        Self { refuses: schema, ..self }
+    }
+}
+
+/// All of them.
+pub(crate) const PATHS: &[Path] = &[
+    Path::post("/v1/chat/completions", || post(route::chat), "Answer a conversation in OpenAI's words")
+        .needs(Role::Call)
+        .takes("ChatRequest")
+        .gives(Gives::JsonOrEvents("ChatAnswer")),
+    Path::post("/v1/messages", || post(route::messages), "Answer a conversation in Anthropic's words")
+        .needs(Role::Call)
+        .takes("MessagesRequest")
+        .gives(Gives::JsonOrEvents("MessagesAnswer"))
+        .refuses("AnthropicError"),
+    Path::post("/v1/embeddings", || post(route::embeddings), "Turn texts into vectors")
+        .needs(Role::Call)
+        .takes("EmbeddingsRequest")
+        .gives(Gives::Json("Embeddings")),
+    Path::get("/v1/models", || get(route::models), "List the names that are answered to")
+        .needs(Role::Call)
+        .gives(Gives::Json("Models")),
+    Path::get("/v1/models/{name}", || get(route::model), "Say whether a name is answered to")
+        .needs(Role::Call)
+        .gives(Gives::Json("Model")),
+    Path::post("/v1/feedback", || post(feedback::give), "Say something of an answer or an episode")
+        .needs(Role::Report)
+        .takes("Feedback")
+        .gives(Gives::Json("FeedbackTaken")),
+    Path::post("/v1/traces", || post(otlp::traces), "Take OpenTelemetry spans")
+        .needs(Role::Call)
+        .takes("Spans")
+        .gives(Gives::Json("SpansTaken"))
+        .refuses("SpansRefused"),
+    Path::post("/api/public/otel/v1/traces", || post(otlp::traces), "Take spans of exporters that are set up for Langfuse")
+        .needs(Role::Call)
+        .takes("Spans")
+        .gives(Gives::Json("SpansTaken"))
+        .refuses("SpansRefused"),
+    Path::get("/v1/agents", || get(status::agents), "Say how all agents stand").needs(Role::Admin).gives(Gives::Json("Agents")),
+    Path::get("/v1/agents/{name}", || get(status::agent), "Say how an agent stands")
+        .needs(Role::Admin)
+        .gives(Gives::Json("Agent")),
+    Path::get("/metrics", || get(route::metrics), "Tell the counters to Prometheus").needs(Role::Report),
+    Path::get("/openapi.json", || get(openapi::tell), "Describe this server")
+        .needs(Role::Report)
+        .gives(Gives::Json("Description")),
+    Path::get("/healthz", || get(health::alive), "Say that the server lives"),
+    Path::get("/readyz", || get(health::ready), "Say whether the store answers"),
+];
