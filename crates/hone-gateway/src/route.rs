@@ -1,4 +1,4 @@
-//! Which path is answered by whom. A request is read, admitted, asked and told, each in one line.
+//! Questions from their bytes to their answers: each is read, admitted, asked and told, each in one line.
 
 use crate::access::{Caller, Identity, Reporter};
 use crate::agents::{ANY_TASK, Version};

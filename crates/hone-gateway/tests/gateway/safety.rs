@@ -1,5 +1,5 @@
 //! Public failures of servers in this field, each as a test that it cannot happen here. The numbers are those of the security page;
-//! V5, V11 and V12 are in `access.rs`.
+//! V1, V5, V11 and V12 are in `access.rs`, V15 for keys to the server in `keys.rs`.
 
 use crate::world::{CANARY, World, messages, tenant};
 use hone_gateway::{Access, Limits};
