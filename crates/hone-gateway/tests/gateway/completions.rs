@@ -74,7 +74,7 @@ async fn a_stop_string_ends_a_text_and_is_not_part_of_it() {
     let world = World::open().await;
     let ask = |stop: Value| json!({"model": "own/tiny", "prompt": "the cat", "max_tokens": 12, "seed": 5, "stop": stop});
     let free = complete(&world, ask(Value::Null)).await.json()["choices"][0]["text"].as_str().unwrap().to_owned();
-    let stop: String = free.chars().skip(3).take(2).collect();
+    let stop = free.chars().skip(1).find(char::is_ascii_alphanumeric).unwrap().to_string();
     let cut = complete(&world, ask(json!([stop]))).await.json();
     let before = free.split_once(&stop).unwrap().0;
     assert_eq!((&cut["choices"][0]["text"], &cut["choices"][0]["finish_reason"]), (&json!(before), &json!("stop")));
