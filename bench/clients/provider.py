@@ -53,6 +53,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self.path.endswith("/chat/completions"):
+            prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+            texts = [f" has {len(prompt.split())} words" for prompt in prompts]
+            choices = [{"index": index, "text": text, "finish_reason": "stop", "logprobs": None} for index, text in enumerate(texts)]
+            usage = {"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7}
+            whole = {"id": "provider-1", "object": "text_completion", "created": 1, "model": body["model"], "choices": choices}
+            return self.send(200, json.dumps(whole | {"usage": usage}))
         said = text_of(body["messages"][-1])
         if said == "fail":
             return self.send(500, json.dumps({"error": {"message": "out of order", "type": "server_error"}}))

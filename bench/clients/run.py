@@ -54,10 +54,12 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         provider = subprocess.Popen([sys.executable, HERE / "provider.py", str(port)])
-        model = f"agent=http://127.0.0.1:{port}/v1#provider-model"
+        tiny = "tiny:d32,l1,h2,kv1,ff48,v320,ctx512"
+        subprocess.run([hone, "--folder", folder, "model", "add", tiny, "--name", "small"], check=True, capture_output=True)
         add = [hone, "--folder", folder, "deploy", "add", "desk", "v1", "--model", "agent"]
         subprocess.run(add, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        serve = [hone, "--json", "--folder", folder, "serve", "--address", "127.0.0.1:0", "--model", model]
+        models = ["--model", f"agent=http://127.0.0.1:{port}/v1#provider-model", "--model", "own=local:small", "--context", "512"]
+        serve = [hone, "--json", "--folder", folder, "serve", "--address", "127.0.0.1:0", *models]
         server = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
         try:
             lines = ""

@@ -66,6 +66,8 @@ pub struct Request<B: Backend> {
     pub constraints: Vec<Box<dyn Constraint>>,
     /// Keep the support of every draw that did not have the whole vocabulary, for training on it.
     pub keep_support: bool,
+    /// How many of the likeliest tokens are told beside each that was drawn.
+    pub n_likeliest: usize,
 }
 
 impl<B: Backend> Request<B> {
@@ -82,6 +84,7 @@ impl<B: Backend> Request<B> {
             adapter: None,
             constraints: Vec::new(),
             keep_support: false,
+            n_likeliest: 0,
         }
     }
 }
@@ -97,6 +100,15 @@ pub struct Token {
     pub forced: bool,
     /// The support, when it was not the whole vocabulary and the request asked to keep it.
     pub support: Option<Support>,
+    /// The likeliest tokens in its place with their log-probabilities, as many as the request asked for; none for forced tokens.
+    pub likeliest: Vec<(u32, f32)>,
+}
+
+impl Token {
+    /// A token of which no more than this is known.
+    pub fn new(id: u32, logprob: f32, forced: bool) -> Self {
+        Self { id, logprob, forced, support: None, likeliest: Vec::new() }
+    }
 }
 
 /// Why a sample ended.
@@ -195,6 +207,7 @@ struct Sequence<B: Backend> {
     stream: Stream,
     constraint: Option<Box<dyn Constraint>>,
     keep_support: bool,
+    n_likeliest: usize,
     /// Samples still to be forked off, with their streams, constraints and reserves.
     forks: Vec<Fork>,
 }
@@ -393,6 +406,7 @@ impl<B: Backend> Batcher<B> {
             stream: first.stream,
             constraint: first.constraint,
             keep_support: request.keep_support,
+            n_likeliest: request.n_likeliest,
             forks,
         }
     }
@@ -442,12 +456,17 @@ impl<B: Backend> Batcher<B> {
             asks.push(all);
         }
         let drawn: Vec<Mutex<Vec<Option<Drawn>>>> = ready.iter().map(|_| Mutex::new(Vec::new())).collect();
-        let running: Vec<(SamplerOptions, u64)> =
-            ready.iter().map(|&index| (self.running[index].sampler, self.running[index].ids.len() as u64)).collect();
+        let running: Vec<(SamplerOptions, u64, usize)> = ready
+            .iter()
+            .map(|&index| &self.running[index])
+            .map(|seq| (seq.sampler, seq.ids.len() as u64, seq.n_likeliest))
+            .collect();
         backend.logits(head_in, model.head_weight(), &|row, logits| {
-            let (sampler, position) = running[row];
+            let (sampler, position, n_likeliest) = running[row];
             let draw = |(stream, allowed): &(Stream, Option<Support>)| {
-                sampler.draw(backend, logits, allowed.clone(), stream.uniform(position))
+                let drawn = sampler.draw(backend, logits, allowed.clone(), stream.uniform(position))?;
+                let likeliest = sampler.likeliest(backend, logits, &drawn.support, n_likeliest);
+                Some(Drawn { likeliest, ..drawn })
             };
             *drawn[row].lock().unwrap_or_else(PoisonError::into_inner) = asks[row].iter().map(draw).collect();
         });
@@ -504,6 +523,7 @@ impl<B: Backend> Batcher<B> {
                 stream: fork.stream,
                 constraint: fork.constraint,
                 keep_support: seq.keep_support,
+                n_likeliest: seq.n_likeliest,
                 forks: Vec::new(),
             });
         }
@@ -530,12 +550,13 @@ impl<B: Backend> Sequence<B> {
         let Some(drawn) = drawn else {
             return (Vec::new(), Some(Finish::NoToken));
         };
-        let support = drawn.support.filter(|_| self.keep_support);
-        let mut tokens = vec![Token { id: drawn.id, logprob: drawn.logprob, forced: false, support }];
-        self.ids.push(drawn.id);
+        let Drawn { id, logprob, support, likeliest } = drawn;
+        let support = support.filter(|_| self.keep_support);
+        let mut tokens = vec![Token { id, logprob, forced: false, support, likeliest }];
+        self.ids.push(id);
         let mut finish = None;
-        match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(drawn.id)) {
-            _ if self.stop_ids.contains(&drawn.id) => finish = Some(Finish::StopId),
+        match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(id)) {
+            _ if self.stop_ids.contains(&id) => finish = Some(Finish::StopId),
             Verdict::Go => {}
             Verdict::Stop => finish = Some(Finish::Constraint),
             Verdict::Force(ids) => {
@@ -543,7 +564,7 @@ impl<B: Backend> Sequence<B> {
                 for id in ids.into_iter().take(room) {
                     assert!((id as usize) < model.config.vocab, "a constraint forced an unknown token");
                     self.ids.push(id);
-                    tokens.push(Token { id, logprob: 0.0, forced: true, support: None });
+                    tokens.push(Token::new(id, 0.0, true));
                 }
             }
         }

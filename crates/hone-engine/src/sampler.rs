@@ -55,6 +55,8 @@ pub struct Drawn {
     pub logprob: f32,
     /// The support, when it is not the whole vocabulary.
     pub support: Option<Support>,
+    /// The likeliest tokens of the support with their log-probabilities, as many as were asked for.
+    pub likeliest: Vec<(u32, f32)>,
 }
 
 impl SamplerOptions {
@@ -95,7 +97,22 @@ impl SamplerOptions {
             target.id = backend.pick(logits, &target, log_norm, u);
         }
         let logprob = backend.score(logits, &target).logprob;
-        logprob.is_finite().then_some(Drawn { id: target.id, logprob, support: target.support })
+        logprob.is_finite().then_some(Drawn { id: target.id, logprob, support: target.support, likeliest: Vec::new() })
+    }
+
+    /// The likeliest tokens that could have been drawn, at most so many, with their log-probabilities.
+    pub fn likeliest<B: Backend>(&self, backend: &B, logits: &[f32], support: &Option<Support>, n: usize) -> Vec<(u32, f32)> {
+        let mut ids: Vec<u32> = candidates(logits, support).collect();
+        if n == 0 || ids.is_empty() {
+            return Vec::new();
+        }
+        if n < ids.len() {
+            ids.select_nth_unstable_by(n - 1, |&a, &b| rank(logits, a, b));
+            ids.truncate(n);
+        }
+        ids.sort_unstable_by(|&a, &b| rank(logits, a, b));
+        let target = |id| Target { id, inv_temperature: self.inv_temperature(), support: support.clone() };
+        ids.into_iter().map(|id| (id, backend.score(logits, &target(id)).logprob)).collect()
     }
 
     fn narrow(&self, logits: &[f32], allowed: &Option<Support>, inv_temperature: f32) -> Option<Support> {
@@ -167,6 +184,22 @@ mod tests {
         assert_eq!(support(SamplerOptions { min_p: 0.3, ..options() }, None), Some(0b00_1110));
         assert_eq!(support(SamplerOptions { top_k: 2, ..options() }, Some(0b11_0101)), Some(0b00_0101));
         assert_eq!(support(options(), Some(0)), None);
+    }
+
+    #[test]
+    fn the_likeliest_are_those_of_the_support_in_their_order() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        let ids = |support: Option<u64>, n| {
+            let support = support.map(|bits| vec![bits].into());
+            options().likeliest(&backend, &LOGITS, &support, n).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(None, 0), []);
+        assert_eq!(ids(None, 3), [1, 3, 2]);
+        assert_eq!(ids(Some(0b11_0101), 9), [2, 0, 5, 4]);
+        let all = options().likeliest(&backend, &LOGITS, &None, 6);
+        assert!((all.iter().map(|(_, logprob)| f64::from(*logprob).exp()).sum::<f64>() - 1.0).abs() < 1e-6, "{all:?}");
+        let drawn = options().draw(&backend, &LOGITS, None, 0.3).expect("a token");
+        assert!(all.contains(&(drawn.id, drawn.logprob)), "the drawn one is told the same");
     }
 
     #[test]

@@ -257,8 +257,12 @@ impl Entry {
 
 impl Version {
     /// Puts what the version brings along into a request: its standing instructions first, its temperature where the client has none.
-    pub(crate) fn shape(&self, wire: Wire, asked: &mut Asked) {
+    pub(crate) fn shape(&self, wire: Option<Wire>, asked: &mut Asked) -> Result<(), Refused> {
         if let Some(prompt) = &self.config.prompt {
+            if !asked.prompts.is_empty() {
+                let message = "this agent has standing instructions, for which a plain text has no place: ask it in a chat";
+                return Err(Refused::param("model", message));
+            }
             asked.request.messages.insert(0, Message::text(Role::System, prompt));
             instruct(wire, &mut asked.body, prompt);
         }
@@ -268,12 +272,13 @@ impl Version {
             asked.request.sampling.temperature = Some(temperature);
             asked.body.insert("temperature".into(), temperature.into());
         }
+        Ok(())
     }
 }
 
 /// Says this first in a body of this format.
-fn instruct(wire: Wire, body: &mut Map<String, Value>, prompt: &str) {
-    if wire == Wire::Anthropic {
+fn instruct(wire: Option<Wire>, body: &mut Map<String, Value>, prompt: &str) {
+    if wire == Some(Wire::Anthropic) {
         let first = json!({"type": "text", "text": prompt});
         let system = match body.remove("system") {
             Some(Value::String(own)) => vec![first, json!({"type": "text", "text": own})],

@@ -4,7 +4,9 @@
 //! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
 
 use crate::ask::{Asked, Speaker, passed_on};
+use crate::choices::Choices;
 use crate::error::Refused;
+use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
@@ -41,7 +43,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
         tokens_max,
         ..ChatRequest::default()
     };
-    Ok(Asked { model, is_stream, tells_usage: true, body, conversation: Conversation { messages, tools, rest }, request })
+    Ok(Asked {
+        model,
+        is_stream,
+        tells_usage: true,
+        body,
+        conversation: Conversation { messages, tools, rest },
+        request,
+        choices: Choices::default(),
+        prompts: Vec::new(),
+        previous: None,
+    })
 }
 
 fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Refused> {
@@ -225,7 +237,8 @@ impl Speaker for Anthropic {
         body
     }
 
-    fn piece(&mut self, delta: &Delta) -> String {
+    fn piece(&mut self, piece: &Piece) -> String {
+        let delta = &piece.delta;
         if let Delta::Event(data) = delta {
             self.is_passed_on = true;
             let Ok(mut told) = serde_json::from_str::<Value>(data) else { return String::new() };

@@ -6,23 +6,25 @@
 use crate::access::Identity;
 use crate::agents::Version;
 use crate::catalogue::{Model, Who};
-use crate::episode::Digest;
+use crate::choices::{self, Choices};
+use crate::completions::message;
+use crate::episode::{Digest, digest};
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn};
 use crate::record::{Call, Joined, NotKept, has_failed};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
 use futures_core::Stream;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
-use hone_policy::upstream::{
-    ChatRequest, Client, Completion, Delta, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire,
-};
+use hone_policy::local::{Piece, Prompt};
+use hone_policy::upstream::{ChatRequest, Client, Completion, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::store::Event;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,8 +35,22 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 const N_PIECES_MAX: usize = 64;
 
 /// What a client may ask for, and what an answer that is not passed on does not follow: ignoring it would mislead.
-const UNFOLLOWED: [&str; 9] =
-    ["n", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "tool_choice", "top_k", "thinking"];
+const UNFOLLOWED: [&str; 12] = [
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "presence_penalty",
+    "frequency_penalty",
+    "tool_choice",
+    "top_k",
+    "thinking",
+    "echo",
+    "suffix",
+    "best_of",
+];
+/// What of it a model of this machine does follow, in OpenAI's words.
+const FOLLOWED_HERE: [&str; 3] = ["n", "logprobs", "top_logprobs"];
 
 /// A question, in our words and in those of the client.
 pub(crate) struct Question {
@@ -50,9 +66,15 @@ pub(crate) struct Question {
     pub(crate) agent: Option<(Arc<Assigned>, Arc<Version>)>,
     pub(crate) conversation: Conversation,
     pub(crate) request: ChatRequest,
-    /// The client's own body and its wire format: it goes to upstreams of the same format as it came.
+    /// The plain texts that are to go on, where it is no conversation.
+    pub(crate) prompts: Vec<Prompt>,
+    /// How many answers are asked for, and what of their tokens.
+    pub(crate) choices: Choices,
+    /// The client's own body, its wire format and what its headers say in that format: it goes to upstreams of the same format as it
+    /// came. Without one it is always translated.
     pub(crate) body: Map<String, Value>,
-    pub(crate) wire: Wire,
+    pub(crate) wire: Option<Wire>,
+    pub(crate) headers: HeaderMap,
     /// The interface that it came through.
     pub(crate) api: &'static str,
     /// A place among the requests that are worked on.
@@ -69,6 +91,12 @@ pub(crate) struct Asked {
     pub(crate) body: Map<String, Value>,
     pub(crate) conversation: Conversation,
     pub(crate) request: ChatRequest,
+    /// How many answers are asked for, and what of their tokens.
+    pub(crate) choices: Choices,
+    /// The plain texts that are to go on, where it is no conversation.
+    pub(crate) prompts: Vec<Prompt>,
+    /// The answer that it goes on with, where it names one.
+    pub(crate) previous: Option<String>,
 }
 
 /// How an answer is told to a client, in its wire format.
@@ -76,7 +104,7 @@ pub(crate) trait Speaker: Send {
     /// The answer in one piece.
     fn whole(&self, reply: &Reply) -> Value;
     /// A piece of the answer.
-    fn piece(&mut self, delta: &Delta) -> String;
+    fn piece(&mut self, piece: &Piece) -> String;
     /// What is told once the answer is whole and durable.
     fn end(&mut self, reply: &Reply) -> String;
     /// That there is no more, and why.
@@ -92,10 +120,11 @@ enum Opened {
 
 impl Opened {
     /// The next piece; `None` when all have come, or when it came in one.
-    async fn next(&mut self) -> Result<Option<Delta>, UpstreamError> {
+    async fn next(&mut self) -> Result<Option<Piece>, UpstreamError> {
+        let of_provider = |delta| Piece { choice_idx: 0, delta, tokens: Vec::new() };
         match self {
             Self::Whole(_) => Ok(None),
-            Self::Stream(streaming) => streaming.next().await,
+            Self::Stream(streaming) => Ok(streaming.next().await?.map(of_provider)),
             Self::Drawing(drawing) => Ok(drawing.next().await),
         }
     }
@@ -192,22 +221,24 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
     Err(failure)
 }
 
-/// Vectors of texts, from the first who gives them.
-pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, Refused> {
-    let mut failure = Refused::Busy;
+/// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
+pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
+    let mut failure = refused("nobody answers under this name".to_owned());
     for upstream in model.in_turn(gateway.now()) {
         let embedded = match &upstream.who {
             Who::Provider(client) => client.embed(texts).await,
-            Who::Local(_) => return Err(Refused::param("model", "a model of this process gives no embeddings")),
+            Who::Local(_) => Err(refused("a model of this process gives no embeddings".to_owned())),
         };
+        let calls = std::mem::take(&mut failure.calls);
         match embedded {
             Ok(embeddings) => {
                 upstream.answered();
-                return Ok(embeddings);
+                return Ok(Embeddings { calls: [calls, embeddings.calls].concat(), ..embeddings });
             }
             Err(error) => {
-                failure = Refused::from(&error);
-                if !upstream.failed(&error, gateway.now()) {
+                let may_fare_better = upstream.failed(&error, gateway.now());
+                failure = UpstreamError { calls: [calls, error.calls].concat(), ..error };
+                if !may_fare_better {
                     break;
                 }
             }
@@ -218,8 +249,8 @@ pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) ->
 
 /// Passes a stream on until it has ended.
 async fn follow(mut opened: Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<Drawn, UpstreamError> {
-    while let Some(delta) = opened.next().await? {
-        let told = speaker.piece(&delta);
+    while let Some(piece) = opened.next().await? {
+        let told = speaker.piece(&piece);
         if !told.is_empty() {
             // A client that has left is noticed by who waits beside this.
             drop(pieces.send(told.into()).await);
@@ -236,10 +267,14 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
     turn.started = Some(question.started);
     turn.extra.insert("id".into(), question.id.as_str().into());
+    if question.prompts.len() > 1 {
+        turn.extra.insert("prompts".into(), question.prompts.iter().map(|prompt| json!(message(prompt).content)).collect());
+    }
     let (reply, is_new_segment) = match asked {
         Ok(Drawn { completion: Completion { reply, calls, failures }, sampled, is_new_segment }) => {
             turn.answer = reply.message.clone();
             (turn.llm_calls, turn.errors, turn.sampled) = (calls, failures, sampled);
+            choices::keep(&mut turn, &reply);
             (Some(reply), is_new_segment)
         }
         Err(UpstreamError { kind, message, calls }) => {
@@ -262,6 +297,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         }
     };
     let Conversation { messages, tools, .. } = conversation;
+    let others = reply.iter().flat_map(|reply| &reply.others).map(|choice| digest(&choice.message)).collect();
     let tenant = caller.tenant;
     let is_canary = answered.is_some();
     let call = Call {
@@ -270,6 +306,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         config,
         config_hash,
         said,
+        others,
         messages,
         tools,
         turn,
@@ -316,25 +353,41 @@ impl Question {
 
     /// The question for this provider: in the client's own words where it speaks the same format.
     fn request_for(&self, client: &Client) -> Result<ChatRequest, UpstreamError> {
-        if client.spec().provider.wire == self.wire {
-            return Ok(ChatRequest { body: Some(self.body.clone()), ..self.request.clone() });
+        if self.prompts.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
+            return Err(refused("`prompt` must be text here: a provider's tokens are its own".to_owned()));
         }
-        self.can_be_followed()?;
+        if Some(client.spec().provider.wire) == self.wire {
+            let (body, headers) = (Some(self.body.clone()), self.headers.clone());
+            return Ok(ChatRequest { body, headers, ..self.request.clone() });
+        }
+        self.follows(&UNFOLLOWED)?;
         Ok(self.request.clone())
     }
 
+    /// Refuses by name what a model of this machine could not follow.
+    pub(crate) fn can_be_followed_here(&self) -> Result<(), UpstreamError> {
+        let is_openai = self.wire == Some(Wire::OpenAi);
+        let unfollowed: Vec<&str> =
+            UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
+        self.follows(&unfollowed)?;
+        self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
+    }
+
     /// Refuses by name what an answer in other words than the client's could not follow.
-    pub(crate) fn can_be_followed(&self) -> Result<(), UpstreamError> {
+    fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
         let says = |param: &str| match self.conversation.rest.get(param) {
             None | Some(Value::Null | Value::Bool(false)) => false,
-            Some(Value::Number(number)) => number.as_f64() != Some(if param == "n" { 1.0 } else { 0.0 }),
+            Some(Value::Number(number)) => number.as_f64() != Some(if matches!(param, "n" | "best_of") { 1.0 } else { 0.0 }),
             Some(Value::String(word)) => word != "auto",
             Some(other) => !matches!(other["type"].as_str(), Some("auto" | "disabled")),
         };
-        let Some(param) = UNFOLLOWED.into_iter().find(|param| says(param)) else { return Ok(()) };
-        let message = format!("`{param}` is not something that this model can follow here: leave it out");
-        Err(UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() })
+        let Some(param) = unfollowed.iter().find(|param| says(param)) else { return Ok(()) };
+        Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")))
     }
+}
+
+fn refused(message: String) -> UpstreamError {
+    UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() }
 }
 
 /// An answer that came in the client's own format: only its id and the model's name are ours.

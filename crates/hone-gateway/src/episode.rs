@@ -26,6 +26,8 @@ pub(crate) struct Episode {
     pub(crate) n_turns: u32,
     /// What has been said in the present segment, answers included.
     pub(crate) history: Vec<Digest>,
+    /// What was answered last besides, where several answers were asked for: the client may go on with any of them.
+    pub(crate) others: Vec<Digest>,
     /// The version of an agent that answers it, where one does.
     pub(crate) assigned: Option<Arc<Assigned>>,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Episodes {
     episodes: HashMap<TraceId, (Episode, u64)>,
     /// Where the conversation of each stands: the tenant and all that was said.
     places: HashMap<Digest, Vec<TraceId>>,
+    /// With more places than this, those that lead nowhere are forgotten.
+    places_len_max: usize,
     /// By when they were last heard of.
     order: BTreeMap<u64, TraceId>,
     n_heard: u64,
@@ -45,7 +49,8 @@ pub(crate) struct Episodes {
 impl Episodes {
     /// At most so many are remembered.
     pub(crate) fn new(len_max: usize) -> Self {
-        Self { len_max, episodes: HashMap::new(), places: HashMap::new(), order: BTreeMap::new(), n_heard: 0 }
+        let (episodes, places, order) = (HashMap::new(), HashMap::new(), BTreeMap::new());
+        Self { len_max, episodes, places, places_len_max: 2 * len_max, order, n_heard: 0 }
     }
 
     /// The tenant's episode of this id.
@@ -71,7 +76,7 @@ impl Episodes {
     pub(crate) fn keep(&mut self, episode: Episode) {
         self.forget(episode.trace);
         self.n_heard += 1;
-        if let Some(place) = prefixes(&episode.tenant, &episode.history).last() {
+        for place in episode.places() {
             self.places.entry(place).or_default().push(episode.trace);
         }
         self.order.insert(self.n_heard, episode.trace);
@@ -82,26 +87,40 @@ impl Episodes {
             // Its place is left behind, and leads nowhere: who finds it looks the episode up in vain.
             self.episodes.remove(&oldest);
         }
-        if self.places.len() > 2 * self.len_max {
+        if self.places.len() > self.places_len_max {
             let Self { places, episodes, .. } = self;
             places.retain(|_, here| {
                 here.retain(|trace| episodes.contains_key(trace));
                 !here.is_empty()
             });
+            self.places_len_max = 2 * self.len_max.max(self.places.len());
         }
     }
 
     fn forget(&mut self, trace: TraceId) {
         let Some((episode, heard)) = self.episodes.remove(&trace) else { return };
         self.order.remove(&heard);
-        if let Some(place) = prefixes(&episode.tenant, &episode.history).last()
-            && let Some(here) = self.places.get_mut(&place)
-        {
-            here.retain(|other| *other != trace);
-            if here.is_empty() {
-                self.places.remove(&place);
+        for place in episode.places() {
+            if let Some(here) = self.places.get_mut(&place) {
+                here.retain(|other| *other != trace);
+                if here.is_empty() {
+                    self.places.remove(&place);
+                }
             }
         }
+    }
+}
+
+impl Episode {
+    /// Where it stands: after its last answer, or after another that was given with it.
+    fn places(&self) -> Vec<Digest> {
+        let place = |history: &[Digest]| prefixes(&self.tenant, history).last();
+        let before = self.history.split_last().map_or(&[][..], |(_, before)| before);
+        let other = |other: &Digest| place(&[before, &[*other]].concat());
+        let mut places: Vec<Digest> = place(&self.history).into_iter().chain(self.others.iter().filter_map(other)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 }
 
@@ -176,6 +195,7 @@ mod tests {
             tenant: tenant(),
             n_turns: 1,
             history: said(texts),
+            others: Vec::new(),
             assigned: None,
         });
     }
@@ -205,6 +225,24 @@ mod tests {
         keep(&mut episodes, "two", "u1 a1 u2 a2");
         check(&mut episodes, "u1 a1 u3", Some("one"));
         check(&mut episodes, "u1 a1 u2 a2 u3", Some("two"));
+    }
+
+    #[test]
+    fn a_conversation_may_go_on_with_any_of_its_answers() {
+        let mut episodes = Episodes::new(10);
+        let kept = |others: &str| Episode {
+            trace: TraceId::derived(&["one"]),
+            tenant: tenant(),
+            n_turns: 1,
+            history: said("u1 a1"),
+            others: said(others),
+            assigned: None,
+        };
+        episodes.keep(kept("a2 a3"));
+        check(&mut episodes, "u1 a3 u2", Some("one"));
+        episodes.keep(kept(""));
+        check(&mut episodes, "u1 a2 u2", None);
+        check(&mut episodes, "u1 a1 u2", Some("one"));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub enum Refused {
     /// There is no such episode or inference.
     #[error("{0}")]
     NotFound(String),
+    /// There is no such answer to go on with.
+    #[error("{0}")]
+    NoPrevious(String),
     /// Nothing is served at this path.
     #[error("there is nothing at this path")]
     NoPath,
@@ -90,7 +93,7 @@ impl Refused {
             Self::Malformed { .. } | Self::TooLong(_) => StatusCode::BAD_REQUEST,
             Self::Key => StatusCode::UNAUTHORIZED,
             Self::Role => StatusCode::FORBIDDEN,
-            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -117,6 +120,7 @@ impl Refused {
     fn code(&self) -> Option<&'static str> {
         match self {
             Self::NoModel(_) => Some("model_not_found"),
+            Self::NoPrevious(_) => Some("previous_response_not_found"),
             Self::Key => Some("invalid_api_key"),
             Self::Budget(_) => Some("insufficient_quota"),
             Self::RateLimit { .. } => Some("rate_limit_exceeded"),
@@ -132,6 +136,7 @@ impl Refused {
         let param = match self {
             Self::Malformed { param, .. } => param.as_deref(),
             Self::NoModel(_) => Some("model"),
+            Self::NoPrevious(_) => Some("previous_response_id"),
             _ => None,
         };
         json!({"error": {"message": self.to_string(), "type": self.kind(), "param": param, "code": self.code()}})
@@ -140,7 +145,7 @@ impl Refused {
     /// The body in Anthropic's form.
     pub(crate) fn anthropic(&self) -> Value {
         let kind = match self {
-            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) => "not_found_error",
+            Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => "not_found_error",
             Self::TooLarge(_) => "request_too_large",
             Self::Budget(_) | Self::RateLimit { .. } => "rate_limit_error",
             Self::Upstream { status: 504, .. } => "timeout_error",

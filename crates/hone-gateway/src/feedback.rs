@@ -151,8 +151,8 @@ pub(crate) fn episode_of(tenant: &Tenant, name: &str) -> TraceId {
 }
 
 /// The episode in which an answer of this id was given.
-fn answered_in(inference: &str) -> Option<TraceId> {
-    let rest = inference.strip_prefix("chatcmpl-").or_else(|| inference.strip_prefix("msg_"))?;
+pub(crate) fn answered_in(inference: &str) -> Option<TraceId> {
+    let rest = ["chatcmpl-", "msg_", "cmpl-", "resp_"].into_iter().find_map(|kind| inference.strip_prefix(kind))?;
     rest.split_once('-')?.0.parse().ok()
 }
 

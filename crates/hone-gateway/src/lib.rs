@@ -1,8 +1,8 @@
 //! The only HTTP server of hone: it answers in OpenAI's and Anthropic's words, and keeps what was said, here or in spans of elsewhere.
 //!
-//! A request is read from its wire format into words ([`openai`], [`anthropic`]), finds who answers in the [`catalogue`], and joins an
-//! episode of the [`record`]. The end of the answer is sent only after the call is durable. Nothing waits without a limit: connections,
-//! requests, bodies and open episodes each have one, and who comes too many is told so at once.
+//! A request is read from its wire format into words ([`openai`], [`responses`], [`completions`], [`anthropic`]), finds who answers in the
+//! [`catalogue`], and joins an episode of the [`record`]. The end of the answer is sent only after the call is durable. Nothing waits
+//! without a limit: connections, requests, bodies and open episodes each have one, and who comes too many is told so at once.
 //!
 //! Knows nothing of files, environment variables or training: keys, clocks, the store and who answers arrive as arguments.
 
@@ -11,6 +11,8 @@ mod agents;
 mod anthropic;
 mod ask;
 mod catalogue;
+mod choices;
+mod completions;
 mod episode;
 mod error;
 mod feedback;
@@ -26,6 +28,7 @@ mod paths;
 mod rate;
 mod record;
 pub mod registry;
+mod responses;
 mod route;
 mod server;
 mod status;

@@ -5,9 +5,10 @@
 //! Answers are drawn on threads that may wait; the engine batches them.
 
 use crate::ask::Question;
+use crate::choices::told;
 use crate::episode::{Digest, digest, digests};
-use hone_policy::local::{Aloud, Voice, Wishes};
-use hone_policy::upstream::{Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
+use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
+use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{Message, Sampled, TraceId};
 use serde_json::Value;
@@ -51,12 +52,12 @@ pub(crate) struct Drawn {
 
 /// An answer that is being drawn.
 pub(crate) struct Drawing {
-    pieces: mpsc::Receiver<Delta>,
+    pieces: mpsc::Receiver<Piece>,
     drawn: oneshot::Receiver<Result<Drawn, UpstreamError>>,
 }
 
 impl Drawing {
-    pub(crate) async fn next(&mut self) -> Option<Delta> {
+    pub(crate) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
     }
 
@@ -76,25 +77,36 @@ impl Local {
 
     /// Begins to answer. Who drops the answer ends it.
     pub(crate) fn answer(self: &Arc<Self>, question: &Question) -> Result<Drawing, UpstreamError> {
-        question.can_be_followed()?;
+        question.can_be_followed_here()?;
         let (tell, pieces) = mpsc::channel(N_PIECES_MAX);
         let (done, drawn) = oneshot::channel();
         let (own, asked) = (Arc::clone(self), Asked::of(question));
         tokio::task::spawn_blocking(move || {
-            let answered = own.draw(&asked, &mut |delta| {
-                let is_heard = match delta {
-                    Delta::Text(text) if text.is_empty() => !tell.is_closed(),
-                    delta => tell.blocking_send(delta).is_ok(),
+            let mut hear = |piece: Piece| {
+                let is_heard = match &piece.delta {
+                    Delta::Text(text) if text.is_empty() && piece.tokens.is_empty() => !tell.is_closed(),
+                    _ => tell.blocking_send(piece).is_ok(),
                 };
                 if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
+            };
+            let answered = match asked.prompts.is_empty() {
+                true => own.draw(&asked, &mut hear),
+                false => own.draw_plain(&asked, &mut hear),
+            };
             drop(tell);
             drop(done.send(answered));
         });
         Ok(Drawing { pieces, drawn })
     }
 
-    fn draw(&self, asked: &Asked, hear: &mut dyn FnMut(Delta) -> ControlFlow<()>) -> Result<Drawn, UpstreamError> {
+    /// Goes on with plain texts, outside any conversation.
+    fn draw_plain(&self, asked: &Asked, hear: &mut Hear<'_>) -> Result<Drawn, UpstreamError> {
+        let seed = asked.opening.seed;
+        let spoken = self.voice.continue_aloud(&asked.prompts, seed, asked.limits, &asked.wishes, hear).map_err(failed)?;
+        drawn(spoken, true)
+    }
+
+    fn draw(&self, asked: &Asked, hear: &mut Hear<'_>) -> Result<Drawn, UpstreamError> {
         let known = self.lock().take(asked.episode);
         let goes_on = |talk: &Talk| talk.opening == asked.opening && asked.said.starts_with(&talk.history);
         let (mut talk, is_fresh) = match known.filter(goes_on) {
@@ -105,10 +117,11 @@ impl Local {
             }
         };
         let input = &asked.messages[talk.history.len()..];
-        let answered = talk.conversation.answer_aloud(input, asked.limits, &asked.wishes, hear).map_err(failed)?;
-        talk.history = asked.said.iter().copied().chain([digest(&answered.message)]).collect();
+        let spoken = talk.conversation.answer_aloud(input, asked.limits, &asked.wishes, hear).map_err(failed)?;
+        let first = spoken.first().map(|spoken| digest(&spoken.answered.message));
+        talk.history = asked.said.iter().copied().chain(first).collect();
         self.lock().keep(asked.episode, talk);
-        Ok(drawn(answered, is_fresh))
+        drawn(spoken, is_fresh)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -144,6 +157,8 @@ struct Asked {
     said: Vec<Digest>,
     limits: AnswerLimits,
     wishes: Wishes,
+    /// The plain texts that are to go on, where it is no conversation.
+    prompts: Vec<Prompt>,
 }
 
 impl Asked {
@@ -166,31 +181,53 @@ impl Asked {
                 top_p: request.sampling.top_p.map(|number| number as f32),
                 stops: request.sampling.stops.clone(),
                 seed: question.conversation.rest.get("seed").and_then(Value::as_u64),
+                n_others: usize::try_from(question.choices.n).unwrap_or(usize::MAX).saturating_sub(1),
+                tokens: question.choices.tokens,
             },
+            prompts: question.prompts.clone(),
         }
     }
 }
 
-fn drawn(answered: Answered, is_fresh: bool) -> Drawn {
-    let Answered { message, llm_calls, errors, sampled, is_new_segment } = answered;
-    let is_cut = errors.iter().any(|error| error.kind == "answer_cut");
-    let finish = match message.tool_calls.is_empty() {
-        _ if is_cut => Finish::Length,
-        true => Finish::Stop,
-        false => Finish::ToolCalls,
+fn drawn(spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {
+    let mut spoken = spoken.into_iter();
+    let Some(Spoken { answered, tokens }) = spoken.next() else {
+        return Err(UpstreamError { kind: PolicyErrorKind::Provider, message: "nothing was drawn".into(), calls: Vec::new() });
     };
+    let finish = finish(&answered);
+    let Answered { message, llm_calls, errors, sampled, is_new_segment } = answered;
     let usage = llm_calls.last().map(|call| Usage {
         tokens_in: call.tokens_in,
         tokens_out: call.tokens_out,
         tokens_cached: call.tokens_cached,
         tokens_cache_written: 0,
     });
-    let reply = Reply { model: None, message, finish, usage, tokens: Tokens::default(), broken: Vec::new(), json: None };
-    Drawn {
+    let other = |Spoken { answered, tokens }: Spoken| Choice {
+        finish: self::finish(&answered),
+        message: answered.message,
+        tokens: told_as(&tokens),
+        sampled: answered.sampled,
+    };
+    let (tokens, others) = (told_as(&tokens), spoken.map(other).collect());
+    let reply = Reply { model: None, message, finish, usage, tokens, broken: Vec::new(), others, json: None };
+    Ok(Drawn {
         completion: Completion { reply, calls: llm_calls, failures: errors },
         sampled,
         is_new_segment: is_new_segment || is_fresh,
+    })
+}
+
+fn finish(answered: &Answered) -> Finish {
+    let is_cut = answered.errors.iter().any(|error| error.kind == "answer_cut");
+    match answered.message.tool_calls.is_empty() {
+        _ if is_cut => Finish::Length,
+        true => Finish::Stop,
+        false => Finish::ToolCalls,
     }
+}
+
+fn told_as(tokens: &[ToldToken]) -> Tokens {
+    Tokens { told: if tokens.is_empty() { Value::Null } else { told(tokens).into() }, ..Tokens::default() }
 }
 
 fn failed(error: PolicyError) -> UpstreamError {

@@ -4,7 +4,7 @@
 
 use crate::ask::Question;
 use crate::error::Refused;
-use hone_policy::upstream::{Completion, UpstreamError};
+use hone_policy::upstream::{Completion, Embeddings, UpstreamError};
 use hone_trace::format::otlp::live::Taken;
 use hone_trace::{LlmCall, Time};
 use std::collections::BTreeMap;
@@ -74,16 +74,24 @@ impl Histogram {
 impl Metrics {
     /// A question was asked, and this came of it.
     pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, ended: Time) {
-        let model = question.name().to_owned();
+        self.count(question.name(), asked.map(|completion| completion.calls.as_slice()), question.started, ended);
+    }
+
+    /// Vectors were asked for, and this came of it.
+    pub(crate) fn embedded(&self, model: &str, asked: Result<&Embeddings, &UpstreamError>, started: Time, ended: Time) {
+        self.count(model, asked.map(|embeddings| embeddings.calls.as_slice()), started, ended);
+    }
+
+    fn count(&self, model: &str, asked: Result<&[LlmCall], &UpstreamError>, started: Time, ended: Time) {
         let (word, calls): (&'static str, &[LlmCall]) = match asked {
-            Ok(completion) => ("ok", &completion.calls),
+            Ok(calls) => ("ok", calls),
             Err(error) => (error.kind.as_str(), &error.calls),
         };
-        let seconds = ended.millis_since(question.started) / 1e3;
+        let seconds = ended.millis_since(started) / 1e3;
         let upstream: f64 = calls.iter().filter_map(|call| call.duration_ms).fold(0.0, |sum, ms| sum + ms / 1e3);
         let mut counts = self.counts();
-        *counts.requests.entry((model.clone(), word)).or_default() += 1;
-        let of = counts.models.entry(model).or_default();
+        *counts.requests.entry((model.to_owned(), word)).or_default() += 1;
+        let of = counts.models.entry(model.to_owned()).or_default();
         for call in calls {
             of.n_attempts += 1;
             of.tokens_in += call.tokens_in;
@@ -125,7 +133,12 @@ impl Metrics {
         let mut text = String::new();
         head(&mut text, "hone_requests_underway", "gauge", "Requests that are worked on now");
         line(&mut text, "hone_requests_underway", n_underway);
-        head(&mut text, "hone_requests_total", "counter", "Questions by model and by what became of them");
+        head(
+            &mut text,
+            "hone_requests_total",
+            "counter",
+            "Questions, and requests for vectors, by model and by what became of them",
+        );
         for ((model, word), n) in &counts.requests {
             line(&mut text, &format!("hone_requests_total{{model=\"{}\",status=\"{word}\"}}", escaped(model)), n);
         }

@@ -4,17 +4,20 @@
 //! id by which feedback finds it. Any other is put into these words. Parameters that such an answer could not follow are refused by name where ignoring them would mislead.
 
 use crate::ask::{Asked, Speaker, passed_on};
+use crate::choices::{Choices, told};
 use crate::error::Refused;
+use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::{Conversation, message_json};
-use hone_trace::{Content, Time};
+use hone_trace::{Content, Message, Time};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Tokens of an answer when the client sets no limit and the format of the upstream insists on one.
-const TOKENS_MAX: u64 = 4096;
+pub(crate) const TOKENS_MAX: u64 = 4096;
 /// The highest temperature that is sent on.
-const TEMPERATURE_MAX: f64 = 2.0;
+pub(crate) const TEMPERATURE_MAX: f64 = 2.0;
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
@@ -51,16 +54,18 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
         seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0) << 33,
         ..ChatRequest::default()
     };
+    let choices = Choices::of_chat(rest)?;
     conversation.rest.remove("stream");
     conversation.rest.remove("stream_options");
-    Ok(Asked { model, is_stream, tells_usage, body: whole, conversation, request })
+    let (prompts, previous) = (Vec::new(), None);
+    Ok(Asked { model, is_stream, tells_usage, body: whole, conversation, request, choices, prompts, previous })
 }
 
-fn malformed(message: &str) -> Refused {
+pub(crate) fn malformed(message: &str) -> Refused {
     Refused::Malformed { param: None, message: message.to_owned() }
 }
 
-fn flag(map: &Map<String, Value>, name: &str) -> Result<bool, Refused> {
+pub(crate) fn flag(map: &Map<String, Value>, name: &str) -> Result<bool, Refused> {
     match map.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
@@ -68,7 +73,7 @@ fn flag(map: &Map<String, Value>, name: &str) -> Result<bool, Refused> {
     }
 }
 
-fn whole_number(map: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refused> {
+pub(crate) fn whole_number(map: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refused> {
     match map.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64().filter(|number| *number > 0) {
@@ -78,7 +83,7 @@ fn whole_number(map: &Map<String, Value>, name: &str) -> Result<Option<u64>, Ref
     }
 }
 
-fn number(map: &Map<String, Value>, name: &str, low: f64, high: f64) -> Result<Option<f64>, Refused> {
+pub(crate) fn number(map: &Map<String, Value>, name: &str, low: f64, high: f64) -> Result<Option<f64>, Refused> {
     match map.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_f64().filter(|number| (low..=high).contains(number)) {
@@ -88,7 +93,7 @@ fn number(map: &Map<String, Value>, name: &str, low: f64, high: f64) -> Result<O
     }
 }
 
-fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {
+pub(crate) fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {
     let wrong = || Refused::param("stop", "`stop` must be a text or a list of texts");
     match map.get("stop") {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -120,14 +125,15 @@ pub(crate) struct OpenAi {
     /// The name that the client asked for.
     pub(crate) model: String,
     pub(crate) tells_usage: bool,
-    has_begun: bool,
+    /// Answers of which something was told.
+    begun: BTreeSet<usize>,
     /// Whether pieces came in this format already.
     is_passed_on: bool,
 }
 
 impl OpenAi {
     pub(crate) fn new(id: String, created: Time, model: String, tells_usage: bool) -> Self {
-        Self { id, created, model, tells_usage, has_begun: false, is_passed_on: false }
+        Self { id, created, model, tells_usage, begun: BTreeSet::new(), is_passed_on: false }
     }
 
     fn head(&self, object: &str) -> Value {
@@ -135,27 +141,27 @@ impl OpenAi {
         json!({"id": self.id, "object": object, "created": created, "model": self.model})
     }
 
-    fn chunk(&self, delta: &Value, finish: Option<&str>) -> String {
+    fn chunk(&self, index: usize, delta: &Value, logprobs: &Value, finish: Option<&str>) -> String {
         let mut body = self.head("chat.completion.chunk");
-        body["choices"] = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+        body["choices"] = json!([{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]);
         if self.tells_usage {
             body["usage"] = Value::Null;
         }
         line(&body)
     }
+}
 
-    /// A chunk of a server that speaks this format itself.
-    fn passed_on(&self, data: &str) -> String {
-        let Ok(Value::Object(mut chunk)) = serde_json::from_str::<Value>(data) else { return String::new() };
-        let is_empty = chunk.get("choices").is_none_or(|choices| choices.as_array().is_none_or(Vec::is_empty));
-        if is_empty && !self.tells_usage {
-            return String::new();
-        }
-        if chunk.get("choices").is_some_and(Value::is_null) {
-            chunk.insert("choices".into(), json!([]));
-        }
-        line(&passed_on(&chunk, &self.id, &self.model))
+/// A chunk of a server that speaks this format itself.
+pub(crate) fn chunk_passed_on(data: &str, id: &str, model: &str, tells_usage: bool) -> String {
+    let Ok(Value::Object(mut chunk)) = serde_json::from_str::<Value>(data) else { return String::new() };
+    let is_empty = chunk.get("choices").is_none_or(|choices| choices.as_array().is_none_or(Vec::is_empty));
+    if is_empty && !tells_usage {
+        return String::new();
     }
+    if chunk.get("choices").is_some_and(Value::is_null) {
+        chunk.insert("choices".into(), json!([]));
+    }
+    line(&passed_on(&chunk, id, model))
 }
 
 impl Speaker for OpenAi {
@@ -163,23 +169,22 @@ impl Speaker for OpenAi {
         if let Some(Value::Object(came)) = &reply.json {
             return passed_on(came, &self.id, &self.model);
         }
-        let mut message = message_json(&reply.message);
-        if reply.message.content == Content::None {
-            message["content"] = Value::Null;
-        }
-        message["refusal"] = Value::Null;
-        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply.finish)});
+        let first = (&reply.message, reply.finish, &reply.tokens.told);
+        let others = reply.others.iter().map(|choice| (&choice.message, choice.finish, &choice.tokens.told));
+        let choices = std::iter::once(first).chain(others).enumerate().map(|(index, (message, reason, told))| {
+            json!({"index": index, "message": said(message), "logprobs": logprobs(told), "finish_reason": finish(reason)})
+        });
         let mut body = self.head("chat.completion");
-        body["choices"] = json!([choice]);
+        body["choices"] = choices.collect();
         body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
         body
     }
 
-    fn piece(&mut self, delta: &Delta) -> String {
-        let said = match delta {
+    fn piece(&mut self, piece: &Piece) -> String {
+        let said = match &piece.delta {
             Delta::Event(data) => {
                 self.is_passed_on = true;
-                return self.passed_on(data);
+                return chunk_passed_on(data, &self.id, &self.model, self.tells_usage);
             }
             Delta::Text(text) => json!({"content": text}),
             Delta::Reasoning(text) => json!({"reasoning_content": text}),
@@ -197,15 +202,22 @@ impl Speaker for OpenAi {
                 json!({"tool_calls": [call]})
             }
         };
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
-        let role = if is_first { self.chunk(&json!({"role": "assistant", "content": ""}), None) } else { String::new() };
-        role + &self.chunk(&said, None)
+        let index = piece.choice_idx;
+        let role = match self.begun.insert(index) {
+            true => self.chunk(index, &json!({"role": "assistant", "content": ""}), &Value::Null, None),
+            false => String::new(),
+        };
+        let tokens = if piece.tokens.is_empty() { Value::Null } else { told(&piece.tokens).into() };
+        role + &self.chunk(index, &said, &logprobs(&tokens), None)
     }
 
     fn end(&mut self, reply: &Reply) -> String {
         let mut told = String::new();
         if !self.is_passed_on {
-            told = self.chunk(&json!({}), Some(finish(reply.finish)));
+            let reasons = std::iter::once(reply.finish).chain(reply.others.iter().map(|choice| choice.finish));
+            for (index, reason) in reasons.enumerate() {
+                told += &self.chunk(index, &json!({}), &Value::Null, Some(finish(reason)));
+            }
             if self.tells_usage {
                 let mut body = self.head("chat.completion.chunk");
                 body["choices"] = json!([]);
@@ -221,12 +233,26 @@ impl Speaker for OpenAi {
     }
 }
 
+/// An answer as a message of this format.
+fn said(message: &Message) -> Value {
+    let mut told = message_json(message);
+    if message.content == Content::None {
+        told["content"] = Value::Null;
+    }
+    told["refusal"] = Value::Null;
+    told
+}
+
+fn logprobs(told: &Value) -> Value {
+    if told.is_null() { Value::Null } else { json!({"content": told, "refusal": null}) }
+}
+
 /// An event of a stream.
-fn line(body: &Value) -> String {
+pub(crate) fn line(body: &Value) -> String {
     format!("data: {body}\n\n")
 }
 
-fn finish(finish: Finish) -> &'static str {
+pub(crate) fn finish(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
         Finish::ToolCalls => "tool_calls",
@@ -235,7 +261,7 @@ fn finish(finish: Finish) -> &'static str {
     }
 }
 
-fn usage(usage: &Usage) -> Value {
+pub(crate) fn usage(usage: &Usage) -> Value {
     json!({
         "prompt_tokens": usage.tokens_in,
         "completion_tokens": usage.tokens_out,

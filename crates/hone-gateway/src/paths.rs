@@ -69,6 +69,14 @@ pub(crate) const PATHS: &[Path] = &[
         .needs(Role::Call)
         .takes("ChatRequest")
         .gives(Gives::JsonOrEvents("ChatAnswer")),
+    Path::post("/v1/completions", || post(route::completions), "Go on with a plain text in OpenAI's words")
+        .needs(Role::Call)
+        .takes("CompletionRequest")
+        .gives(Gives::JsonOrEvents("Completion")),
+    Path::post("/v1/responses", || post(route::responses), "Answer in the words of OpenAI's responses")
+        .needs(Role::Call)
+        .takes("ResponseRequest")
+        .gives(Gives::JsonOrEvents("Response")),
     Path::post("/v1/messages", || post(route::messages), "Answer a conversation in Anthropic's words")
         .needs(Role::Call)
         .takes("MessagesRequest")

@@ -29,6 +29,8 @@ pub(crate) struct Call {
     pub(crate) config_hash: ConfigHash,
     /// The whole conversation as the client sent it, and what it says.
     pub(crate) said: Vec<Digest>,
+    /// What was answered besides, where several answers were asked for.
+    pub(crate) others: Vec<Digest>,
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<ToolSpec>,
     /// The turn, but for its input.
@@ -145,8 +147,9 @@ impl Record {
                 continue;
             }
             let history = call.said.iter().copied().chain(said_last).collect();
-            let (trace, tenant, assigned) = (call.episode.trace(), call.tenant, call.assigned);
-            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, assigned });
+            let Call { tenant, assigned, others, .. } = call;
+            let trace = call.episode.trace();
+            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, others, assigned });
             let mut configs = lock(&self.configs);
             if configs.len() >= N_CONFIGS_MAX {
                 configs.clear();
@@ -184,6 +187,7 @@ impl Record {
                 tenant: tenant.clone(),
                 n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
                 history,
+                others: Vec::new(),
                 assigned: assigned_to(&trace).map(Arc::new),
             }
         }))
@@ -199,7 +203,7 @@ pub(crate) fn assigned_to(trace: &Trace) -> Option<Assigned> {
 }
 
 /// What was said in a turn; the answer of one that failed was not.
-fn heard(turn: &Turn) -> impl Iterator<Item = &Message> {
+pub(crate) fn heard(turn: &Turn) -> impl Iterator<Item = &Message> {
     turn.input.iter().chain((!has_failed(turn)).then_some(&turn.answer))
 }
 

@@ -9,7 +9,7 @@ use crate::error::Refused;
 use crate::paths::PATHS;
 use crate::record::Joined;
 use crate::server::Gateway;
-use crate::{anthropic, feedback, openai};
+use crate::{anthropic, completions, feedback, openai, responses};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -33,7 +33,10 @@ const WORD_LEN_MAX: usize = 128;
 const EPISODE_LEN_MAX: usize = 256;
 
 pub(crate) fn router(gateway: Gateway) -> Router {
-    let paths = PATHS.iter().fold(Router::new(), |router, path| router.route(path.path, (path.handler)()));
+    let paths = PATHS.iter().fold(Router::new(), |router, path| {
+        // Names may have slashes.
+        router.route(&path.path.replace("{name}", "{*name}"), (path.handler)())
+    });
     paths
         .fallback(|| async { Refused::NoPath })
         .method_not_allowed_fallback(|| async { Refused::Method })
@@ -58,6 +61,8 @@ async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next
 #[derive(Debug, Clone, Copy)]
 enum Format {
     OpenAi,
+    Completions,
+    Responses,
     Anthropic,
 }
 
@@ -65,14 +70,18 @@ impl Format {
     fn read(self, body: &[u8]) -> Result<Asked, Refused> {
         match self {
             Self::OpenAi => openai::read(body),
+            Self::Completions => completions::read(body),
+            Self::Responses => responses::read(body),
             Self::Anthropic => anthropic::read(body),
         }
     }
 
-    fn wire(self) -> Wire {
+    /// The format of the providers that are asked in the client's own words.
+    fn wire(self) -> Option<Wire> {
         match self {
-            Self::OpenAi => Wire::OpenAi,
-            Self::Anthropic => Wire::Anthropic,
+            Self::OpenAi | Self::Completions => Some(Wire::OpenAi),
+            Self::Responses => None,
+            Self::Anthropic => Some(Wire::Anthropic),
         }
     }
 
@@ -80,6 +89,8 @@ impl Format {
     fn api(self) -> &'static str {
         match self {
             Self::OpenAi => "openai.chat",
+            Self::Completions => "openai.completions",
+            Self::Responses => "openai.responses",
             Self::Anthropic => "anthropic.messages",
         }
     }
@@ -88,20 +99,35 @@ impl Format {
     fn id(self, answer: &str) -> String {
         match self {
             Self::OpenAi => format!("chatcmpl-{answer}"),
+            Self::Completions => format!("cmpl-{answer}"),
+            Self::Responses => format!("resp_{answer}"),
             Self::Anthropic => format!("msg_{answer}"),
         }
     }
 
     fn speaker(self, id: String, created: Time, asked: &Asked) -> Box<dyn Speaker> {
+        let model = asked.model.clone();
         match self {
-            Self::OpenAi => Box::new(openai::OpenAi::new(id, created, asked.model.clone(), asked.tells_usage)),
-            Self::Anthropic => Box::new(anthropic::Anthropic::new(id, asked.model.clone())),
+            Self::OpenAi => Box::new(openai::OpenAi::new(id, created, model, asked.tells_usage)),
+            Self::Completions => Box::new(completions::Completions::new(id, created, model, asked.tells_usage)),
+            Self::Responses => Box::new(responses::Responses::new(id, created, asked)),
+            Self::Anthropic => Box::new(anthropic::Anthropic::new(id, model)),
         }
+    }
+
+    /// What of a client's headers goes to a provider of the same format.
+    fn headers(self, headers: &HeaderMap) -> HeaderMap {
+        let known: &[&str] = if matches!(self, Self::Anthropic) { &["anthropic-version", "anthropic-beta"] } else { &[] };
+        headers
+            .iter()
+            .filter(|(name, _)| known.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     fn refuse(self, refused: &Refused) -> Response {
         match self {
-            Self::OpenAi => refused.respond(&refused.openai()),
+            Self::OpenAi | Self::Completions | Self::Responses => refused.respond(&refused.openai()),
             Self::Anthropic => refused.respond(&refused.anthropic()),
         }
     }
@@ -113,8 +139,25 @@ pub(crate) async fn chat(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let answered = answer(Format::OpenAi, &gateway, caller, &headers, body).await;
-    answered.unwrap_or_else(|refused| Format::OpenAi.refuse(&refused))
+    answered(Format::OpenAi, &gateway, caller, &headers, body).await
+}
+
+pub(crate) async fn completions(
+    State(gateway): State<Gateway>,
+    caller: Result<Caller, Refused>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answered(Format::Completions, &gateway, caller, &headers, body).await
+}
+
+pub(crate) async fn responses(
+    State(gateway): State<Gateway>,
+    caller: Result<Caller, Refused>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answered(Format::Responses, &gateway, caller, &headers, body).await
 }
 
 pub(crate) async fn messages(
@@ -123,8 +166,18 @@ pub(crate) async fn messages(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let answered = answer(Format::Anthropic, &gateway, caller, &headers, body).await;
-    answered.unwrap_or_else(|refused| Format::Anthropic.refuse(&refused))
+    answered(Format::Anthropic, &gateway, caller, &headers, body).await
+}
+
+/// The answer to a question, or why there is none, in the words of its format.
+async fn answered(
+    format: Format,
+    gateway: &Gateway,
+    caller: Result<Caller, Refused>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Response {
+    answer(format, gateway, caller, headers, body).await.unwrap_or_else(|refused| format.refuse(&refused))
 }
 
 /// A question from its bytes to its answer.
@@ -139,23 +192,43 @@ async fn answer(
     let admitted = gateway.admit().await?;
     let started = gateway.now();
     let mut asked = format.read(&read(gateway, body).await?)?;
+    let previous = match asked.previous.take() {
+        Some(previous) => Some(responses::go_on(gateway, &caller.tenant, &previous, &mut asked).await?),
+        None => None,
+    };
     let said = digests(&asked.conversation.messages);
-    let episode = episode(gateway, &caller, headers, &said)?;
+    let episode = episode(gateway, &caller, headers, &said, previous)?;
     let (model, agent) = who(gateway, &caller, headers, &asked, episode).await?;
     if let Some((_, version)) = &agent {
-        version.shape(format.wire(), &mut asked);
+        version.shape(format.wire(), &mut asked)?;
     }
     let trace = episode.trace();
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
-    let (wire, api) = (format.wire(), format.api());
-    let Asked { is_stream, body, conversation, mut request, .. } = asked;
+    let (wire, api, headers) = (format.wire(), format.api(), format.headers(headers));
+    let Asked { is_stream, body, conversation, mut request, choices, prompts, .. } = asked;
     request.time_max_ms = Some(gateway.limits().answer_ms);
     if !conversation.rest.contains_key("seed") {
         request.seed = gateway.draw();
     }
-    let question =
-        Question { id, caller, started, episode, said, model, agent, conversation, request, body, wire, api, admitted };
+    let question = Question {
+        id,
+        caller,
+        started,
+        episode,
+        said,
+        model,
+        agent,
+        conversation,
+        request,
+        prompts,
+        choices,
+        body,
+        wire,
+        headers,
+        api,
+        admitted,
+    };
     match is_stream {
         true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, trace)),
         false => {
@@ -167,9 +240,12 @@ async fn answer(
 
 pub(crate) async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {
     let _admitted = gateway.admit().await?;
+    let started = gateway.now();
     let asked = openai::read_embedding(&read(&gateway, body).await?)?;
     let model = gateway.model(&asked.model)?;
-    let embeddings = ask::embed(&gateway, &model, &asked.texts).await?;
+    let embedded = ask::embed(&gateway, &model, &asked.texts).await;
+    gateway.metrics().embedded(model.name(), embedded.as_ref(), started, gateway.now());
+    let embeddings = embedded.map_err(|error| Refused::from(&error))?;
     Ok(json_response(&openai::embeddings(&asked, &embeddings)))
 }
 
@@ -239,10 +315,16 @@ pub(crate) async fn read(gateway: &Gateway, body: Body) -> Result<Bytes, Refused
     to_bytes(body, bytes_max).await.map_err(|_| Refused::TooLarge(bytes_max))
 }
 
-/// The episode that the client names, that its conversation goes on with, or a new one.
-fn episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap, said: &[Digest]) -> Result<Joined, Refused> {
+/// The episode that the client names, that of the answer it goes on with, that its conversation goes on with, or a new one.
+fn episode(
+    gateway: &Gateway,
+    caller: &Identity,
+    headers: &HeaderMap,
+    said: &[Digest],
+    previous: Option<TraceId>,
+) -> Result<Joined, Refused> {
     let Some(named) = headers.get(EPISODE) else {
-        let known = gateway.record().find(&caller.tenant, said);
+        let known = previous.or_else(|| gateway.record().find(&caller.tenant, said));
         return Ok(known.map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named));
     };
     let named = named.to_str().ok().filter(|name| !name.is_empty() && name.len() <= EPISODE_LEN_MAX);

@@ -6,7 +6,9 @@
 //! Knows nothing of worlds, files or HTTP.
 
 mod conversation;
+mod drawing;
 mod engine;
+mod plain;
 mod telling;
 
 pub use engine::{Engine, Stopped};
@@ -15,8 +17,9 @@ use crate::upstream::Delta;
 use conversation::LocalConversation;
 use hone_engine::backend::Backend;
 use hone_engine::host::AdapterVersion;
+use hone_engine::kv::Version;
 use hone_engine::layout::PAGE;
-use hone_engine::lora::LoraWeights;
+use hone_engine::lora::{Adapter, LoraWeights};
 use hone_engine::sampler::{SamplerError, SamplerOptions};
 use hone_render::schema::GrammarHost;
 use hone_render::stop::StopStrings;
@@ -115,32 +118,93 @@ pub struct Wishes {
     pub stops: Vec<String>,
     /// The seed of this answer.
     pub seed: Option<u64>,
+    /// How many more answers are drawn to the same question.
+    pub n_others: usize,
+    /// Tell the tokens that were drawn, with so many of the likeliest in the place of each.
+    pub tokens: Option<usize>,
 }
 
 impl Wishes {
+    fn n_choices(&self) -> usize {
+        self.n_others + 1
+    }
+
     fn sampler(&self, own: SamplerOptions) -> SamplerOptions {
         let (temperature, top_p) = (self.temperature.unwrap_or(own.temperature), self.top_p.unwrap_or(own.top_p));
         SamplerOptions { temperature, top_p, ..own }
     }
 }
 
+/// A piece of an answer that is being drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// Which of the answers, where several are drawn.
+    pub choice_idx: usize,
+    /// What is new; an empty text where nothing can be told yet.
+    pub delta: Delta,
+    /// The tokens that were drawn since the last piece, where they are to be told.
+    pub tokens: Vec<ToldToken>,
+}
+
+/// A token as it is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToldToken {
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// Its log-probability within the support it was drawn from; 0 for tokens that were forced.
+    pub logprob: f32,
+    /// The likeliest tokens in its place, with theirs.
+    pub likeliest: Vec<(Vec<u8>, f32)>,
+}
+
+/// An answer that was given aloud.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spoken {
+    /// The answer.
+    pub answered: Answered,
+    /// Its tokens, where they are to be told: all but the one that ended it.
+    pub tokens: Vec<ToldToken>,
+}
+
+/// A text that goes on as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prompt {
+    /// As text, in which no token is special.
+    Text(String),
+    /// As tokens.
+    Ids(Vec<u32>),
+}
+
+/// Who hears an answer while it is drawn; who breaks off ends it.
+pub type Hear<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
+
 /// A conversation whose answers can be heard as they are drawn.
 pub trait Aloud: Conversation {
-    /// Like [`Conversation::answer`], with wishes, and told piece by piece; who breaks off ends the answer. A piece is empty where
-    /// nothing can be told yet.
+    /// Like [`Conversation::answer`], with wishes, and told piece by piece. The conversation goes on with the first of the answers,
+    /// which also says what all of them took.
     fn answer_aloud(
         &mut self,
         input: &[Message],
         limits: AnswerLimits,
         wishes: &Wishes,
-        hear: &mut dyn FnMut(Delta) -> ControlFlow<()>,
-    ) -> Result<Answered, PolicyError>;
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Spoken>, PolicyError>;
 }
 
 /// A policy whose conversations can be heard.
 pub trait Voice: Policy {
     /// Begins a conversation.
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError>;
+
+    /// Goes on with plain texts, without a template. The first answer says what all of them took.
+    fn continue_aloud(
+        &self,
+        prompts: &[Prompt],
+        seed: u64,
+        limits: AnswerLimits,
+        wishes: &Wishes,
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Spoken>, PolicyError>;
 }
 
 /// Why a local model cannot be used like this.
@@ -243,25 +307,42 @@ impl<B: Backend> Voice for Local<B> {
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
     }
+
+    fn continue_aloud(
+        &self,
+        prompts: &[Prompt],
+        seed: u64,
+        limits: AnswerLimits,
+        wishes: &Wishes,
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Spoken>, PolicyError> {
+        self.continued(prompts, seed, limits, wishes, hear)
+    }
 }
 
 impl<B: Backend> Local<B> {
     fn begin(&self, opening: &Opening) -> Result<LocalConversation<B>, PolicyError> {
         let shared = &self.shared;
         let grammar = opening.schema.as_ref().map(|schema| shared.grammar(schema)).transpose()?;
-        let adapter = match shared.options.adapter {
-            None => None,
-            Some((version, id)) => {
-                let pinned = shared.engine.look(move |host| host.pin(version)).map_err(stopped)?;
-                let gone = || failed(PolicyErrorKind::Refused, format!("adapter {id} is no longer loaded"));
-                Some(pinned.ok_or_else(gone)?)
-            }
-        };
-        Ok(LocalConversation::new(Arc::clone(shared), opening, grammar, adapter))
+        Ok(LocalConversation::new(Arc::clone(shared), opening, grammar, self.adapter()?))
+    }
+
+    /// The adapter, pinned for what begins now.
+    fn adapter(&self) -> Result<Option<(Version, Arc<Adapter<B>>)>, PolicyError> {
+        let Some((version, id)) = self.shared.options.adapter else { return Ok(None) };
+        let pinned = self.shared.engine.look(move |host| host.pin(version)).map_err(stopped)?;
+        let gone = || failed(PolicyErrorKind::Refused, format!("adapter {id} is no longer loaded"));
+        pinned.ok_or_else(gone).map(Some)
     }
 }
 
 impl<B: Backend> Shared<B> {
+    /// Whether answers can be drawn as is wished.
+    fn check(&self, wishes: &Wishes) -> Result<(), PolicyError> {
+        let checked = wishes.sampler(self.options.sampler).validated();
+        checked.map(drop).map_err(|error| failed(PolicyErrorKind::Refused, error.to_string()))
+    }
+
     fn grammar(&self, schema: &Value) -> Result<hone_render::schema::Grammar, PolicyError> {
         let host = self.grammars.get_or_init(|| GrammarHost::new(self.renderer.tokenizer()));
         let host = host.as_ref().map_err(unrendered)?;

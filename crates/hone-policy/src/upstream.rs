@@ -14,6 +14,7 @@ mod budget;
 mod call;
 mod client;
 mod cohere;
+mod completions;
 mod embedding;
 mod exchange;
 mod frames;
@@ -38,8 +39,8 @@ pub use embedding::Embeddings;
 pub use frames::{Frame, FrameDecoder, FrameError};
 pub use key::{Key, KeyError};
 pub use price::{PRICES_DATE, Price};
-pub use reply::{Delta, Finish, Refusal, Reply, Tokens, Usage, WireError};
-pub use request::{ChatRequest, RequestError, Sampling, Transfer};
+pub use reply::{Choice, Delta, Finish, Refusal, Reply, Tokens, Usage, WireError};
+pub use request::{ChatRequest, Endpoint, RequestError, Sampling, Transfer};
 pub use retry::{RealSleeper, Retry, Sleeper};
 pub use signature::{AwsKey, Region, RegionError};
 pub use spec::{PROVIDERS, Provider, SpecError, UpstreamSpec};
@@ -146,7 +147,7 @@ impl UpstreamConversation {
 
     /// The tokens of this turn, and whether the server has rewritten what came before.
     fn sampled(&mut self, tokens: Tokens) -> (Option<Sampled>, bool) {
-        let Tokens { prompt_ids, ids, logprobs } = tokens;
+        let Tokens { prompt_ids, ids, logprobs, .. } = tokens;
         if prompt_ids.is_empty() || ids.is_empty() {
             return (None, false);
         }
@@ -171,7 +172,7 @@ impl Conversation for UpstreamConversation {
             tokens_max: limits.tokens_max.max(1),
             seed: Draws::new(self.opening.seed, &["answer", &self.n_answers.to_string()]).bits(),
             time_max_ms: limits.time_max_ms,
-            body: None,
+            ..ChatRequest::default()
         };
         let completion = self.wait(request).inspect_err(|_| self.messages.truncate(n_before))?;
         self.n_answers += 1;

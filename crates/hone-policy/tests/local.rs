@@ -12,11 +12,13 @@ use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape;
-use hone_policy::local::{Engine, Local, LocalOptions};
+use hone_policy::local::{Engine, Local, LocalOptions, Piece, Prompt, Spoken, Voice, Wishes};
+use hone_policy::upstream::Delta;
 use hone_render::{Renderer, Tokenizer, tiny};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, Policy, PolicyErrorKind};
 use hone_trace::{AdapterId, Message, Role, SteppedClock, Time, ToolSpec};
 use serde_json::{Map, json};
+use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
 const VOCAB: usize = 320;
@@ -256,4 +258,68 @@ fn options_that_cannot_hold_are_refused_and_a_dead_engine_is_an_error() {
     let mut conversation = policy.open(&opening(1)).unwrap();
     assert!(engine.run(|_| panic!("this panic is part of the test")).is_err());
     assert_eq!(conversation.answer(&[user("so?")], LIMITS).unwrap_err().kind, PolicyErrorKind::Provider);
+}
+
+/// Several answers to one question, and what was heard of each while they were drawn.
+fn choices(policy: &Local<Cpu>, wishes: &Wishes) -> (Vec<Spoken>, Vec<String>) {
+    let mut conversation = policy.open_aloud(&opening(1)).unwrap();
+    let mut heard = vec![String::new(); wishes.n_others + 1];
+    let mut hear = |piece: Piece| {
+        if let Delta::Text(text) = piece.delta {
+            heard[piece.choice_idx].push_str(&text);
+        }
+        ControlFlow::Continue(())
+    };
+    let spoken = conversation.answer_aloud(&[user("the cat")], LIMITS, wishes, &mut hear).unwrap();
+    (spoken, heard)
+}
+
+#[test]
+fn several_answers_to_one_question_have_numbers_of_their_own() {
+    let policy = local(&engine(8), |_| {});
+    let (spoken, heard) = choices(&policy, &Wishes { n_others: 3, tokens: Some(2), ..Wishes::default() });
+    let texts: Vec<String> = spoken.iter().map(|spoken| spoken.answered.message.content.text()).collect();
+    assert_eq!(heard, texts);
+    let ids: Vec<Vec<u32>> = spoken.iter().map(|spoken| spoken.answered.sampled.clone().unwrap().ids).collect();
+    assert!((1..4).all(|idx| ids[idx] != ids[idx - 1]), "{ids:?}");
+    let call = &spoken[0].answered.llm_calls[0];
+    assert_eq!(call.tokens_out as usize, ids.iter().map(Vec::len).sum::<usize>(), "the first says what all of them took");
+    assert!(spoken[1..].iter().all(|spoken| spoken.answered.llm_calls.is_empty()));
+    for Spoken { answered, tokens } in &spoken {
+        let sampled = answered.sampled.as_ref().unwrap();
+        assert!(tokens.len() + 1 >= sampled.ids.len() && tokens.iter().all(|token| token.likeliest.len() == 2));
+        assert!(tokens.iter().zip(&sampled.logprobs).all(|(token, logprob)| token.logprob == *logprob));
+    }
+    let (alone, _) = choices(&policy, &Wishes::default());
+    assert_eq!(alone[0].answered.sampled, spoken[0].answered.sampled, "the first is what it is alone");
+    assert!(alone[0].tokens.is_empty(), "nothing is told that was not wished for");
+}
+
+#[test]
+fn more_answers_than_run_at_once_are_refused() {
+    let policy = local(&engine(2), |_| {});
+    let mut conversation = policy.open_aloud(&opening(1)).unwrap();
+    let wishes = Wishes { n_others: 2, ..Wishes::default() };
+    let refused = conversation.answer_aloud(&[user("hi")], LIMITS, &wishes, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    assert_eq!((refused.kind, refused.message.contains("3 answers")), (PolicyErrorKind::Refused, true), "{refused}");
+}
+
+#[test]
+fn plain_texts_go_on_beside_each_other_as_they_do_alone() {
+    let policy = local(&engine(2), |_| {});
+    let go_on = |prompts: &[Prompt]| {
+        policy.continue_aloud(prompts, 5, LIMITS, &Wishes::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let prompts = ["the cat", "12 times 7", "so it is"].map(|text| Prompt::Text(text.into()));
+    let together = go_on(&prompts);
+    assert_eq!(together.len(), 3);
+    let alone = go_on(&prompts[..1]);
+    assert_eq!(alone[0].answered.sampled, together[0].answered.sampled);
+    for (spoken, prompt) in together.iter().zip(&prompts) {
+        let sampled = spoken.answered.sampled.as_ref().unwrap();
+        let Prompt::Text(text) = prompt else { continue };
+        assert_eq!(sampled.input_ids, renderer(None).tokenizer().encode(text).unwrap(), "no template stands around it");
+    }
+    let n_read: usize = together.iter().map(|spoken| spoken.answered.sampled.as_ref().unwrap().input_ids.len()).sum();
+    assert_eq!(together[0].answered.llm_calls[0].tokens_in as usize, n_read);
 }

@@ -7,8 +7,10 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 14] = [
+const ROUTES: [(&str, &str, Option<Role>); 16] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
+    ("POST", "/v1/completions", Some(Role::Call)),
+    ("POST", "/v1/responses", Some(Role::Call)),
     ("POST", "/v1/messages", Some(Role::Call)),
     ("POST", "/v1/embeddings", Some(Role::Call)),
     ("GET", "/v1/models", Some(Role::Call)),

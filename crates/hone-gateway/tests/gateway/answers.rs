@@ -84,6 +84,18 @@ async fn anthropic_answers_openai_and_itself() {
 }
 
 #[tokio::test]
+async fn what_an_anthropic_client_says_in_headers_reaches_its_provider() {
+    let world = World::open().await;
+    let ask = json!({"model": "claude", "max_tokens": 9, "messages": messages(HI)});
+    assert_eq!(world.post("/v1/messages", &ask, &[]).await.status, 200);
+    assert_eq!(world.heard.headers(), ["2023-06-01"]);
+    let headers =
+        &[("anthropic-version", "2099-01-01"), ("anthropic-beta", "one"), ("anthropic-beta", "two"), ("x-other", "three")];
+    assert_eq!(world.post("/v1/messages", &ask, headers).await.status, 200);
+    assert_eq!(world.heard.headers(), ["2099-01-01", "one", "two"]);
+}
+
+#[tokio::test]
 async fn anthropic_words_reach_a_server_of_openai() {
     let world = World::open().await;
     let tools = json!([{"name": "add", "description": "adds", "input_schema": {"type": "object"}}]);
@@ -113,6 +125,16 @@ async fn vectors_come_as_numbers_or_in_base64() {
     assert_eq!(told.json()["usage"]["prompt_tokens"], 3);
     let told = world.post("/v1/embeddings", &json!({"model": "embed", "input": "a", "encoding_format": "base64"}), &[]).await;
     assert_eq!(told.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
+    let told = world.post("/v1/embeddings", &json!({"model": "own/tiny", "input": "a"}), &[]).await;
+    assert_eq!(told.status, 400, "{}", told.body);
+    let counted = world.get("/metrics", &[]).await.body;
+    for line in [
+        "hone_requests_total{model=\"embed\",status=\"ok\"} 2",
+        "hone_input_tokens_total{model=\"embed\"} 6",
+        "hone_requests_total{model=\"own/tiny\",status=\"policy_refused\"} 1",
+    ] {
+        assert!(counted.contains(line), "{line}: {counted}");
+    }
 }
 
 #[tokio::test]
@@ -120,7 +142,13 @@ async fn models_are_listed() {
     let world = World::open().await;
     let told = world.get("/v1/models", &[]).await.json();
     let names: Vec<&str> = told["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
-    assert_eq!(names, ["both", "broken", "claude", "cut", "embed", "fine", "leaky", "picky", "slow", "well"]);
+    assert_eq!(
+        names,
+        ["both", "broken", "calls", "claude", "cut", "embed", "fine", "leaky", "own/tiny", "picky", "slow", "well"]
+    );
     assert_eq!(world.get("/v1/models/well", &[]).await.json()["object"], "model");
+    for path in ["/v1/models/own/tiny", "/v1/models/own%2Ftiny"] {
+        assert_eq!(world.get(path, &[]).await.json()["id"], "own/tiny", "a name may have a slash in it");
+    }
     assert_eq!(world.get("/v1/models/other", &[]).await.json()["error"]["code"], "model_not_found");
 }

@@ -1,15 +1,19 @@
 //! The gateway over HTTP: a real server, a real store, and upstreams that speak the wire formats of providers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod tiny;
 mod upstream;
 mod world;
 
 mod access;
 mod agents;
 mod answers;
+mod choices;
+mod completions;
 mod faults;
 mod keys;
 mod records;
+mod responses;
 mod safety;
 mod spans;
 mod tls;

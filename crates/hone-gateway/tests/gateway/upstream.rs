@@ -14,12 +14,18 @@ use std::time::Duration;
 #[derive(Clone, Default)]
 pub(crate) struct Heard {
     bodies: Arc<Mutex<Vec<Value>>>,
+    headers: Arc<Mutex<Vec<String>>>,
     n_left: Arc<Mutex<u32>>,
 }
 
 impl Heard {
     pub(crate) fn last(&self) -> Value {
         self.bodies.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    /// The version and the betas of the last request to Anthropic.
+    pub(crate) fn headers(&self) -> Vec<String> {
+        self.headers.lock().unwrap().clone()
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -47,6 +53,7 @@ pub(crate) async fn start() -> (String, Heard) {
     let heard = Heard::default();
     let router = Router::new()
         .route("/v1/chat/completions", post(chat))
+        .route("/v1/completions", post(completions))
         .route("/v1/messages", post(messages))
         .route("/v1/embeddings", post(embeddings))
         .with_state(heard.clone());
@@ -81,16 +88,92 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
     let n_said = body["messages"].as_array().unwrap().len();
     let usage = json!({"prompt_tokens": 10 * n_said, "completion_tokens": 5, "total_tokens": 10 * n_said + 5,
         "prompt_tokens_details": {"cached_tokens": 4}});
+    if body["model"] == "calls" {
+        return calling(&usage);
+    }
     if body["tools"].is_array() && body["messages"].as_array().unwrap().last().unwrap()["role"] == "user" {
         let call = json!({"id": "call_1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}});
         let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
         return whole(&message, "tool_calls", &usage);
     }
     let text = format!("answer {n_said}");
+    if body["n"] == 2 {
+        return twice(&text, &usage, &body);
+    }
     if body["stream"] == true {
         return streamed(&text, &usage, body["model"] == "cut");
     }
     whole(&json!({"role": "assistant", "content": text, "refusal": null}), "stop", &usage)
+}
+
+/// Two answers, the second longer, whose tokens are told where that is asked for.
+fn twice(text: &str, usage: &Value, body: &Value) -> Response {
+    let logprobs = match body["logprobs"].as_bool() {
+        Some(true) => json!({"content": [{"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []}]}),
+        _ => Value::Null,
+    };
+    let texts = [text.to_owned(), format!("{text} more")];
+    if body["stream"] == true {
+        // The second comes first.
+        let chunks = (0..2).rev().map(|index| {
+            let choice =
+                json!({"index": index, "delta": {"content": texts[index]}, "logprobs": logprobs, "finish_reason": "stop"});
+            format!("data: {}\n\n", json!({"object": "chat.completion.chunk", "choices": [choice]}))
+        });
+        let told: String = chunks.collect();
+        let told = format!("{told}data: {}\n\ndata: [DONE]\n\n", json!({"choices": [], "usage": usage}));
+        return ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(told)).into_response();
+    }
+    let choices: Vec<Value> = (0..2)
+        .map(|index| {
+            let message = json!({"role": "assistant", "content": texts[index]});
+            json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": "stop"})
+        })
+        .collect();
+    let body = json!({"object": "chat.completion", "model": "upstream-model", "choices": choices, "usage": usage});
+    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+/// Every prompt goes on with how long it is.
+async fn completions(State(heard): State<Heard>, body: Bytes) -> Response {
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    heard.bodies.lock().unwrap().push(body.clone());
+    let prompts = match &body["prompt"] {
+        Value::Array(all) => all.clone(),
+        one => vec![one.clone()],
+    };
+    let choice = |(index, prompt): (usize, &Value)| {
+        let text = format!(" has {} signs", prompt.as_str().unwrap().len());
+        json!({"index": index, "text": text, "logprobs": null, "finish_reason": "stop"})
+    };
+    let choices: Vec<Value> = prompts.iter().enumerate().map(choice).collect();
+    let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
+    if body["stream"] == true {
+        let chunk =
+            |choice: &Value| format!("data: {}\n\n", json!({"id": "up", "object": "text_completion", "choices": [choice]}));
+        let told: String = choices.iter().map(chunk).collect();
+        let told = format!("{told}data: {}\n\ndata: [DONE]\n\n", json!({"id": "up", "choices": [], "usage": usage}));
+        return ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(told)).into_response();
+    }
+    let body = json!({"id": "up", "object": "text_completion", "model": "upstream-model", "choices": choices, "usage": usage,
+        "system_fingerprint": "fp"});
+    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+/// Words and then a call, in pieces.
+fn calling(usage: &Value) -> Response {
+    let call = |json: Value| json!({"tool_calls": [json]});
+    let told: String = [
+        json!({"role": "assistant", "content": "so"}),
+        call(json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": "add", "arguments": ""}})),
+        call(json!({"index": 0, "function": {"arguments": "{\"a\""}})),
+        call(json!({"index": 0, "function": {"arguments": ":1}"}})),
+    ]
+    .into_iter()
+    .map(|delta| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]})))
+    .collect();
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}], "usage": usage});
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(format!("{told}data: {end}\n\ndata: [DONE]\n\n"))).into_response()
 }
 
 fn whole(message: &Value, finish: &str, usage: &Value) -> Response {
@@ -118,8 +201,10 @@ fn streamed(text: &str, usage: &Value, is_cut: bool) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(told)).into_response()
 }
 
-async fn messages(State(heard): State<Heard>, body: Bytes) -> Response {
+async fn messages(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
+    let said = ["anthropic-version", "anthropic-beta"].into_iter().flat_map(|name| headers.get_all(name));
+    *heard.headers.lock().unwrap() = said.map(|value| value.to_str().unwrap().to_owned()).collect();
     heard.bodies.lock().unwrap().push(body.clone());
     let answer = json!({"id": "msg_up", "type": "message", "role": "assistant", "model": "claude", "stop_sequence": null,
         "content": [{"type": "text", "text": "bonjour"}], "stop_reason": "end_turn",

@@ -1,7 +1,8 @@
 //! A gateway with a store of its own, and a client that talks to it.
 
+use crate::tiny;
 use crate::upstream::{self, Heard};
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Model, Route, RouteBy, Setup, TaskRule, Tls, serve};
+use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Tls, Who, serve};
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
@@ -103,8 +104,9 @@ impl World {
         let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
         let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
-        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky"];
-        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude])).unwrap();
+        let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
+        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls"];
+        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude, own])).unwrap();
         let (log, mut said) = mpsc::channel(100);
         tokio::spawn(async move { while said.recv().await.is_some() {} });
         let scheme = if tls.is_some() { "https" } else { "http" };

@@ -1,11 +1,11 @@
 //! One conversation with a local model: an episode of tokens, sampled turn by turn.
 
-use super::engine::SampleError;
+use super::drawing::{Ask, Teller, cut_short};
 use super::telling::Telling;
-use super::{Aloud, Shared, Wishes, failed, n_cached, stopped, unrendered};
-use crate::upstream::Delta;
+use super::{Aloud, Hear, Shared, Spoken, Wishes, failed, n_cached, unrendered};
 use hone_engine::backend::Backend;
-use hone_engine::batch::{Finish, Request, SubmitError, Token};
+use hone_engine::batch::Finish;
+use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
 use hone_engine::kv::Version;
 use hone_engine::lora::Adapter;
@@ -15,10 +15,8 @@ use hone_render::think::{self, ThinkRule};
 use hone_render::tools::Answer;
 use hone_render::{Episode, Extension, RenderError, Rules, Setting};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, PolicyError, PolicyErrorKind};
-use hone_trace::{ErrorEvent, LlmCall, Message};
-use std::ops::ControlFlow;
+use hone_trace::{ErrorEvent, Message};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is quoted of a tool call that cannot be read.
 const QUOTE_LEN_MAX: usize = 200;
@@ -64,17 +62,13 @@ impl<B: Backend> LocalConversation<B> {
         Ok(is_new_segment)
     }
 
-    fn request(&self, prompt: &[u32], n_tokens_max: usize, wishes: &Wishes, stops: &[String]) -> Result<Request<B>, RenderError> {
-        let options = &self.shared.options;
-        Ok(Request {
-            sampler: wishes.sampler(options.sampler),
-            stop_ids: options.stop_ids.clone(),
-            seed: wishes.seed.unwrap_or(self.seed),
-            sequence: self.n_answers,
-            adapter: self.adapter.clone(),
-            constraints: vec![Box::new(self.rules(prompt, stops)?)],
-            ..Request::new(prompt.to_vec(), n_tokens_max)
-        })
+    fn ask(&self, prompt: Vec<u32>, n_tokens_max: usize, wishes: &Wishes, stops: &[String]) -> Result<Ask<B>, RenderError> {
+        let rule = |_| Ok(Box::new(self.rules(&prompt, stops)?) as Box<dyn Constraint>);
+        let rules = (0..wishes.n_choices()).map(rule).collect::<Result<_, RenderError>>()?;
+        // Several answers to one question take numbers that no later answer has.
+        let sequence = if wishes.n_others > 0 { self.n_answers << 32 } else { self.n_answers };
+        let (seed, adapter) = (wishes.seed.unwrap_or(self.seed), self.adapter.clone());
+        Ok(Ask { prompt, n_tokens_max, seed, sequence, adapter, rules })
     }
 
     /// Whether a prompt ends inside a thought: some templates open it themselves.
@@ -106,10 +100,7 @@ impl<B: Backend> LocalConversation<B> {
             let quote: String = call.text.chars().take(QUOTE_LEN_MAX).collect();
             event("unparsable_action", format!("{}: {quote}", call.why))
         });
-        let mut errors: Vec<ErrorEvent> = broken.collect();
-        if finish == Finish::Length {
-            errors.push(event("answer_cut", "the answer was cut short at its limit of tokens".into()));
-        }
+        let errors: Vec<ErrorEvent> = broken.chain(cut_short(finish)).collect();
         answer.content.truncate(cut(&answer.content, stops).len());
         for (call_idx, call) in answer.calls.iter_mut().enumerate() {
             // Nine characters, because some templates insist on it.
@@ -121,7 +112,9 @@ impl<B: Backend> LocalConversation<B> {
 
 impl<B: Backend> Conversation for LocalConversation<B> {
     fn answer(&mut self, input: &[Message], limits: AnswerLimits) -> Result<Answered, PolicyError> {
-        self.speak(input, limits, &Wishes::default(), None)
+        let spoken = self.speak(input, limits, &Wishes::default(), None)?;
+        let first = spoken.into_iter().next().map(|spoken| spoken.answered);
+        first.ok_or_else(|| failed(PolicyErrorKind::Provider, "nothing was drawn"))
     }
 }
 
@@ -131,8 +124,8 @@ impl<B: Backend> Aloud for LocalConversation<B> {
         input: &[Message],
         limits: AnswerLimits,
         wishes: &Wishes,
-        hear: &mut dyn FnMut(Delta) -> ControlFlow<()>,
-    ) -> Result<Answered, PolicyError> {
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Spoken>, PolicyError> {
         self.speak(input, limits, wishes, Some(hear))
     }
 }
@@ -143,105 +136,61 @@ impl<B: Backend> LocalConversation<B> {
         input: &[Message],
         limits: AnswerLimits,
         wishes: &Wishes,
-        mut hear: Option<&mut dyn FnMut(Delta) -> ControlFlow<()>>,
-    ) -> Result<Answered, PolicyError> {
-        wishes
-            .sampler(self.shared.options.sampler)
-            .validated()
-            .map_err(|error| failed(PolicyErrorKind::Refused, error.to_string()))?;
+        mut hear: Option<&mut Hear<'_>>,
+    ) -> Result<Vec<Spoken>, PolicyError> {
+        self.shared.check(wishes)?;
         let is_new_segment = self.hear(input).map_err(|error| unrendered(&error))?;
         let shared = Arc::clone(&self.shared);
-        let options = &shared.options;
         let prompt = self.episode.as_ref().map_or(&[][..], Episode::ids).to_vec();
-        let room = options.context_len_max.saturating_sub(prompt.len());
-        if room == 0 {
-            let text = format!("{} tokens leave no room for an answer in {}", prompt.len(), options.context_len_max);
-            return Err(failed(PolicyErrorKind::TooLong, text));
-        }
-        let n_tokens_max = usize::try_from(limits.tokens_max).unwrap_or(usize::MAX).clamp(1, room);
-        let stops = [options.stops.as_slice(), wishes.stops.as_slice()].concat();
-        let request = self.request(&prompt, n_tokens_max, wishes, &stops).map_err(|error| unrendered(&error))?;
+        let n_prompt = prompt.len();
+        let n_tokens_max = shared.room(&prompt, limits)?;
+        let stops = [shared.options.stops.as_slice(), wishes.stops.as_slice()].concat();
         let is_silent = !self.setting.tools.is_empty();
         let is_thinking = hear.is_some() && self.is_thinking(&prompt);
-        let (mut telling, mut text) = (Telling::new(&stops, is_thinking, is_silent), shared.renderer.tokenizer().stream());
-        let started = options.clock.as_ref().map(|clock| clock.now());
-        let time_max = started.and(limits.time_max_ms).map(Duration::from_millis);
-        let sampled = match &mut hear {
-            None => shared.engine.sample(request, time_max, None),
-            Some(hear) => {
-                let mut tell = |tokens: &[Token]| {
-                    for token in tokens.iter().filter(|token| !options.stop_ids.contains(&token.id)) {
-                        hear(Delta::Text(telling.push(&text.push(token.id)).to_owned()))?;
-                    }
-                    ControlFlow::Continue(())
-                };
-                shared.engine.sample(request, time_max, Some(&mut tell))
-            }
+        let teller = |choice_idx| Teller {
+            choice_idx,
+            telling: Telling::new(&stops, is_thinking, is_silent),
+            text: shared.renderer.tokenizer().stream(),
+            tokens: Vec::new(),
         };
-        let ended = options.clock.as_ref().map(|clock| clock.now());
-        let mut call = LlmCall {
-            model: options.model.clone(),
-            tokens_in: prompt.len() as u64,
-            tokens_cached: n_cached(self.n_computed) as u64,
-            duration_ms: ended.zip(started).map(|(ended, started)| ended.millis_since(started)),
-            ..LlmCall::default()
-        };
-        let Sample { tokens, finish } = sampled.map_err(|error| unsampled(error, &call))?;
-        call.tokens_out = tokens.len() as u64;
-        if matches!(finish, Finish::NoToken | Finish::Cancelled) {
-            let text = format!("after {} tokens no further one could be drawn", tokens.len());
-            return Err(PolicyError { llm_calls: vec![call], ..failed(PolicyErrorKind::Provider, text) });
-        }
-        let Some(episode) = &mut self.episode else {
-            return Err(failed(PolicyErrorKind::Refused, "the conversation has not begun"));
-        };
-        let answer = episode.answer(&tokens).map_err(|error| unrendered(&error))?;
-        let sampled = Some(episode.last_turn().clone());
-        // The last token was drawn and never fed.
-        self.n_computed = (prompt.len() + tokens.len()).saturating_sub(1);
-        let (message, errors) = self.read(answer, finish, &stops);
+        let mut tellers: Vec<Teller<'_>> = (0..wishes.n_choices()).map(teller).collect();
+        let ask = self.ask(prompt, n_tokens_max, wishes, &stops).map_err(|error| unrendered(&error))?;
+        let listening = hear.as_deref_mut().map(|hear| (tellers.as_mut_slice(), hear));
+        let (samples, call) = shared.draw(vec![ask], n_cached(self.n_computed) as u64, limits, wishes, listening)?;
+        let mut spoken = self.answered(&samples, wishes, &stops)?;
         if let Some(hear) = hear {
-            // Whether anybody hears the end does not change it.
-            let _ = tell_rest(&telling, &message, hear);
+            for (spoken, teller) in spoken.iter().zip(&mut tellers) {
+                // Whether anybody hears the end does not change it.
+                let _ = teller.finish(&spoken.answered.message, hear);
+            }
         }
+        if let Some(Spoken { answered, .. }) = spoken.first_mut() {
+            answered.llm_calls = vec![call];
+            answered.is_new_segment = is_new_segment;
+        }
+        // The last token was drawn and never fed.
+        self.n_computed = (n_prompt + samples.first().map_or(0, |sample| sample.tokens.len())).saturating_sub(1);
         self.n_answers += 1;
-        Ok(Answered { message, llm_calls: vec![call], errors, sampled, is_new_segment })
+        Ok(spoken)
     }
-}
 
-/// What was held back until the end.
-fn tell_rest(telling: &Telling<'_>, message: &Message, hear: &mut dyn FnMut(Delta) -> ControlFlow<()>) -> ControlFlow<()> {
-    if let Some(thought) = &message.reasoning {
-        hear(Delta::Reasoning(thought.clone()))?;
+    /// What the samples say. The conversation goes on with the first; the others leave it as it was.
+    fn answered(&mut self, samples: &[Sample], wishes: &Wishes, stops: &[String]) -> Result<Vec<Spoken>, PolicyError> {
+        let mut episode =
+            self.episode.take().ok_or_else(|| failed(PolicyErrorKind::Refused, "the conversation has not begun"))?;
+        let (first, others) = samples.split_first().ok_or_else(|| failed(PolicyErrorKind::Provider, "nothing was drawn"))?;
+        let others: Result<Vec<Spoken>, _> =
+            others.iter().map(|sample| self.spoken(&mut episode.clone(), sample, wishes, stops)).collect();
+        let first = self.spoken(&mut episode, first, wishes, stops);
+        self.episode = Some(episode);
+        Ok(std::iter::once(first?).chain(others?).collect())
     }
-    let content = message.content.text();
-    let rest = telling.rest(&content);
-    if !rest.is_empty() {
-        hear(Delta::Text(rest.to_owned()))?;
-    }
-    for (call_idx, call) in message.tool_calls.iter().enumerate() {
-        let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
-        hear(Delta::ToolCall { call_idx, id, name, arguments: call.arguments.clone() })?;
-    }
-    ControlFlow::Continue(())
-}
 
-fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
-    let kind_of = |error: &SubmitError| match error {
-        SubmitError::TooLong { .. } => PolicyErrorKind::TooLong,
-        SubmitError::QueueFull(_) => PolicyErrorKind::RateLimit,
-        _ => PolicyErrorKind::Refused,
-    };
-    match error {
-        SampleError::Refused(error) => failed(kind_of(&error), error.to_string()),
-        SampleError::Stopped => stopped(super::Stopped),
-        SampleError::Left => {
-            let text = "who asked has left before the answer was whole";
-            PolicyError { llm_calls: vec![call.clone()], ..failed(PolicyErrorKind::Timeout, text) }
-        }
-        SampleError::Timeout => {
-            let text = "the answer took longer than the time that was left";
-            PolicyError { llm_calls: vec![call.clone()], ..failed(PolicyErrorKind::Timeout, text) }
-        }
+    fn spoken(&self, episode: &mut Episode, sample: &Sample, wishes: &Wishes, stops: &[String]) -> Result<Spoken, PolicyError> {
+        let answer = episode.answer(&sample.tokens).map_err(|error| unrendered(&error))?;
+        let (message, errors) = self.read(answer, sample.finish, stops);
+        let sampled = Some(episode.last_turn().clone());
+        let answered = Answered { errors, sampled, ..Answered::of(message) };
+        Ok(Spoken { answered, tokens: self.shared.told_tokens(&sample.tokens, wishes) })
     }
 }

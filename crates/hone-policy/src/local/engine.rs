@@ -60,16 +60,19 @@ type Change<B> = Box<dyn FnOnce(&mut Host<B>) + Send>;
 
 struct Ask<B: Backend> {
     request: Request<B>,
-    reply: Sender<Told>,
+    /// Its place among those that were asked for together.
+    request_idx: usize,
+    reply: Sender<(usize, Told)>,
     /// Whether tokens are told as they come.
     is_aloud: bool,
     is_withdrawn: Arc<AtomicBool>,
 }
 
-/// What the thread says of a sample.
+/// What the thread says of a request.
 enum Told {
-    Tokens(Vec<Token>),
-    Ended(Result<Sample, SubmitError>),
+    /// More tokens of one of its samples.
+    Tokens(usize, Vec<Token>),
+    Ended(Result<Vec<Sample>, SubmitError>),
 }
 
 impl<B: Backend> Engine<B> {
@@ -104,22 +107,32 @@ impl<B: Backend> Engine<B> {
         answer.recv().map_err(|_| Stopped)
     }
 
-    /// Draws one sample beside whatever else runs. Who listens hears its tokens as they come, until it wants no more.
+    /// Draws samples beside whatever else runs, those of all requests at once: they come request by request. Who listens hears their
+    /// tokens as they come, each with the place of its sample, until it wants no more.
     pub(super) fn sample(
         &self,
-        request: Request<B>,
+        requests: Vec<Request<B>>,
         time_max: Option<Duration>,
         mut hear: Option<&mut Listener<'_>>,
-    ) -> Result<Sample, SampleError> {
-        debug_assert_eq!(request.n_samples, 1);
+    ) -> Result<Vec<Sample>, SampleError> {
         // At most one message a token, of which a request has a limit.
         let (reply, told) = mpsc::channel();
         let withdrawn = Withdrawn(Arc::new(AtomicBool::new(false)));
-        let ask = Ask { request, reply, is_aloud: hear.is_some(), is_withdrawn: Arc::clone(&withdrawn.0) };
-        self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped)?;
+        let mut places = Vec::with_capacity(requests.len());
+        let mut n_samples = 0;
+        for (request_idx, request) in requests.into_iter().enumerate() {
+            places.push(n_samples);
+            n_samples += request.n_samples;
+            let (reply, is_withdrawn) = (reply.clone(), Arc::clone(&withdrawn.0));
+            let ask = Ask { request, request_idx, reply, is_aloud: hear.is_some(), is_withdrawn };
+            self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped)?;
+        }
+        drop(reply);
         let deadline = time_max.map(|time_max| Instant::now() + time_max);
-        loop {
-            let next = match deadline {
+        let mut ended: Vec<Vec<Sample>> = vec![Vec::new(); places.len()];
+        let mut n_left = places.len();
+        while n_left > 0 {
+            let (request_idx, next) = match deadline {
                 None => told.recv().map_err(|_| SampleError::Stopped)?,
                 Some(deadline) => {
                     told.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| match error {
@@ -128,19 +141,24 @@ impl<B: Backend> Engine<B> {
                     })?
                 }
             };
-            let tokens = match next {
-                Told::Ended(sampled) => return sampled.map_err(SampleError::Refused),
-                Told::Tokens(tokens) => tokens,
-            };
-            if hear.as_mut().is_some_and(|hear| hear(&tokens).is_break()) {
-                return Err(SampleError::Left);
+            match next {
+                Told::Ended(samples) => {
+                    ended[request_idx] = samples.map_err(SampleError::Refused)?;
+                    n_left -= 1;
+                }
+                Told::Tokens(sample_idx, tokens) => {
+                    if hear.as_mut().is_some_and(|hear| hear(places[request_idx] + sample_idx, &tokens).is_break()) {
+                        return Err(SampleError::Left);
+                    }
+                }
             }
         }
+        Ok(ended.into_iter().flatten().collect())
     }
 }
 
-/// Who hears tokens as they come.
-pub(super) type Listener<'a> = dyn FnMut(&[Token]) -> ControlFlow<()> + 'a;
+/// Who hears tokens as they come, each with the place of its sample.
+pub(super) type Listener<'a> = dyn FnMut(usize, &[Token]) -> ControlFlow<()> + 'a;
 
 /// Whoever stops waiting withdraws what it asked for; what has ended is not harmed by it.
 struct Withdrawn(Arc<AtomicBool>);
@@ -151,10 +169,12 @@ impl Drop for Withdrawn {
     }
 }
 
-/// A sample that is being drawn.
+/// A request of which samples are being drawn.
 struct Underway {
-    tokens: Vec<Token>,
-    reply: Sender<Told>,
+    samples: Vec<Sample>,
+    n_left: usize,
+    request_idx: usize,
+    reply: Sender<(usize, Told)>,
     is_aloud: bool,
     is_withdrawn: Arc<AtomicBool>,
 }
@@ -184,34 +204,41 @@ fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        for (&request, _) in underway.iter().filter(|(_, sample)| sample.is_withdrawn.load(Ordering::Relaxed)) {
+        for (&request, _) in underway.iter().filter(|(_, asked)| asked.is_withdrawn.load(Ordering::Relaxed)) {
             host.cancel(request);
         }
         for event in host.sample_step() {
-            let Some(sample) = underway.get_mut(&event.request) else { continue };
-            if sample.is_aloud && !event.tokens.is_empty() {
+            let Some(request) = underway.get_mut(&event.request) else { continue };
+            if request.is_aloud && !event.tokens.is_empty() {
                 // Who has left is noticed by what it has withdrawn.
-                drop(sample.reply.send(Told::Tokens(event.tokens.clone())));
+                drop(request.reply.send((request.request_idx, Told::Tokens(event.sample, event.tokens.clone()))));
             }
+            let sample = &mut request.samples[event.sample];
             sample.tokens.extend(event.tokens);
             if let Some(finish) = event.finish {
-                end(&mut underway, event.request, finish);
+                sample.finish = finish;
+                request.n_left -= 1;
+                if request.n_left == 0 {
+                    end(&mut underway, event.request);
+                }
             }
         }
     }
 }
 
 fn admit<B: Backend>(host: &mut Host<B>, underway: &mut BTreeMap<RequestId, Underway>, ask: Ask<B>) {
-    let Ask { request, reply, is_aloud, is_withdrawn } = ask;
+    let Ask { request, request_idx, reply, is_aloud, is_withdrawn } = ask;
+    let n_left = request.n_samples;
+    let samples = vec![Sample { tokens: Vec::new(), finish: Finish::Cancelled }; n_left];
     match host.submit(request) {
-        Ok(id) => drop(underway.insert(id, Underway { tokens: Vec::new(), reply, is_aloud, is_withdrawn })),
+        Ok(id) => drop(underway.insert(id, Underway { samples, n_left, request_idx, reply, is_aloud, is_withdrawn })),
         // Who asked may have left; then nobody wants to know.
-        Err(error) => drop(reply.send(Told::Ended(Err(error)))),
+        Err(error) => drop(reply.send((request_idx, Told::Ended(Err(error))))),
     }
 }
 
-fn end(underway: &mut BTreeMap<RequestId, Underway>, request: RequestId, finish: Finish) {
-    if let Some(Underway { tokens, reply, .. }) = underway.remove(&request) {
-        drop(reply.send(Told::Ended(Ok(Sample { tokens, finish }))));
+fn end(underway: &mut BTreeMap<RequestId, Underway>, request: RequestId) {
+    if let Some(Underway { samples, request_idx, reply, .. }) = underway.remove(&request) {
+        drop(reply.send((request_idx, Told::Ended(Ok(samples)))));
     }
 }

@@ -1,7 +1,7 @@
 //! What of an answer may be told while it is still being drawn: what will stand in the message, and nothing that may be cut off it.
 //!
 //! Held back are stop strings and what may become one, thoughts, white space around what is said, and, where tools are on offer, all of
-//! it: what looks like text may turn out to be a call.
+//! it: what looks like text may turn out to be a call. Of a plain text that goes on nothing but stop strings is held back.
 
 use hone_render::stop::cut;
 
@@ -16,6 +16,8 @@ pub(super) struct Telling<'a> {
     is_thinking: bool,
     /// Whether nothing is told before the end.
     is_silent: bool,
+    /// Whether it is a plain text that goes on, and no message.
+    is_plain: bool,
     /// Where what may be told begins, once that is known.
     start: Option<usize>,
     n_told: usize,
@@ -23,7 +25,12 @@ pub(super) struct Telling<'a> {
 
 impl<'a> Telling<'a> {
     pub(super) fn new(stops: &'a [String], is_thinking: bool, is_silent: bool) -> Self {
-        Self { stops, text: String::new(), is_thinking, is_silent, start: None, n_told: 0 }
+        Self { stops, text: String::new(), is_thinking, is_silent, is_plain: false, start: None, n_told: 0 }
+    }
+
+    /// A plain text that goes on.
+    pub(super) fn plain(stops: &'a [String]) -> Self {
+        Self { is_plain: true, start: Some(0), ..Self::new(stops, false, false) }
     }
 
     /// Takes what a token says, and gives what may be told now; often nothing.
@@ -36,7 +43,8 @@ impl<'a> Telling<'a> {
         let Some(start) = self.start else { return "" };
         let n_held = self.stops.iter().map(|stop| stop.len().saturating_sub(1)).max().unwrap_or(0);
         let end = cut(&self.text, self.stops).len().min(self.text.len().saturating_sub(n_held));
-        let end = self.text[..self.text.floor_char_boundary(end)].trim_end().len();
+        let sure = &self.text[..self.text.floor_char_boundary(end)];
+        let end = if self.is_plain { sure.len() } else { sure.trim_end().len() };
         let from = self.n_told.max(start);
         if end <= from {
             return "";
@@ -83,6 +91,14 @@ mod tests {
         check(false, &[], "  |It |is| ", "|It| is|", "It is", "");
         check(false, &["\n\n"], "It is|\n|so|\n\n|more", "It i|s|\ns|o|", "It is\nso", "");
         check(false, &[], "caf|\u{e9}", "caf|\u{e9}", "caf\u{e9}", "");
+    }
+
+    #[test]
+    fn of_a_plain_text_only_stop_strings_are_held_back() {
+        let stops = ["\n\n".to_owned()];
+        let mut telling = Telling::plain(&stops);
+        let told: Vec<String> = [" <think>", " so ", "\n\nmore"].iter().map(|piece| telling.push(piece).to_owned()).collect();
+        assert_eq!((told.concat().as_str(), telling.rest(" <think> so ")), (" <think> so ", ""));
     }
 
     #[test]

@@ -64,7 +64,8 @@ struct Attempt {
 impl Call {
     pub(super) fn new(client: Arc<Client>, request: &ChatRequest, transfer: Transfer) -> Result<Self, UpstreamError> {
         let outgoing = wire::body(&client.spec, request, transfer).and_then(|body| {
-            Ok(Outgoing { url: wire::url(&client.spec, transfer)?, body: body.to_string().into_bytes(), transfer })
+            let (url, headers) = (wire::url(&client.spec, request.endpoint, transfer)?, request.headers.clone());
+            Ok(Outgoing { url, body: body.to_string().into_bytes(), transfer, headers })
         });
         let mut call = Self::asking(client, outgoing)?;
         if let Some(time_max_ms) = request.time_max_ms {
@@ -136,7 +137,8 @@ impl Call {
             let place = place.map_err(|_| Failure::new(PolicyErrorKind::Provider, "the client was closed"))?;
             let reservation = match (&self.client.options.budget, self.client.price) {
                 (Some(budget), Some(price)) => {
-                    let worst_usd = price.worst_usd(self.outgoing.body.len(), self.request.tokens_max);
+                    let tokens_max = self.request.tokens_max.saturating_mul(self.request.n_answers());
+                    let worst_usd = price.worst_usd(self.outgoing.body.len(), tokens_max);
                     let reserved = budget.reserve(worst_usd).await;
                     Some(reserved.map_err(|error| Failure::new(PolicyErrorKind::Budget, error.to_string()))?)
                 }

@@ -10,6 +10,7 @@ use super::request::{RequestError, Transfer};
 use super::spec::UpstreamSpec;
 use super::wire::{self, Wire};
 use hone_trace::{ErrorEvent, LlmCall};
+use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 /// The most texts of one request.
@@ -52,7 +53,8 @@ pub(super) fn outgoing(spec: &UpstreamSpec, texts: &[String]) -> Result<Outgoing
         body.insert("encoding_format".into(), "base64".into());
     }
     let url = wire::openai_url(spec, &["embeddings"])?;
-    Ok(Outgoing { url, body: Value::Object(body).to_string().into_bytes(), transfer: Transfer::Plain })
+    let (body, headers) = (Value::Object(body).to_string().into_bytes(), HeaderMap::new());
+    Ok(Outgoing { url, body, transfer: Transfer::Plain, headers })
 }
 
 /// Reads the vectors of this many texts.

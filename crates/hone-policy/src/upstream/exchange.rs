@@ -7,7 +7,7 @@ use super::request::{ChatRequest, Transfer};
 use super::retry::asked_ms;
 use super::wire::{self, Assembler, Cutter, Wire};
 use hone_trace::policy::PolicyErrorKind;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -76,6 +76,8 @@ pub(super) struct Outgoing {
     pub(super) url: Url,
     pub(super) body: Vec<u8>,
     pub(super) transfer: Transfer,
+    /// Further headers, which come before our own.
+    pub(super) headers: HeaderMap,
 }
 
 /// An answer that is coming in.
@@ -104,7 +106,8 @@ impl Exchange {
     ) -> Result<Self, Failure> {
         let (options, wire) = (&client.options, client.spec.provider.wire);
         let refused = |error: KeyError| Failure::new(PolicyErrorKind::Refused, error.to_string());
-        let headers = client.headers(&outgoing.url, &outgoing.body).map_err(refused)?;
+        let mut headers = client.headers(&outgoing.url, &outgoing.body).map_err(refused)?;
+        headers.extend(outgoing.headers.clone());
         let (accept, head_ms) = match outgoing.transfer {
             Transfer::Stream => (wire::stream_type(wire), options.idle_ms),
             Transfer::Plain => ("application/json", options.attempt_ms),

@@ -6,18 +6,21 @@
 //! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
-use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::reply::{Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// What ends a stream.
 pub(super) const DONE: &str = "[DONE]";
 /// The most calls of one answer.
 const N_CALLS_MAX: usize = 256;
+/// The most answers to one question.
+const N_CHOICES_MAX: u64 = 1024;
 
 pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Map<String, Value>, RequestError> {
     let provider = &spec.provider;
@@ -100,7 +103,15 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(json, None) {
         return Err(WireError::Failed(refusal));
     }
-    let choice = json["choices"].get(0).ok_or_else(|| broken("the answer has no choice"))?;
+    let mut choices: Vec<&Value> = json["choices"].as_array().into_iter().flatten().collect();
+    choices.sort_by_key(|choice| choice["index"].as_u64());
+    let (first, others) = choices.split_first().ok_or_else(|| broken("the answer has no choice"))?;
+    let others = others.iter().map(|choice| answer(json, choice).map(Choice::from)).collect::<Result<_, _>>()?;
+    Ok(Reply { others, ..answer(json, first)? })
+}
+
+/// One of the answers to a question.
+fn answer(json: &Value, choice: &Value) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(choice, None) {
         return Err(WireError::Failed(refusal));
     }
@@ -172,13 +183,14 @@ pub(super) fn usage(usage: &Value) -> Option<Usage> {
 
 fn tokens(json: &Value, choice: &Value) -> Result<Tokens, WireError> {
     let prompt = json.get("prompt_token_ids").or_else(|| choice.get("prompt_token_ids")).unwrap_or(&Value::Null);
-    let logprobs = choice["logprobs"]["content"].as_array().into_iter().flatten();
+    let told = choice["logprobs"]["content"].clone();
+    let logprobs = told.as_array().into_iter().flatten();
     let logprobs: Vec<f32> = logprobs.filter_map(|token| token["logprob"].as_f64()).map(|logprob| logprob as f32).collect();
     let ids = ids(&choice["token_ids"])?;
     if !ids.is_empty() && !logprobs.is_empty() && ids.len() != logprobs.len() {
         return Err(broken(format!("{} token ids came with {} log-probs", ids.len(), logprobs.len())));
     }
-    Ok(Tokens { prompt_ids: self::ids(prompt)?, ids, logprobs })
+    Ok(Tokens { prompt_ids: self::ids(prompt)?, ids, logprobs, told })
 }
 
 fn ids(list: &Value) -> Result<Vec<u32>, WireError> {
@@ -192,6 +204,14 @@ fn ids(list: &Value) -> Result<Vec<u32>, WireError> {
 pub(super) struct Stream {
     model: Value,
     usage: Value,
+    prompt_ids: Value,
+    choices: BTreeMap<u64, Part>,
+    is_done: bool,
+}
+
+/// One of the answers.
+#[derive(Debug, Default)]
+struct Part {
     text: String,
     reasoning: String,
     refusal: String,
@@ -200,7 +220,6 @@ pub(super) struct Stream {
     prompt_ids: Value,
     token_ids: Vec<Value>,
     logprobs: Vec<Value>,
-    is_done: bool,
 }
 
 #[derive(Debug, Default)]
@@ -210,7 +229,7 @@ struct Call {
     arguments: String,
 }
 
-impl Stream {
+impl Part {
     fn call(&mut self, json: &Value) -> Result<Delta, WireError> {
         // Servers that leave the index out send whole calls.
         let call_idx = json["index"].as_u64().map_or(self.calls.len(), |idx| usize::try_from(idx).unwrap_or(usize::MAX));
@@ -236,33 +255,8 @@ impl Stream {
         call.arguments.push_str(&arguments);
         Ok(Delta::ToolCall { call_idx, id, name, arguments })
     }
-}
 
-impl Assembler for Stream {
-    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
-        if self.is_done {
-            return Err(broken("the stream goes on after [DONE]"));
-        }
-        if event.data.trim() == DONE {
-            self.is_done = true;
-            return Ok(Vec::new());
-        }
-        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
-        if let Some(refusal) = Refusal::read(&json, None) {
-            return Err(WireError::Failed(refusal));
-        }
-        let keep = |old: &mut Value, new: &Value| {
-            if !new.is_null() {
-                *old = new.clone();
-            }
-        };
-        keep(&mut self.model, &json["model"]);
-        keep(&mut self.usage, &json["x_groq"]["usage"]);
-        keep(&mut self.usage, &json["usage"]);
-        keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
-        // Where several answers were asked for, the first is the one that is read.
-        let choices = || json["choices"].as_array().into_iter().flatten();
-        let Some(choice) = choices().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else { return Ok(Vec::new()) };
+    fn push(&mut self, choice: &Value) -> Result<Vec<Delta>, WireError> {
         keep(&mut self.finish, &choice["finish_reason"]);
         keep(&mut self.prompt_ids, &choice["prompt_token_ids"]);
         self.token_ids.extend(choice["token_ids"].as_array().into_iter().flatten().cloned());
@@ -288,6 +282,56 @@ impl Assembler for Stream {
         Ok(deltas)
     }
 
+    fn json(&self, index: u64) -> Value {
+        let calls =
+            self.calls.iter().map(|call| json!({"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+        let message = json!({"content": self.text, "reasoning_content": self.reasoning, "refusal": self.refusal,
+            "tool_calls": calls.collect::<Value>()});
+        let logprobs = if self.logprobs.is_empty() { Value::Null } else { json!({"content": self.logprobs}) };
+        json!({"index": index, "message": message, "finish_reason": self.finish, "prompt_token_ids": self.prompt_ids,
+            "token_ids": self.token_ids, "logprobs": logprobs})
+    }
+}
+
+/// Keeps what was told last.
+fn keep(old: &mut Value, new: &Value) {
+    if !new.is_null() {
+        *old = new.clone();
+    }
+}
+
+impl Assembler for Stream {
+    fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
+        if self.is_done {
+            return Err(broken("the stream goes on after [DONE]"));
+        }
+        if event.data.trim() == DONE {
+            self.is_done = true;
+            return Ok(Vec::new());
+        }
+        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        if let Some(refusal) = Refusal::read(&json, None) {
+            return Err(WireError::Failed(refusal));
+        }
+        keep(&mut self.model, &json["model"]);
+        keep(&mut self.usage, &json["x_groq"]["usage"]);
+        keep(&mut self.usage, &json["usage"]);
+        keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
+        let mut deltas = Vec::new();
+        for choice in json["choices"].as_array().into_iter().flatten() {
+            let index = choice["index"].as_u64().unwrap_or(0);
+            if index >= N_CHOICES_MAX {
+                return Err(broken(format!("there is a choice {index}")));
+            }
+            let told = self.choices.entry(index).or_default().push(choice)?;
+            // Where several answers were asked for, the first is the one that is told.
+            if index == 0 {
+                deltas.extend(told);
+            }
+        }
+        Ok(deltas)
+    }
+
     fn usage(&self) -> Option<Usage> {
         usage(&self.usage)
     }
@@ -300,12 +344,11 @@ impl Assembler for Stream {
         if !self.is_done {
             return Err(broken("the stream was cut off before [DONE]"));
         }
-        let calls =
-            self.calls.iter().map(|call| json!({"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
-        let message = json!({"content": self.text, "reasoning_content": self.reasoning, "refusal": self.refusal,
-            "tool_calls": calls.collect::<Value>()});
-        let choice = json!({"message": message, "finish_reason": self.finish, "token_ids": self.token_ids,
-            "logprobs": {"content": self.logprobs}});
-        reply(&json!({"model": self.model, "usage": self.usage, "prompt_token_ids": self.prompt_ids, "choices": [choice]}))
+        let mut choices: Vec<Value> = self.choices.iter().map(|(index, part)| part.json(*index)).collect();
+        if choices.is_empty() {
+            choices.push(Part::default().json(0));
+        }
+        let prompt_ids = if self.prompt_ids.is_null() { choices[0]["prompt_token_ids"].take() } else { self.prompt_ids };
+        reply(&json!({"model": self.model, "usage": self.usage, "prompt_token_ids": prompt_ids, "choices": choices}))
     }
 }

@@ -1,6 +1,6 @@
 //! What a provider answered, after its wire format is taken off.
 
-use hone_trace::{Content, Message, Role, ToolRequest};
+use hone_trace::{Content, Message, Role, Sampled, ToolRequest};
 use serde_json::{Map, Value};
 
 /// What is kept of a provider's words about a failure.
@@ -21,8 +21,29 @@ pub struct Reply {
     pub tokens: Tokens,
     /// What looked like a tool call and is none.
     pub broken: Vec<String>,
+    /// Further answers to the same question, where several were asked for.
+    pub others: Vec<Choice>,
     /// The answer as it came, in one piece to a request that was passed on.
     pub json: Option<Value>,
+}
+
+/// One of several answers to the same question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// What was said.
+    pub message: Message,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Its tokens, where told.
+    pub tokens: Tokens,
+    /// Its tokens as the sampler saw them, where it was ours.
+    pub sampled: Option<Sampled>,
+}
+
+impl From<Reply> for Choice {
+    fn from(reply: Reply) -> Self {
+        Self { message: reply.message, finish: reply.finish, tokens: reply.tokens, sampled: None }
+    }
 }
 
 /// Why an answer ended.
@@ -60,6 +81,8 @@ pub struct Tokens {
     pub ids: Vec<u32>,
     /// The log-probability of each token of the answer.
     pub logprobs: Vec<f32>,
+    /// Tokens and log-probabilities in the words of OpenAI's format, alternatives included; `null` when not told.
+    pub told: Value,
 }
 
 /// A piece of an answer that is still coming.
@@ -215,7 +238,8 @@ impl Draft {
         message.reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning);
         message.tool_calls = self.calls;
         message.extra = self.extra;
-        Reply { model: model.map(str::to_owned), message, finish, usage, tokens, broken: self.broken, json: None }
+        let (model, broken) = (model.map(str::to_owned), self.broken);
+        Reply { model, message, finish, usage, tokens, broken, others: Vec::new(), json: None }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is asked of a provider, before it has a wire format.
 
 use hone_trace::{Content, Message, Role, ToolSpec};
+use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -24,6 +25,30 @@ pub struct ChatRequest {
     /// The whole body in the provider's own format, where the caller has it: it is sent as it is, but for the model and the transfer,
     /// and the answer comes as [`Reply::json`](super::Reply) or as [`Delta::Event`](super::Delta).
     pub body: Option<Map<String, Value>>,
+    /// What is asked for in the body that is sent as it is.
+    pub endpoint: Endpoint,
+    /// Further headers for a body that is sent as it is; they come before our own.
+    pub headers: HeaderMap,
+}
+
+/// What a server of OpenAI's format is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Endpoint {
+    /// The next message of a conversation.
+    #[default]
+    Chat,
+    /// How a plain text goes on.
+    Completions,
+}
+
+impl ChatRequest {
+    /// How many answers a body that is sent as it is asks for.
+    pub(super) fn n_answers(&self) -> u64 {
+        let number = |name: &str| self.body.as_ref().and_then(|body| body.get(name)?.as_u64()).unwrap_or(1);
+        let prompts = self.body.as_ref().and_then(|body| body.get("prompt")?.as_array());
+        let n_prompts = prompts.map_or(1, |prompts| prompts.iter().filter(|prompt| !prompt.is_number()).count());
+        number("n").max(number("best_of")).saturating_mul(n_prompts as u64).max(1)
+    }
 }
 
 /// How an answer is drawn. What is `None` is left to the provider.

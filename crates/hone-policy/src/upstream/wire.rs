@@ -6,11 +6,11 @@
 use super::frames::FrameDecoder;
 use super::key::{Key, KeyError};
 use super::reply::{Delta, Reply, Usage, WireError, broken};
-use super::request::{ChatRequest, RequestError, Transfer};
+use super::request::{ChatRequest, Endpoint, RequestError, Transfer};
 use super::signature::encoded;
 use super::spec::{Place, Provider, UpstreamSpec};
 use super::sse::{Decoder, Event};
-use super::{anthropic, bedrock, cohere, gemini, openai};
+use super::{anthropic, bedrock, cohere, completions, gemini, openai};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
@@ -82,6 +82,11 @@ pub(super) fn stream_type(wire: Wire) -> &'static str {
 
 /// The body of a request.
 pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Value, RequestError> {
+    let is_openai = spec.provider.wire == Wire::OpenAi;
+    if request.endpoint == Endpoint::Completions && !(is_openai && request.body.is_some()) {
+        let text = "plain texts go on at servers of OpenAI's format only, and are passed on to them as they came";
+        return Err(RequestError(format!("{text}; ask `{}` in a chat", spec.model)));
+    }
     if let Some(own) = &request.body {
         return Ok(Value::Object(passed_on(spec, own, transfer)));
     }
@@ -98,6 +103,7 @@ pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> R
 /// Reads an answer that came in one piece.
 pub fn reply(wire: Wire, json: &Value, request: &ChatRequest) -> Result<Reply, WireError> {
     let reply = match wire {
+        Wire::OpenAi if request.endpoint == Endpoint::Completions => completions::reply(json),
         Wire::OpenAi => openai::reply(json),
         Wire::Anthropic => anthropic::reply(json, request.schema.is_some()),
         Wire::Gemini => gemini::reply(json),
@@ -128,6 +134,7 @@ fn passed_on(spec: &UpstreamSpec, own: &Map<String, Value>, transfer: Transfer) 
 
 pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler> {
     let assembler: Box<dyn Assembler> = match wire {
+        Wire::OpenAi if request.endpoint == Endpoint::Completions => Box::new(completions::Stream::default()),
         Wire::OpenAi => Box::new(openai::Stream::default()),
         Wire::Anthropic => Box::new(anthropic::Stream::new(request.schema.is_some())),
         Wire::Gemini => Box::new(gemini::Stream::default()),
@@ -161,9 +168,10 @@ impl Assembler for PassedOn {
 }
 
 /// Where a request goes.
-pub(super) fn url(spec: &UpstreamSpec, transfer: Transfer) -> Result<Url, RequestError> {
+pub(super) fn url(spec: &UpstreamSpec, endpoint: Endpoint, transfer: Transfer) -> Result<Url, RequestError> {
     let is_stream = transfer == Transfer::Stream;
     match spec.provider.wire {
+        Wire::OpenAi if endpoint == Endpoint::Completions => openai_url(spec, &["completions"]),
         Wire::OpenAi => openai_url(spec, &["chat", "completions"]),
         Wire::Anthropic => below(&spec.base_url, &["messages"]),
         Wire::Cohere => below(&spec.base_url, &["chat"]),
@@ -227,8 +235,10 @@ mod tests {
     #[test]
     fn requests_go_where_each_provider_expects_them() {
         let check = |spec: &str, transfer, expected: &str| {
-            assert_eq!(url(&spec.parse().unwrap(), transfer).unwrap().as_str(), expected);
+            assert_eq!(url(&spec.parse().unwrap(), Endpoint::Chat, transfer).unwrap().as_str(), expected);
         };
+        let plain = url(&"http://h:1/v1#m".parse().unwrap(), Endpoint::Completions, Transfer::Plain).unwrap();
+        assert_eq!(plain.as_str(), "http://h:1/v1/completions");
         check("openai:m", Transfer::Stream, "https://api.openai.com/v1/chat/completions");
         check("http://h:1/v1/#m", Transfer::Plain, "http://h:1/v1/chat/completions");
         check("anthropic:m", Transfer::Stream, "https://api.anthropic.com/v1/messages");
@@ -248,6 +258,6 @@ mod tests {
         check(&format!("bedrock+{bedrock}#eu.x-v1:0"), Transfer::Plain, &format!("{bedrock}/model/eu.x-v1%3A0/converse"));
         let escaped = format!("{bedrock}/model/..%2F..%2Fx/converse-stream");
         check(&format!("bedrock+{bedrock}#../../x"), Transfer::Stream, &escaped);
-        assert!(url(&"bedrock+https://h#..".parse().unwrap(), Transfer::Plain).is_err());
+        assert!(url(&"bedrock+https://h#..".parse().unwrap(), Endpoint::Chat, Transfer::Plain).is_err());
     }
 }

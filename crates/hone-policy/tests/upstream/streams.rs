@@ -4,7 +4,7 @@ use crate::server::{Play, Server, bytes, refusal, sse};
 use crate::table::bedrock::frame;
 use crate::wire::line;
 use crate::{RUNTIME, client, options};
-use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Price, Sampling, Upstream};
+use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Endpoint, Price, Retry, Sampling, Upstream};
 use hone_trace::policy::{AnswerLimits, Opening, Policy, PolicyErrorKind};
 use hone_trace::{Message, Role};
 use serde_json::{Value, json};
@@ -66,6 +66,35 @@ data: [DONE]
 "#;
     let pieces = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}", "1:g "];
     check("openai", stream, false, &pieces, r#""so" (hm) a:f{"x":1} b:g{} ToolCalls 9/4/2/0"#);
+}
+
+#[test]
+fn plain_texts_come_whole_or_not_at_all() {
+    let body = json!({"prompt": ["a", "b"], "n": 1});
+    let request = ChatRequest { body: body.as_object().cloned(), endpoint: Endpoint::Completions, ..ChatRequest::default() };
+    let check = |stream: &str, expected: Result<&str, &str>| {
+        let server = Server::playing(vec![bytes("text/event-stream", stream.as_bytes())]);
+        let client =
+            client(&server, "openai", ClientOptions { retry: Retry { n_attempts_max: 1, ..Retry::default() }, ..options() });
+        let found = RUNTIME.block_on(client.complete(&request)).map(|completion| {
+            let reply = completion.reply;
+            let others = reply.others.iter().map(|choice| format!(" | {} {:?}", choice.message.content.text(), choice.finish));
+            line(&reply) + &others.collect::<String>()
+        });
+        assert_eq!(found.as_deref().map_err(|error| error.message.as_str()), expected, "{stream}");
+        assert_eq!(server.seen()[0].path(), "/v1/completions");
+    };
+    let pieces = r#"data: {"model":"m","choices":[{"index":1,"text":"no","finish_reason":"length"}]}
+
+data: {"choices":[{"index":0,"text":"y","finish_reason":null},{"index":0,"text":"es","finish_reason":"stop"}]}
+
+data: {"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3}}
+
+"#;
+    check(&format!("{pieces}data: [DONE]\n\n"), Ok(r#""yes" Stop 2/3/0/0 | no Length"#));
+    check(pieces, Err("the stream was cut off before [DONE]"));
+    let half = pieces.replace("\"stop\"", "null");
+    check(&format!("{half}data: [DONE]\n\n"), Err("the answer has no finish reason"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ const THOUGHTS: &str = include_str!("../fixtures/qwen3.jinja");
 
 /// Tokens as a sampler would return them; `forced` marks none.
 fn tokens(ids: &[u32]) -> Vec<Token> {
-    let token = |(at, &id): (usize, &u32)| Token { id, logprob: -(at as f32) - 1.0, forced: false, support: None };
+    let token = |(at, &id): (usize, &u32)| Token::new(id, -(at as f32) - 1.0, false);
     ids.iter().enumerate().map(token).collect()
 }
 

@@ -95,7 +95,7 @@ impl Learner {
                     Some(mut open) => open.extend(turn.input.clone()).map(|_| open)?,
                 };
                 let is_wanted = wanted.next().copied().unwrap_or(false);
-                let token = |id| Token { id, logprob: 0.0, forced: !is_wanted, support: None };
+                let token = |id| Token::new(id, 0.0, !is_wanted);
                 let ids = self.answer_ids(open.messages(), &turn.answer, &setting)?;
                 open.answer(&ids.into_iter().map(token).collect::<Vec<_>>())?;
                 episode = Some(open);

@@ -176,8 +176,8 @@ fn a_model_of_this_machine_answers_and_its_tokens_are_on_the_record() {
 
     let answer = serde_json::json!({"role": "assistant", "content": text});
     ask(&format!(r#"{hi},{answer},{{"role":"user","content":"on"}}"#), "");
-    let refused: serde_json::Value = serde_json::from_str(&ask(hi, r#","n":2"#)).unwrap();
-    assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains("`n`")), "{refused}");
+    let refused: serde_json::Value = serde_json::from_str(&ask(hi, r#","top_k":2"#)).unwrap();
+    assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains("`top_k`")), "{refused}");
 
     let exported: serde_json::Value = serde_json::from_str(desk.hone("trace export").out.trim()).unwrap();
     let segments = exported["segments"].as_array().unwrap();

@@ -1,0 +1,138 @@
+//! Several answers to one question, and the tokens they are made of.
+
+use crate::world::{World, messages};
+use serde_json::{Value, json};
+
+const HI: &[(&str, &str)] = &[("user", "the cat")];
+
+fn ask(model: &str, rest: &Value) -> Value {
+    let mut body = json!({"model": model, "messages": messages(HI), "max_tokens": 12, "seed": 3});
+    body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    body
+}
+
+async fn chat(world: &World, model: &str, rest: Value) -> Value {
+    let told = world.post("/v1/chat/completions", &ask(model, &rest), &[]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    told.json()
+}
+
+fn text(choice: &Value) -> &str {
+    choice["message"]["content"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn every_answer_is_drawn_on_its_own_and_is_on_the_record() {
+    let world = World::open().await;
+    let body = chat(&world, "own/tiny", json!({"n": 3})).await;
+    let choices = body["choices"].as_array().unwrap();
+    let indices: Vec<u64> = choices.iter().map(|choice| choice["index"].as_u64().unwrap()).collect();
+    assert_eq!(indices, [0, 1, 2]);
+    let texts: Vec<&str> = choices.iter().map(text).collect();
+    assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2], "{texts:?}");
+    let turn = world.trace_of(1).await.turns().next().unwrap().clone();
+    assert_eq!(turn.answer.content.text(), texts[0]);
+    let others = turn.extra["others"].as_array().unwrap();
+    let said: Vec<&str> = others.iter().map(|other| other["answer"]["content"].as_str().unwrap()).collect();
+    assert_eq!(said, texts[1..]);
+    let n_drawn = |sampled: &Value| sampled["ids"].as_array().unwrap().len() as u64;
+    let n_others: u64 = others.iter().map(|other| n_drawn(&other["sampled"])).sum();
+    let n_all = n_others + turn.sampled.unwrap().ids.len() as u64;
+    assert_eq!((body["usage"]["completion_tokens"].as_u64(), turn.llm_calls[0].tokens_out), (Some(n_all), n_all));
+    assert_eq!(chat(&world, "own/tiny", json!({"n": 3})).await["choices"], body["choices"], "the seed fixes all of them");
+    assert_eq!(text(&chat(&world, "own/tiny", json!({})).await["choices"][0]), texts[0], "the first is what it is alone");
+}
+
+#[tokio::test]
+async fn a_stream_tells_every_answer_with_its_number() {
+    let world = World::open().await;
+    let whole = chat(&world, "own/tiny", json!({"n": 2, "logprobs": true})).await;
+    let rest = json!({"n": 2, "logprobs": true, "stream": true, "stream_options": {"include_usage": true}});
+    let told = world.post("/v1/chat/completions", &ask("own/tiny", &rest), &[]).await;
+    let events = told.events();
+    assert_eq!(events.last().unwrap(), "[DONE]", "{}", told.body);
+    let chunks: Vec<Value> = events[..events.len() - 1].iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    for index in 0..2 {
+        let of_it = || chunks.iter().map(|chunk| &chunk["choices"][0]).filter(|choice| choice["index"] == index);
+        let said: String = of_it().filter_map(|choice| choice["delta"]["content"].as_str()).collect();
+        assert_eq!(said, text(&whole["choices"][index]), "{}", told.body);
+        let tokens: Vec<&Value> = of_it().filter_map(|choice| choice["logprobs"]["content"].as_array()).flatten().collect();
+        assert_eq!(json!(tokens), whole["choices"][index]["logprobs"]["content"]);
+        assert_eq!(of_it().next().unwrap()["delta"]["role"], "assistant");
+        let reasons: Vec<&str> = of_it().filter_map(|choice| choice["finish_reason"].as_str()).collect();
+        assert_eq!(reasons, [whole["choices"][index]["finish_reason"].as_str().unwrap()]);
+    }
+    assert_eq!(chunks.last().unwrap()["usage"], whole["usage"]);
+}
+
+#[tokio::test]
+async fn tokens_are_told_with_what_else_was_likely() {
+    let world = World::open().await;
+    let body = chat(&world, "own/tiny", json!({"logprobs": true, "top_logprobs": 3})).await;
+    let tokens = body["choices"][0]["logprobs"]["content"].as_array().unwrap();
+    let spelled: Vec<u8> =
+        tokens.iter().flat_map(|token| token["bytes"].as_array().unwrap()).map(|byte| byte.as_u64().unwrap() as u8).collect();
+    let content = body["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(String::from_utf8_lossy(&spelled).contains(content), "{body}");
+    let sampled = world.trace_of(1).await.turns().next().unwrap().sampled.clone().unwrap();
+    for (token, logprob) in tokens.iter().zip(&sampled.logprobs) {
+        assert_eq!(token["logprob"].as_f64().unwrap() as f32, *logprob, "what is told is what is on the record");
+        let likeliest: Vec<f64> =
+            token["top_logprobs"].as_array().unwrap().iter().map(|one| one["logprob"].as_f64().unwrap()).collect();
+        assert!(likeliest.len() == 3 && likeliest.is_sorted_by(|a, b| a >= b), "{token}");
+    }
+    let plain = chat(&world, "own/tiny", json!({"logprobs": true})).await;
+    assert_eq!(plain["choices"][0]["logprobs"]["content"][0]["top_logprobs"], json!([]));
+    assert_eq!(chat(&world, "own/tiny", json!({})).await["choices"][0]["logprobs"], Value::Null);
+}
+
+#[tokio::test]
+async fn what_cannot_be_drawn_is_refused_by_name() {
+    let world = World::open().await;
+    for (rest, param) in [
+        (json!({"n": 17}), "`n`"),
+        (json!({"n": 0}), "`n`"),
+        (json!({"logprobs": true, "top_logprobs": 21}), "`top_logprobs`"),
+        (json!({"top_logprobs": 2}), "`top_logprobs`"),
+        (json!({"logit_bias": {"1": 2}}), "`logit_bias`"),
+    ] {
+        let told = world.post("/v1/chat/completions", &ask("own/tiny", &rest), &[]).await;
+        assert!(told.status == 400 && told.body.contains(param), "{rest}: {}", told.body);
+    }
+    // Where somebody else would have to follow it in other words, it stays refused.
+    let told = world.post("/v1/chat/completions", &ask("claude", &json!({"n": 2})), &[]).await;
+    assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);
+    let own = json!({"model": "own/tiny", "max_tokens": 9, "messages": messages(HI), "n": 2});
+    let told = world.post("/v1/messages", &own, &[]).await;
+    assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);
+}
+
+#[tokio::test]
+async fn a_client_may_go_on_with_any_of_the_answers() {
+    let world = World::open().await;
+    let body = chat(&world, "own/tiny", json!({"n": 2})).await;
+    let second = text(&body["choices"][1]);
+    let said = messages(&[HI[0], ("assistant", second), ("user", "on")]);
+    let ask = json!({"model": "own/tiny", "messages": said, "max_tokens": 4});
+    assert_eq!(world.post("/v1/chat/completions", &ask, &[]).await.status, 200);
+    let trace = world.trace_of(2).await;
+    assert_eq!(trace.segments.len(), 2, "what it goes on with is not what the episode stood at");
+    let input: Vec<String> = trace.segments[1].turns[0].input.iter().map(|message| message.content.text()).collect();
+    assert_eq!(input, [HI[0].1, second, "on"]);
+}
+
+#[tokio::test]
+async fn answers_of_a_provider_are_passed_on_and_all_on_the_record() {
+    for is_stream in [false, true] {
+        let world = World::open().await;
+        let rest = json!({"n": 2, "logprobs": true, "stream": is_stream});
+        let told = world.post("/v1/chat/completions", &ask("well", &rest), &[]).await;
+        assert!(told.status == 200 && told.body.contains("answer 1 more") && told.body.contains(r#""logprob":-0.5"#));
+        let turn = world.trace_of(1).await.turns().next().unwrap().clone();
+        assert_eq!(turn.answer.content.text(), "answer 1");
+        assert_eq!(turn.extra["logprobs"][0]["logprob"], json!(-0.5));
+        let others = turn.extra["others"].as_array().unwrap();
+        assert_eq!((others.len(), &others[0]["answer"]["content"]), (1, &json!("answer 1 more")));
+        assert_eq!(others[0]["logprobs"][0]["token"], "answer 1");
+    }
+}
