@@ -79,7 +79,13 @@ fn clean(json: &mut Value) -> bool {
             }
             is_any
         }
-        Value::Array(entries) => entries.iter_mut().fold(false, |is_any, entry| clean(entry) || is_any),
+        Value::Array(entries) => {
+            let mut is_any = false;
+            for entry in entries {
+                is_any |= clean(entry);
+            }
+            is_any
+        }
         _ => false,
     }
 }
