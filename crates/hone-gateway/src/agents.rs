@@ -6,9 +6,9 @@
 //!
 //! What is said here is a view of the log, made by who follows it ([`follow`](crate::follow)); knows nothing of the store.
 
-use crate::ask::Asked;
 use crate::catalogue::Model;
 use crate::error::Refused;
+use crate::question::Asked;
 use hone_arbiter::canary::{Decision, State};
 use hone_arbiter::log::{Assigned, Chosen, Ended, InCanary};
 use hone_arbiter::{Arm, Known, Linear, Situation, assign, pick};

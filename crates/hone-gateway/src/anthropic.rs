@@ -3,9 +3,10 @@
 //! Instructions stand beside the conversation, results of tools are blocks of the user's next message, and a stream tells every block's
 //! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
 
-use crate::ask::{Asked, Speaker, passed_on};
+use crate::ask::{Speaker, passed_on};
 use crate::choices::Choices;
 use crate::error::Refused;
+use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::Conversation;

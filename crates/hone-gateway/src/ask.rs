@@ -3,101 +3,30 @@
 //! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
 //! is recorded as abandoned. The end of an answer is sent only after the call is durable.
 
-use crate::access::Identity;
-use crate::agents::Version;
 use crate::catalogue::{Model, Who};
-use crate::choices::{self, Choices};
+use crate::choices;
 use crate::completions::message;
-use crate::episode::{Digest, digest};
+use crate::episode::digest;
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn};
-use crate::record::{Call, Joined, NotKept, has_failed};
+use crate::question::{Question, refused};
+use crate::record::{Call, NotKept};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
-use axum::http::HeaderMap;
 use futures_core::Stream;
-use hone_arbiter::canary::Fact;
-use hone_arbiter::log::{Assigned, Line};
-use hone_policy::local::{Piece, Prompt};
-use hone_policy::upstream::{ChatRequest, Client, Completion, Embeddings, Reply, Streaming, Transfer, UpstreamError, Wire};
+use hone_policy::local::Piece;
+use hone_policy::upstream::{Completion, Embeddings, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
-use hone_trace::store::Event;
-use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
+use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Turn};
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 /// Pieces of an answer that wait for a slow client.
 const N_PIECES_MAX: usize = 64;
-
-/// What a client may ask for, and what an answer that is not passed on does not follow: ignoring it would mislead.
-const UNFOLLOWED: [&str; 12] = [
-    "n",
-    "logprobs",
-    "top_logprobs",
-    "logit_bias",
-    "presence_penalty",
-    "frequency_penalty",
-    "tool_choice",
-    "top_k",
-    "thinking",
-    "echo",
-    "suffix",
-    "best_of",
-];
-/// What of it a model of this machine does follow, in OpenAI's words.
-const FOLLOWED_HERE: [&str; 3] = ["n", "logprobs", "top_logprobs"];
-
-/// A question, in our words and in those of the client.
-pub(crate) struct Question {
-    /// The id of its answer.
-    pub(crate) id: String,
-    pub(crate) caller: Identity,
-    pub(crate) started: Time,
-    pub(crate) episode: Joined,
-    /// What the conversation says.
-    pub(crate) said: Vec<Digest>,
-    /// Who answers, and for which version of an agent.
-    pub(crate) model: Arc<Model>,
-    pub(crate) agent: Option<(Arc<Assigned>, Arc<Version>)>,
-    pub(crate) conversation: Conversation,
-    pub(crate) request: ChatRequest,
-    /// The plain texts that are to go on, where it is no conversation.
-    pub(crate) prompts: Vec<Prompt>,
-    /// How many answers are asked for, and what of their tokens.
-    pub(crate) choices: Choices,
-    /// The client's own body, its wire format and what its headers say in that format: it goes to upstreams of the same format as it
-    /// came. Without one it is always translated.
-    pub(crate) body: Map<String, Value>,
-    pub(crate) wire: Option<Wire>,
-    pub(crate) headers: HeaderMap,
-    /// The interface that it came through.
-    pub(crate) api: &'static str,
-    /// A place among the requests that are worked on.
-    pub(crate) admitted: OwnedSemaphorePermit,
-}
-
-/// A request as it was read, whatever its wire format.
-pub(crate) struct Asked {
-    /// The name that the client asks for.
-    pub(crate) model: String,
-    pub(crate) is_stream: bool,
-    /// Whether the client wants the usage of a stream told, where that is a matter of choice.
-    pub(crate) tells_usage: bool,
-    pub(crate) body: Map<String, Value>,
-    pub(crate) conversation: Conversation,
-    pub(crate) request: ChatRequest,
-    /// How many answers are asked for, and what of their tokens.
-    pub(crate) choices: Choices,
-    /// The plain texts that are to go on, where it is no conversation.
-    pub(crate) prompts: Vec<Prompt>,
-    /// The answer that it goes on with, where it names one.
-    pub(crate) previous: Option<String>,
-}
 
 /// How an answer is told to a client, in its wire format.
 pub(crate) trait Speaker: Send {
@@ -331,63 +260,6 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         (None, Ok(_)) => Err(refused.unwrap_or(Refused::Busy)),
         (Some(reply), Ok(_)) => Ok(reply),
     }
-}
-
-impl Question {
-    /// The name that was asked for.
-    pub(crate) fn name(&self) -> &str {
-        self.agent.as_ref().map_or_else(|| self.model.name(), |(assigned, _)| &assigned.asked_for)
-    }
-
-    /// What the canary is told when its episode begins with this turn.
-    fn answered(&self, turn: &Turn, ended: Time) -> Option<Event> {
-        let (assigned, _) = self.agent.as_ref()?;
-        let fact = Fact::Answered {
-            is_error: has_failed(turn),
-            cost_usd: Some(turn.cost_usd()),
-            latency_ms: Some((ended.unix_nanos() - self.started.unix_nanos()).max(0) as f64 / 1e6),
-        };
-        let row = assigned.row(self.episode.trace(), fact)?;
-        Some(Line::Row(row.clone()).event(row.id(), ended, self.caller.tenant.clone()))
-    }
-
-    /// The question for this provider: in the client's own words where it speaks the same format.
-    fn request_for(&self, client: &Client) -> Result<ChatRequest, UpstreamError> {
-        if self.prompts.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
-            return Err(refused("`prompt` must be text here: a provider's tokens are its own".to_owned()));
-        }
-        if Some(client.spec().provider.wire) == self.wire {
-            let (body, headers) = (Some(self.body.clone()), self.headers.clone());
-            return Ok(ChatRequest { body, headers, ..self.request.clone() });
-        }
-        self.follows(&UNFOLLOWED)?;
-        Ok(self.request.clone())
-    }
-
-    /// Refuses by name what a model of this machine could not follow.
-    pub(crate) fn can_be_followed_here(&self) -> Result<(), UpstreamError> {
-        let is_openai = self.wire == Some(Wire::OpenAi);
-        let unfollowed: Vec<&str> =
-            UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
-        self.follows(&unfollowed)?;
-        self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
-    }
-
-    /// Refuses by name what an answer in other words than the client's could not follow.
-    fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
-        let says = |param: &str| match self.conversation.rest.get(param) {
-            None | Some(Value::Null | Value::Bool(false)) => false,
-            Some(Value::Number(number)) => number.as_f64() != Some(if matches!(param, "n" | "best_of") { 1.0 } else { 0.0 }),
-            Some(Value::String(word)) => word != "auto",
-            Some(other) => !matches!(other["type"].as_str(), Some("auto" | "disabled")),
-        };
-        let Some(param) = unfollowed.iter().find(|param| says(param)) else { return Ok(()) };
-        Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")))
-    }
-}
-
-fn refused(message: String) -> UpstreamError {
-    UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() }
 }
 
 /// An answer that came in the client's own format: only its id and the model's name are ours.

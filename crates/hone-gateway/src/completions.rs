@@ -3,10 +3,11 @@
 //! A prompt goes on as it stands, without a template: as text, as tokens, or as several of either, whose answers are numbered one after
 //! the other. On the record the first prompt is what was said, and its first continuation the answer.
 
-use crate::ask::{Asked, Speaker, passed_on};
+use crate::ask::{Speaker, passed_on};
 use crate::choices::{Choices, told};
 use crate::error::Refused;
 use crate::openai::{TEMPERATURE_MAX, chunk_passed_on, finish, flag, line, malformed, number, stops, usage, whole_number};
+use crate::question::Asked;
 use hone_policy::local::{Piece, Prompt};
 use hone_policy::upstream::{ChatRequest, Delta, Endpoint, Finish, Reply, Sampling};
 use hone_trace::format::openai::Conversation;

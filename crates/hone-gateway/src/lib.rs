@@ -25,6 +25,7 @@ mod openai;
 mod openapi;
 mod otlp;
 mod paths;
+mod question;
 mod rate;
 mod record;
 pub mod registry;

@@ -4,9 +4,9 @@
 //! anew with all of it, and so does a segment of the trace. Either way the sampled tokens are on the record, and can be trained on.
 //! Answers are drawn on threads that may wait; the engine batches them.
 
-use crate::ask::Question;
 use crate::choices::told;
 use crate::episode::{Digest, digest, digests};
+use crate::question::Question;
 use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
 use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};

@@ -2,8 +2,8 @@
 //!
 //! Labels are names of the catalogue and words of a closed list, so that no client can make the list grow.
 
-use crate::ask::Question;
 use crate::error::Refused;
+use crate::question::Question;
 use hone_policy::upstream::{Completion, Embeddings, UpstreamError};
 use hone_trace::format::otlp::live::Taken;
 use hone_trace::{LlmCall, Time};

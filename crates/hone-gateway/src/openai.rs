@@ -3,9 +3,10 @@
 //! An answer that comes from a server of the same format is passed on as it came, under the name that the client asked for and with an
 //! id by which feedback finds it. Any other is put into these words. Parameters that such an answer could not follow are refused by name where ignoring them would mislead.
 
-use crate::ask::{Asked, Speaker, passed_on};
+use crate::ask::{Speaker, passed_on};
 use crate::choices::{Choices, told};
 use crate::error::Refused;
+use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::{Conversation, message_json};

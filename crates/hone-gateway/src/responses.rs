@@ -10,11 +10,11 @@ mod telling;
 
 pub(crate) use telling::Responses;
 
-use crate::ask::Asked;
 use crate::choices::Choices;
 use crate::error::Refused;
 use crate::feedback::answered_in;
 use crate::openai::{TEMPERATURE_MAX, TOKENS_MAX, flag, malformed, number, whole_number};
+use crate::question::Asked;
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
 use hone_policy::upstream::{ChatRequest, Sampling};

@@ -2,11 +2,12 @@
 
 use crate::access::{Caller, Identity, Reporter};
 use crate::agents::{ANY_TASK, Version};
-use crate::ask::{self, Asked, Question, Speaker};
+use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
 use crate::paths::PATHS;
+use crate::question::{Asked, Question};
 use crate::record::Joined;
 use crate::server::Gateway;
 use crate::{anthropic, completions, feedback, openai, responses};

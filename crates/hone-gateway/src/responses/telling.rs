@@ -2,8 +2,9 @@
 //!
 //! Every item of the output is told when it begins, in pieces, and once more when it is whole. The last event has all of it.
 
-use crate::ask::{Asked, Speaker};
+use crate::ask::Speaker;
 use crate::error::Refused;
+use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{Delta, Finish, Reply, Usage};
 use hone_trace::{Message, Time};

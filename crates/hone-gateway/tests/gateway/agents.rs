@@ -255,3 +255,22 @@ async fn a_version_whose_model_is_not_here_says_so() {
     assert!(told.body.contains("the server has no model `nobody`"), "{}", told.body);
     assert_eq!(world.get("/v1/agents/nobody", &[]).await.status, 404);
 }
+
+#[tokio::test]
+async fn an_agent_answers_in_every_format_that_has_a_place_for_its_instructions() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    until(&world, "desk", |told| told["live"] == "v1").await;
+    let first = world.post("/v1/responses", &json!({"model": "desk", "input": "hi", "instructions": "be kind"}), &[]).await;
+    assert_eq!((first.status, first.json()["model"].clone()), (200, json!("desk")), "{}", first.body);
+    let said = |world: &World| -> Vec<Value> {
+        world.heard.last()["messages"].as_array().unwrap().iter().map(|message| message["content"].clone()).collect()
+    };
+    assert_eq!(said(&world), ["you are v1", "be kind", "hi"]);
+    let next = json!({"model": "best", "input": "on", "previous_response_id": first.json()["id"]});
+    assert_eq!(world.post("/v1/responses", &next, &[]).await.status, 200);
+    assert_eq!(said(&world), ["you are v1", "hi", "answer 3", "on"]);
+    assert_eq!(world.trace_of(2).await.metadata["agent"]["version"], "v1");
+    let told = world.post("/v1/completions", &json!({"model": "desk", "prompt": "hi"}), &[]).await;
+    assert!(told.status == 400 && told.body.contains("standing instructions"), "{}", told.body);
+}

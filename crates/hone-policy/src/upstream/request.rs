@@ -167,3 +167,22 @@ pub(super) fn add_extra(body: &mut Map<String, Value>, extra: &Map<String, Value
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_answers_that_a_body_asks_for_are_paid_for() {
+        let check = |body: Value, expected: u64| {
+            let request = ChatRequest { body: body.as_object().cloned(), ..ChatRequest::default() };
+            assert_eq!(request.n_answers(), expected, "{body}");
+        };
+        check(json!(null), 1);
+        check(json!({"n": 3}), 3);
+        check(json!({"prompt": "a", "n": 2, "best_of": 5}), 5);
+        check(json!({"prompt": ["a", "b"], "n": 2}), 4);
+        check(json!({"prompt": [1, 2, 3]}), 1);
+        check(json!({"prompt": [[1], [2]]}), 2);
+    }
+}
