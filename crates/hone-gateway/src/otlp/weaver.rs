@@ -207,9 +207,15 @@ impl Weaver {
         let Some(open) = self.open.get_mut(key) else { return Ok(()) };
         for part in 0.. {
             let id = key.1.id(&key.0, part);
-            match write(&gateway, id, &key.0, &open.gathering).await? {
-                Written::All => break,
-                Written::Full(trace) => open.gathering.forget(&trace),
+            match write(&gateway, id, &key.0, &open.gathering).await {
+                Ok(Written::All) => break,
+                Ok(Written::Full(trace)) => open.gathering.forget(&trace),
+                Err(error @ (StoreError::TooLarge { .. } | StoreError::Invalid { .. } | StoreError::Damaged { .. })) => {
+                    // Trying again would not help, and the others wait.
+                    gateway.log(format!("spans of trace {id} stay in the log, and are no trace: {error}"));
+                    break;
+                }
+                Err(error) => return Err(error),
             }
         }
         self.open.remove(key);
@@ -279,8 +285,7 @@ async fn write(gateway: &Gateway, id: TraceId, tenant: &Tenant, gathering: &Gath
             return Ok(Written::All);
         }
     }
-    let what = format!("trace {id}");
-    Err(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() })
+    Err(StoreError::Unavailable { place: format!("trace {id}"), reason: "somebody else kept writing to it".to_owned() })
 }
 
 /// What is written of what a trace goes on with: as many turns as it takes.
