@@ -4,6 +4,7 @@
 //! argument asks for; a test compares the two.
 
 use crate::access::Role;
+use crate::route::{Format, asked_in};
 use crate::server::Gateway;
 use crate::{feedback, health, openapi, otlp, route, status};
 use axum::routing::{MethodRouter, get, post};
@@ -65,19 +66,19 @@ impl Path {
 
 /// All of them.
 pub(crate) const PATHS: &[Path] = &[
-    Path::post("/v1/chat/completions", || post(route::chat), "Answer a conversation in OpenAI's words")
+    Path::post("/v1/chat/completions", || asked_in(Format::OpenAi), "Answer a conversation in OpenAI's words")
         .needs(Role::Call)
         .takes("ChatRequest")
         .gives(Gives::JsonOrEvents("ChatAnswer")),
-    Path::post("/v1/completions", || post(route::completions), "Go on with a plain text in OpenAI's words")
+    Path::post("/v1/completions", || asked_in(Format::Completions), "Go on with a plain text in OpenAI's words")
         .needs(Role::Call)
         .takes("CompletionRequest")
         .gives(Gives::JsonOrEvents("Completion")),
-    Path::post("/v1/responses", || post(route::responses), "Answer in the words of OpenAI's responses")
+    Path::post("/v1/responses", || asked_in(Format::Responses), "Answer in the words of OpenAI's responses")
         .needs(Role::Call)
         .takes("ResponseRequest")
         .gives(Gives::JsonOrEvents("Response")),
-    Path::post("/v1/messages", || post(route::messages), "Answer a conversation in Anthropic's words")
+    Path::post("/v1/messages", || asked_in(Format::Anthropic), "Answer a conversation in Anthropic's words")
         .needs(Role::Call)
         .takes("MessagesRequest")
         .gives(Gives::JsonOrEvents("MessagesAnswer"))

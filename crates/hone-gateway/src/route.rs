@@ -17,6 +17,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
 use hone_arbiter::Situation;
 use hone_arbiter::log::Assigned;
 use hone_policy::upstream::Wire;
@@ -60,7 +61,7 @@ async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next
 
 /// The wire formats in which questions come.
 #[derive(Debug, Clone, Copy)]
-enum Format {
+pub(crate) enum Format {
     OpenAi,
     Completions,
     Responses,
@@ -134,51 +135,13 @@ impl Format {
     }
 }
 
-pub(crate) async fn chat(
-    State(gateway): State<Gateway>,
-    caller: Result<Caller, Refused>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    answered(Format::OpenAi, &gateway, caller, &headers, body).await
-}
-
-pub(crate) async fn completions(
-    State(gateway): State<Gateway>,
-    caller: Result<Caller, Refused>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    answered(Format::Completions, &gateway, caller, &headers, body).await
-}
-
-pub(crate) async fn responses(
-    State(gateway): State<Gateway>,
-    caller: Result<Caller, Refused>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    answered(Format::Responses, &gateway, caller, &headers, body).await
-}
-
-pub(crate) async fn messages(
-    State(gateway): State<Gateway>,
-    caller: Result<Caller, Refused>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    answered(Format::Anthropic, &gateway, caller, &headers, body).await
-}
-
-/// The answer to a question, or why there is none, in the words of its format.
-async fn answered(
-    format: Format,
-    gateway: &Gateway,
-    caller: Result<Caller, Refused>,
-    headers: &HeaderMap,
-    body: Body,
-) -> Response {
-    answer(format, gateway, caller, headers, body).await.unwrap_or_else(|refused| format.refuse(&refused))
+/// Answers questions in this format, and says in its words why one is not answered.
+pub(crate) fn asked_in(format: Format) -> MethodRouter<Gateway> {
+    let handler = move |State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body| async move {
+        let answered = answer(format, &gateway, caller, &headers, body).await;
+        answered.unwrap_or_else(|refused| format.refuse(&refused))
+    };
+    post(handler)
 }
 
 /// A question from its bytes to its answer.
