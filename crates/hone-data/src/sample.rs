@@ -54,7 +54,7 @@ pub fn plain(seed: u64, n_bytes: usize) -> String {
 fn prose(draws: &mut Draws, text: &mut String, n_words_max: i64) {
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     for _ in 0..draws.between(3, n_words_max) {
-        text.push_str(draws.pick(&words));
+        text.push_str(*draws.pick(&words));
         text.push(' ');
     }
 }

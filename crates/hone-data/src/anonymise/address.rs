@@ -73,9 +73,9 @@ pub(super) fn after_word(text: &str, word: &Range<usize>, cue: Option<Cue>) -> O
             let (_, to) = house_number(bytes, word.end)?;
             Some(word.start..with_town(text, word.start, to))
         }
-        None if is_compound(&text[word.clone()]) => {
+        None => {
             let (_, to) = house_number(bytes, word.end)?;
-            Some(word.start..with_town(text, word.start, to))
+            is_compound(&text[word.clone()]).then(|| word.start..with_town(text, word.start, to))
         }
         _ => None,
     }
@@ -175,7 +175,7 @@ fn is_followed_by_code(text: &str, from: usize, most: usize) -> bool {
     let rest = &text[from.min(most)..most];
     let mut words = rest.split(|character: char| character.is_whitespace() || character == ',').filter(|word| !word.is_empty()).take(4);
     words.any(|word| {
-        let digits = word.trim_end_matches(['.', '?', '!']);
+        let digits = word.trim_end_matches(|last: char| last.is_ascii_punctuation());
         (4..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
     })
 }

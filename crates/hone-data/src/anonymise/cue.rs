@@ -34,6 +34,9 @@ pub(super) enum Cue {
 /// So far does the word for a value stand from it, at most.
 pub(super) const REACH_LEN: usize = 40;
 
+/// The same for a word that says what a value is not.
+pub(super) const REACH_LEN_OTHER: usize = 16;
+
 const WORDS: &[(Cue, &str)] = &[
     (
         Cue::Phone,

@@ -38,7 +38,8 @@ fn is_phone(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
     }
     let in_brackets = bytes[number.start] == b'(';
     let is_other = matches!(cue, Some(Cue::Other | Cue::Card | Cue::Version));
-    is_american(number, n) || (in_brackets && is_local(number, n)) || (!is_other && is_trunk(number, n, n_digits))
+    let is_plain = is_trunk(number, n, n_digits) && (!is_other || (n > 1 && number.between(0) == b"."));
+    is_american(number, n) || (in_brackets && is_local(number, n)) || is_plain
 }
 
 /// `905-674-3793`, `(905) 674-3793`, `1 905 674 3793`.

@@ -14,7 +14,7 @@
 //! a name has a pseudonym of its own, so that a full name and its surname are still one person.
 
 use super::Kind;
-use super::bytes::{begins_with, digits_end, is_word};
+use super::bytes::{begins_with, digits_end, is_free_after, is_word};
 use super::card::{check_digit, is_luhn};
 use super::iban::check_digits;
 use super::name;
@@ -149,7 +149,7 @@ pub(super) fn number_end_here(bytes: &[u8], at: usize) -> Option<usize> {
             _ => return None,
         }
     };
-    bytes.get(end).is_none_or(|&next| !is_word(next)).then_some(end)
+    is_free_after(bytes, end).then_some(end)
 }
 
 /// Without what may be spelled in another way.

@@ -1,7 +1,7 @@
 //! The one pass over a text: what may begin here, by its first byte, and what it is by a local check.
 
 use super::bytes::{digits_end, is_escape_before, is_free_before, is_word, punctuation_len, word_end};
-use super::cue::{self, Cue, Expected, REACH_LEN};
+use super::cue::{self, Cue, Expected, REACH_LEN, REACH_LEN_OTHER};
 use super::ip::{self, Read};
 use super::number::Number;
 use super::{Hint, Kind, Known, address, card, email, iban, name, national, phone, pseudonym, secret};
@@ -83,20 +83,37 @@ impl Scan<'_> {
                     0 => self.word(at),
                     len => at + len,
                 },
-                _ => at + 1,
+                byte => {
+                    if matches!(byte, b';' | b'?' | b'!' | b'\n') || byte == b'.' && self.bytes().get(at + 1).is_none_or(u8::is_ascii_whitespace) {
+                        self.end_sentence(at);
+                    }
+                    at + 1
+                }
             };
         }
+    }
+
+    /// A word says nothing of the next sentence, but `Phone:` may end a line.
+    fn end_sentence(&mut self, at: usize) {
+        self.cue = self.cue.filter(|(_, end)| at - end <= 2);
     }
 
     fn push(&mut self, kind: Kind, range: Range<usize>) -> usize {
         let end = range.end;
         self.found.push(Found { kind, range });
+        self.use_up();
         end
+    }
+
+    /// Most words speak of one value; only of phones and cards there may be a list.
+    fn use_up(&mut self) {
+        self.cue = self.cue.filter(|(cue, _)| matches!(cue, Cue::Phone | Cue::Card));
     }
 
     /// The last word that says what stands here.
     fn cue_at(&self, at: usize) -> Option<Cue> {
-        self.cue.filter(|(_, end)| at - end <= REACH_LEN).map(|(cue, _)| cue)
+        let reach = |cue| if matches!(cue, Cue::Other | Cue::Version) { REACH_LEN_OTHER } else { REACH_LEN };
+        self.cue.filter(|&(cue, end)| at - end <= reach(cue)).map(|(cue, _)| cue)
     }
 
     /// What begins here with a digit, a plus or a bracket. Returns where to go on.
@@ -126,6 +143,9 @@ impl Scan<'_> {
         }
         if is_digit && self.hint != Hint::KEY && !in_word && let Some(range) = address::after_number(&self.text[..self.end], at) {
             return self.push(Kind::Address, range);
+        }
+        if is_digit {
+            self.use_up();
         }
         // A group that begins nothing may be followed by one that does.
         if is_digit { skip.max(digits_end(self.bytes(), at)) } else { skip }
@@ -186,7 +206,7 @@ impl Scan<'_> {
         {
             return Some((Kind::Ip, at..end));
         }
-        if let Some(end) = secret::prefixed_end(bytes, at) {
+        if let Some(end) = secret::prefixed_end(bytes, at, end) {
             return Some((Kind::Secret, at..end));
         }
         let has_digit = bytes[at..end].iter().any(u8::is_ascii_digit);

@@ -2,7 +2,7 @@
 //! after a word that says so.
 
 use super::Kind;
-use super::bytes::{begins_with, has_word, skip_blanks};
+use super::bytes::{begins_with, has_word, is_escape_before, skip_blanks};
 use super::cue::Cue;
 use super::pseudonym;
 use super::scanner::Found;
@@ -55,26 +55,37 @@ const TOKEN_LEN_MAX: usize = 4096;
 /// The longest block of a private key.
 const BLOCK_LEN_MAX: usize = 16 << 10;
 
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
+fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// The end of the token that begins here, without a full stop or dash behind it.
-fn token_end(bytes: &[u8], at: usize) -> usize {
-    let mut end = at + bytes[at..].iter().take(TOKEN_LEN_MAX).take_while(|&&byte| is_token(byte)).count();
+fn is_token(byte: u8) -> bool {
+    is_key(byte) || matches!(byte, b'+' | b'/' | b'~')
+}
+
+/// The end of the characters of this kind that begin here, without a full stop or dash behind them. What is looked at ends at a
+/// character that no token begins after, so that no stretch of text is looked at twice.
+fn run_end(bytes: &[u8], at: usize, is_part: fn(u8) -> bool) -> usize {
+    let mut end = at + bytes[at..].iter().take(TOKEN_LEN_MAX).take_while(|&&byte| is_part(byte)).count();
     while end > at && matches!(bytes[end - 1], b'.' | b'-' | b'/' | b'~') {
         end -= 1;
     }
     end
 }
 
-/// The end of the key that begins here with one of the known prefixes.
-pub(super) fn prefixed_end(bytes: &[u8], at: usize) -> Option<usize> {
-    if !matches!(bytes[at], b's' | b'p' | b'r' | b'w' | b'g' | b'x' | b'A' | b'y' | b'h' | b'n' | b'S' | b'd' | b'e') {
+/// The end of the key that begins here, with a word that is one of the known prefixes.
+pub(super) fn prefixed_end(bytes: &[u8], at: usize, word_end: usize) -> Option<usize> {
+    // Most words end here: a prefix ends with a sign, but for a few that begin a long word.
+    let may_be = match bytes[at] {
+        b'A' => word_end - at >= 20 || (word_end - at >= 4 && bytes[at..].starts_with(b"AIza")),
+        b'e' => bytes[at..].starts_with(b"eyJ"),
+        _ => matches!(bytes.get(word_end), Some(b'-' | b'_' | b'.')),
+    };
+    if !may_be || (at > 0 && is_key(bytes[at - 1]) && !is_escape_before(bytes, at)) {
         return None;
     }
     let (prefix, n_min) = PREFIXES.iter().find(|(prefix, _)| bytes[at..].starts_with(prefix.as_bytes()))?;
-    let end = token_end(bytes, at);
+    let end = run_end(bytes, at, is_key);
     let rest = &bytes[at + prefix.len().min(end - at)..end];
     let is_mixed = rest.iter().any(u8::is_ascii_digit) && rest.iter().any(u8::is_ascii_alphabetic);
     let fits = match *prefix {
@@ -125,8 +136,9 @@ fn value_start(bytes: &[u8], word_end: usize) -> Option<(usize, bool)> {
 
 /// The end of the token here, where it looks random.
 pub(super) fn random_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let end = token_end(bytes, at);
-    let token = &bytes[at..end];
+    let run = run_end(bytes, at, is_token);
+    let token = &bytes[at..run];
+    let end = run + bytes[run..].iter().take(2).take_while(|byte| **byte == b'=').count();
     let is_path = matches!(token.first(), Some(b'/' | b'.')) || memmem::find(token, b"//").is_some();
     let has_both = token.iter().any(u8::is_ascii_digit) && token.iter().any(u8::is_ascii_alphabetic);
     (token.len() >= 16 && !is_path && has_both && is_random(token) && !is_pseudonym(bytes, at, end)).then_some(end)
