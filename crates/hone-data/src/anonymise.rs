@@ -50,7 +50,7 @@ pub struct Anonymiser {
 }
 
 /// A replacement may bring its neighbours into another light; more rounds than this were never needed.
-const N_ROUNDS_MAX: usize = 4;
+const N_ROUNDS_MAX: usize = 8;
 
 impl Anonymiser {
     /// One that takes its pseudonyms from this key.

@@ -73,7 +73,7 @@ pub(super) fn after_word(text: &str, word: &Range<usize>, cue: Option<Cue>) -> O
             let (_, to) = house_number(bytes, word.end)?;
             Some(word.start..with_town(text, word.start, to))
         }
-        None => {
+        None if word.len() >= COMPOUND_LEN_MIN => {
             let (_, to) = house_number(bytes, word.end)?;
             is_compound(&text[word.clone()]).then(|| word.start..with_town(text, word.start, to))
         }
@@ -222,13 +222,16 @@ fn starts_upper(word: &str) -> bool {
     word.chars().next().is_some_and(char::is_uppercase)
 }
 
+/// Shorter words do not end in a word for a street.
+const COMPOUND_LEN_MIN: usize = 7;
+
 /// A word that ends in a word for a street: Hauptstraße, Storgatan, Kerkstraat.
 fn is_compound(word: &str) -> bool {
     const ENDS: &[&str] = &[
         "straße", "strasse", "gasse", "weg", "allee", "platz", "gatan", "vägen", "vej", "veien", "gata", "gade", "straat", "laan", "katu",
         "kuja", "tie", "str",
     ];
-    word.len() >= 7 && ENDS.iter().any(|end| word.len() > end.len() + 2 && word.is_char_boundary(word.len() - end.len()) && begins_with(word.as_bytes(), word.len() - end.len(), end))
+    word.len() >= COMPOUND_LEN_MIN && ENDS.iter().any(|end| word.len() > end.len() + 2 && word.is_char_boundary(word.len() - end.len()) && begins_with(word.as_bytes(), word.len() - end.len(), end))
 }
 
 fn floor_char(text: &str, mut at: usize) -> usize {

@@ -25,9 +25,12 @@ pub fn scan(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
     }
     let mut from = 0;
     for sign in signs {
-        scan.stretch(from, sign.range.start);
-        from = sign.range.end;
-        scan.found.push(sign);
+        from = scan.stretch(from, sign.range.start);
+        // A secret may reach beyond a sign that is part of it.
+        if from <= sign.range.start {
+            from = sign.range.end;
+            scan.found.push(sign);
+        }
     }
     scan.stretch(from, text.len());
     scan.found
@@ -67,7 +70,8 @@ impl Scan<'_> {
         }
     }
 
-    fn stretch(&mut self, from: usize, to: usize) {
+    /// Looks at this part of the text, and says where it got to.
+    fn stretch(&mut self, from: usize, to: usize) -> usize {
         self.end = to;
         let mut at = from;
         while at < to {
@@ -91,6 +95,7 @@ impl Scan<'_> {
                 }
             };
         }
+        at
     }
 
     /// A word says nothing of the next sentence, but `Phone:` may end a line.
@@ -227,7 +232,7 @@ impl Scan<'_> {
     fn introduced(&self, word: Range<usize>, cue: Option<Cue>) -> Option<Found> {
         let text = &self.text[..self.end];
         if let Some(cue @ (Cue::Secret | Cue::Password)) = cue {
-            return secret::after(text.as_bytes(), word.end, cue);
+            return secret::after(self.text.as_bytes(), word.end, cue);
         }
         if self.hint == Hint::KEY {
             return None;

@@ -49,8 +49,11 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 30),
 ];
 
-/// The longest token that is looked at.
-const TOKEN_LEN_MAX: usize = 4096;
+/// The longest token.
+const TOKEN_LEN_MAX: usize = 16 << 10;
+
+/// The longest password.
+const PASSWORD_LEN_MAX: usize = 128;
 
 /// The longest block of a private key.
 const BLOCK_LEN_MAX: usize = 16 << 10;
@@ -147,7 +150,10 @@ pub(super) fn random_end(bytes: &[u8], at: usize) -> Option<usize> {
 /// The end of the password here, unless it stands for one.
 pub(super) fn password_end(bytes: &[u8], at: usize, is_assigned: bool) -> Option<usize> {
     let is_part = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',' | b';' | b'\\') || *byte >= 0x80;
-    let mut end = at + bytes[at..].iter().take(128).take_while(|byte| is_part(byte)).count();
+    let mut end = at + bytes[at..].iter().take(PASSWORD_LEN_MAX + 1).take_while(|byte| is_part(byte)).count();
+    if end - at > PASSWORD_LEN_MAX {
+        return None;
+    }
     while end > at && matches!(bytes[end - 1], b'.' | b'?' | b')' | b'}' | b']' | b'&') {
         end -= 1;
     }
