@@ -1,6 +1,8 @@
 //! How well personal data is found, by kind: the share of labelled values that are covered from end to end (recall), and the share of
 //! what was found that overlaps a label of its kind (precision).
 
+pub mod presidio;
+
 use crate::anonymise::{Found, Hint, Kind, Known, scan};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -37,6 +37,21 @@ impl Key {
         Self(*blake3::keyed_hash(&self.0, format!("hone-data batch {batch}").as_bytes()).as_bytes())
     }
 
+    /// A name for this id that says nothing without the key.
+    pub(crate) fn hidden(&self, id: &str) -> String {
+        blake3::keyed_hash(&self.0, format!("hone-data id {id}").as_bytes()).to_hex().to_string()
+    }
+
+    /// A name for this user.
+    pub(crate) fn user(&self, name: &str) -> String {
+        of(self, Kind::NationalId, &format!("user {name}"))
+    }
+
+    /// The key that seals what the pseudonyms stand for.
+    pub fn of_map(&self) -> [u8; 32] {
+        *blake3::keyed_hash(&self.0, b"hone-data map").as_bytes()
+    }
+
     /// What tells keys apart without telling them.
     pub fn fingerprint(&self) -> String {
         blake3::keyed_hash(&self.0, b"hone-data fingerprint").to_hex()[..16].to_owned()

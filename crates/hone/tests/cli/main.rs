@@ -5,6 +5,7 @@ mod bench;
 mod config;
 mod cost;
 mod curriculum;
+mod data;
 mod deploy;
 mod doctor;
 mod feedback;
