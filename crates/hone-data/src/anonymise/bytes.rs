@@ -62,3 +62,12 @@ pub(super) fn is_free_after(bytes: &[u8], at: usize) -> bool {
 pub(super) fn is_escape_before(bytes: &[u8], at: usize) -> bool {
     at >= 2 && bytes[at - 2] == b'\\' && matches!(bytes[at - 1], b'n' | b'r' | b't')
 }
+
+/// Whether more of the same code follows behind a dash, a dot or a slash.
+pub(super) fn goes_on(bytes: &[u8], end: usize) -> bool {
+    match (bytes.get(end), bytes.get(end + 1)) {
+        (Some(b'-'), Some(next)) => next.is_ascii_alphanumeric(),
+        (Some(b'.' | b'/'), Some(next)) => next.is_ascii_digit(),
+        _ => false,
+    }
+}

@@ -1,7 +1,7 @@
 //! Numbers that a state gives to people: US social security numbers by their shape, those of some other countries by their check
 //! digits, and any after a word such as `passport`.
 
-use super::bytes::{is_free_after, skip_blanks};
+use super::bytes::{goes_on, is_free_after, skip_blanks};
 use super::cue::Cue;
 use super::number::Number;
 
@@ -21,7 +21,7 @@ pub(super) fn ssn_end(number: &Number<'_>, cue: Option<Cue>) -> Option<usize> {
     } else {
         return None;
     };
-    (is_area(number.group(0)) && is_free_after(number.bytes, end)).then_some(end)
+    (is_area(number.group(0)) && is_free_after(number.bytes, end) && !goes_on(number.bytes, end)).then_some(end)
 }
 
 /// The end of the number of another state that begins here with a digit.

@@ -1,6 +1,6 @@
 //! Phone numbers: international ones by their plus, common national ones by their shape, all others by the words around them.
 
-use super::bytes::{begins_with, digits_end, has_word, is_free_after, skip_blanks};
+use super::bytes::{begins_with, digits_end, goes_on, has_word, is_free_after, skip_blanks};
 use super::cue::Cue;
 use super::number::Number;
 
@@ -20,6 +20,10 @@ fn is_phone(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
     let (n_digits, end) = (number.n_digits(n), number.end(n - 1));
     let bytes = number.bytes;
     if !is_free_after(bytes, end) && extension_end(bytes, end).is_none() {
+        return false;
+    }
+    // The begin of a longer number, such as a UUID.
+    if goes_on(bytes, end) && !is_said_after(bytes, end) {
         return false;
     }
     // An amount, a share, a time.

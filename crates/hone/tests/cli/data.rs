@@ -168,7 +168,9 @@ fn a_leaked_scenario_is_refused() {
 #[test]
 fn a_tenant_without_consent_is_refused() {
     let desk = desk(SMALL, &pool(60));
-    std::fs::write(desk.path("other.jsonl"), lines(&[trace(61)])).unwrap();
+    let mut other = trace(61);
+    other["tenant"] = "acme".into();
+    std::fs::write(desk.path("other.jsonl"), lines(&[other])).unwrap();
     desk.hone("trace import other.jsonl --tenant acme --quiet").expect(0, "", "");
     desk.hone("data gate").expect(0, "consent", "fit");
     refused(&desk, "data gate --all-tenants", "consent", &id(61), "tenant acme has not consented");
