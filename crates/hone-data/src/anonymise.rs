@@ -77,7 +77,11 @@ impl Anonymiser {
     /// The text without personal data. A name that is introduced in it is replaced wherever it stands in it.
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         self.known = Known::default();
-        self.known.learn(text, &scan(text, Hint::NONE, &Known::default()));
+        let found = scan(text, Hint::NONE, &self.known);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        self.known.learn(text, &found);
         self.replace(text, Hint::NONE).map_or(Cow::Borrowed(text), Cow::Owned)
     }
 

@@ -17,6 +17,7 @@ use crate::facts::Facts;
 use hone_trace::{Tenant, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// What the data is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -109,7 +110,7 @@ struct Behind {
 }
 
 impl Behind {
-    fn add(&mut self, record: impl ToString, why: impl ToString) {
+    fn add(&mut self, record: &dyn Display, why: &dyn Display) {
         self.n += 1;
         if self.records.len() < N_RECORDS_MAX {
             self.records.push(record.to_string());
@@ -146,18 +147,18 @@ impl Pool {
     pub fn add(&mut self, trace: &Trace, facts: &Facts) {
         self.n_traces += 1;
         if trace.tenant != self.own && !self.consent.contains(&trace.tenant) {
-            self.without_consent.add(trace.id, format_args!("tenant {} has not consented", trace.tenant));
+            self.without_consent.add(&trace.id, &format_args!("tenant {} has not consented", trace.tenant));
         }
         if let Some(kinds) = personal(trace) {
-            self.private.add(trace.id, kinds);
+            self.private.add(&trace.id, &kinds);
         }
         let dirt = self.checker.check(trace, facts);
         match dirt {
             Some(dirt) => {
                 if matches!(dirt, Dirt::Leak(_)) {
-                    self.leaked.add(trace.id, &dirt);
+                    self.leaked.add(&trace.id, &dirt);
                 }
-                self.dirty.add(trace.id, &dirt);
+                self.dirty.add(&trace.id, &dirt);
             }
             None => {
                 self.n_clean += 1;
@@ -199,7 +200,7 @@ impl Pool {
                 n_enough += 1;
             } else {
                 let task = if task.is_empty() { "(no type)" } else { task };
-                short.add(task, format_args!("{n} of {task_points} points"));
+                short.add(&task, &format_args!("{n} of {task_points} points"));
             }
         }
         short.gate("task_types", n_enough as f64, task_types as f64, n_enough >= task_types)

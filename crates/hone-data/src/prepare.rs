@@ -66,7 +66,8 @@ fn balanced(candidates: &[Facts], plan: &Plan) -> Vec<usize> {
         let Facts { category, difficulty, .. } = &candidates[idx];
         kinds.entry(category.as_deref().unwrap_or("")).or_default().entry(*difficulty).or_default().push_back(idx);
     }
-    let mut lines: Vec<VecDeque<usize>> = kinds.into_values().map(|levels| in_turns(levels.into_values().collect(), usize::MAX).into()).collect();
+    let mut lines: Vec<VecDeque<usize>> =
+        kinds.into_values().map(|levels| in_turns(levels.into_values().collect(), usize::MAX).into()).collect();
     lines.sort_by_key(VecDeque::len);
     in_turns(lines, plan.points_max)
 }
@@ -126,8 +127,22 @@ mod tests {
 
     #[test]
     fn types_of_task_get_the_same_while_they_last() {
-        let candidates: Vec<Facts> =
-            (0..1000).map(|n| facts(n, if n < 40 { "rare" } else if n % 2 == 0 { "a" } else { "b" }, n, None)).collect();
+        let candidates: Vec<Facts> = (0..1000)
+            .map(|n| {
+                facts(
+                    n,
+                    if n < 40 {
+                        "rare"
+                    } else if n % 2 == 0 {
+                        "a"
+                    } else {
+                        "b"
+                    },
+                    n,
+                    None,
+                )
+            })
+            .collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut levels: BTreeMap<Difficulty, usize> = BTreeMap::new();
         for (idx, _) in choose(&candidates, &PLAN) {
@@ -151,7 +166,12 @@ mod tests {
         }
         assert!(sides.values().all(|sides| sides.len() == 1));
         let n_of = |part: Split| batch.iter().filter(|(_, of)| *of == part).count();
-        assert!((20..=30).contains(&n_of(Split::Test)) && (20..=30).contains(&n_of(Split::Validation)), "{} {}", n_of(Split::Test), n_of(Split::Validation));
+        assert!(
+            (20..=30).contains(&n_of(Split::Test)) && (20..=30).contains(&n_of(Split::Validation)),
+            "{} {}",
+            n_of(Split::Test),
+            n_of(Split::Validation)
+        );
     }
 
     #[test]

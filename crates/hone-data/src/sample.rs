@@ -5,6 +5,7 @@
 use crate::anonymise::{Found, Kind};
 use crate::measure::Labelled;
 use hone_trace::Draws;
+use std::sync::OnceLock;
 
 const WORDS: &str = "the a of to and in that it is was for on with as at by this had not are but from or have an they which one you were \
     all her she there would their we him been has when who will no more if out so up said what its about than into them can only other \
@@ -28,7 +29,7 @@ pub fn planted(seed: u64, n_bytes: usize) -> Vec<Labelled> {
             } else {
                 text.text.push_str(&decoy(&mut draws));
             }
-            text.text.push_str(*draws.pick(&[". ", ", ", "\n", "; "]));
+            text.text.push_str(draws.pick::<&str>(&[". ", ", ", "\n", "; "]));
         }
         prose(&mut draws, &mut text.text, 10);
         n += text.text.len();
@@ -46,15 +47,16 @@ pub fn plain(seed: u64, n_bytes: usize) -> String {
         if draws.chance(0.2) {
             text.push_str(&decoy(&mut draws));
         }
-        text.push_str(*draws.pick(&[". ", ", ", ".\n", "? "]));
+        text.push_str(draws.pick::<&str>(&[". ", ", ", ".\n", "? "]));
     }
     text
 }
 
 fn prose(draws: &mut Draws, text: &mut String, n_words_max: i64) {
-    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    static LIST: OnceLock<Vec<&str>> = OnceLock::new();
+    let words = LIST.get_or_init(|| WORDS.split_whitespace().collect());
     for _ in 0..draws.between(3, n_words_max) {
-        text.push_str(*draws.pick(&words));
+        text.push_str(draws.pick::<&str>(words));
         text.push(' ');
     }
 }
@@ -72,7 +74,14 @@ fn decoy(draws: &mut Draws) -> String {
         6 => format!("{}.{}", draws.between(0, 99), n(draws, 9)),
         7 => {
             let bits = (draws.bits(), draws.bits());
-            format!("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", bits.0 as u32, bits.0 >> 48, bits.1 & 0xfff, bits.1 >> 52, bits.1 >> 4 & 0xffff_ffff_ffff)
+            format!(
+                "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+                bits.0 as u32,
+                bits.0 >> 48,
+                bits.1 & 0xfff,
+                bits.1 >> 52,
+                bits.1 >> 4 & 0xffff_ffff_ffff
+            )
         }
         8 => format!("{:016x}{:016x}", draws.bits(), draws.bits()),
         9 => format!("{},{},{} units", draws.between(1, 999), 100 + draws.between(0, 899), 100 + draws.between(0, 899)),
@@ -107,7 +116,11 @@ fn value(draws: &mut Draws, kind: Kind) -> (String, String, String) {
         Kind::Phone => phone(draws),
         Kind::Card => {
             let value = card(draws);
-            let before = if value.len() < 14 { *draws.pick(&["card ", "card number: "]) } else { *draws.pick(&["", "card ", "paid with "]) };
+            let before = if value.len() < 14 {
+                *draws.pick(&["card ", "card number: "])
+            } else {
+                *draws.pick(&["", "card ", "paid with "])
+            };
             (before.to_owned(), value, String::new())
         }
         Kind::Iban => bare(iban(draws)),
@@ -177,7 +190,13 @@ fn phone(draws: &mut Draws) -> (String, String, String) {
         9 => format!("07{} {} {}", d(draws, 3), d(draws, 3), d(draws, 3)),
         10 => format!("{}-{}-{} x{}", area(draws), area(draws), d(draws, 4), d(draws, 3)),
         // These could be anything without a word before them.
-        11 => return (draws.pick(&["call me at ", "Phone: ", "my mobile is ", "fax "]).to_string(), format!("{}{}", draws.between(2, 9), d(draws, 9)), String::new()),
+        11 => {
+            return (
+                draws.pick(&["call me at ", "Phone: ", "my mobile is ", "fax "]).to_string(),
+                format!("{}{}", draws.between(2, 9), d(draws, 9)),
+                String::new(),
+            );
+        }
         12 => return ("phone ".to_owned(), format!("{} {} {}", d(draws, 3), d(draws, 3), d(draws, 3)), String::new()),
         _ => return ("Tel: ".to_owned(), format!("{}-{}", area(draws), d(draws, 4)), String::new()),
     };
@@ -185,7 +204,20 @@ fn phone(draws: &mut Draws) -> (String, String, String) {
 }
 
 fn card(draws: &mut Draws) -> String {
-    let (prefix, len) = *draws.pick(&[("4", 16), ("51", 16), ("55", 16), ("2221", 16), ("34", 15), ("37", 15), ("6011", 16), ("36", 14), ("35", 16), ("4", 19), ("4", 13), ("62", 16)]);
+    let (prefix, len) = *draws.pick(&[
+        ("4", 16),
+        ("51", 16),
+        ("55", 16),
+        ("2221", 16),
+        ("34", 15),
+        ("37", 15),
+        ("6011", 16),
+        ("36", 14),
+        ("35", 16),
+        ("4", 19),
+        ("4", 13),
+        ("62", 16),
+    ]);
     let mut number = prefix.to_owned();
     number.push_str(&digits(draws, len - prefix.len() - 1));
     number.push(char::from(b'0' + luhn(&number)));
@@ -212,7 +244,8 @@ fn luhn(number: &str) -> u8 {
 }
 
 fn iban(draws: &mut Draws) -> String {
-    let (country, bank, n) = *draws.pick(&[("GB", 4, 14), ("DE", 0, 18), ("FR", 0, 23), ("NL", 4, 10), ("ES", 0, 20), ("PL", 0, 24)]);
+    let (country, bank, n) =
+        *draws.pick(&[("GB", 4, 14), ("DE", 0, 18), ("FR", 0, 23), ("NL", 4, 10), ("ES", 0, 20), ("PL", 0, 24)]);
     let account = lower(draws, bank).to_uppercase() + &digits(draws, n);
     let rest = (account.clone() + country + "00").bytes().fold(0u32, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,

@@ -43,9 +43,14 @@ fn phone_numbers() {
     }
     check("Phone:\n60-56-85-91\n", &["phone 60-56-85-91"]);
     check("call 9498777106 today", &["phone 9498777106"]);
+    check("my number is 5551234567, contact 98765 43210", &["phone 5551234567", "phone 98765 43210"]);
     check("416 60 039 office", &["phone 416 60 039"]);
     check(r"x\n415-555-1234", &["phone 415-555-1234"]);
     check("00000000-0000-8000-8000-000000000045 and 123-45-6789-0123 and 123-456-7890-12", &[]);
+    check(
+        "messages: 1000000, called at 1700000000, ISBN 978-3-16-148410-0, 37.774929, -122.419416, security group 123456789",
+        &[],
+    );
     check("order 9498777106, 2026-03-14 11:34:35, 1,234,567 items, 3.14159265358, 0.123456789", &[]);
 }
 
@@ -57,6 +62,7 @@ fn cards_accounts_and_machines() {
     check("3782-822463-10005", &["card 3782-822463-10005"]);
     check("GB82 WEST 1234 5698 7654 32 please", &["iban GB82 WEST 1234 5698 7654 32"]);
     check("from 86.121.97.248:8080 and 2001:db8::8a2e:370:7334.", &["ip 86.121.97.248", "ip 2001:db8::8a2e:370:7334"]);
+    check("252.10.3.7", &["ip 252.10.3.7"]);
     check("127.0.0.1, 255.255.255.0, ::1, version 1.2.3.4, std::de::Error, 12:34:56, 1.2.3.4.5", &[]);
 }
 
@@ -86,6 +92,7 @@ fn names_and_addresses_by_context() {
     check("Ask Dr. van Helsing or Mr. J. Smith", &["name J. Smith"]);
     check("Thanks,\nAnn", &["name Ann"]);
     check("I am German and this is Great", &[]);
+    check("let name: Option<String> = None; name = Parser.new(); Dear Customer, Hi there, Thanks,\nThe Team", &[]);
     check("at 2450 Crown St, Springfield, IL 62704.", &["address 2450 Crown St, Springfield, IL 62704"]);
     check("P.O. Box 104", &["address P.O. Box 104"]);
 }
@@ -110,17 +117,7 @@ fn anonymiser() -> Anonymiser {
 fn generated_text_is_read_well_and_a_second_pass_finds_nothing() {
     let mut scores = Scores::new();
     for text in sample::planted(1, 2 << 20) {
-        let mut own = Scores::new();
-        score(&mut own, &text);
-        for (kind, one) in own {
-            if one.n_recalled < one.n_labels || one.n_right < one.n_found {
-                let found: Vec<_> = find(&text.text).into_iter().map(|found| (found.kind, text.text[found.range].to_owned())).collect();
-                let labels: Vec<_> = text.labels.iter().map(|found| (found.kind, text.text[found.range.clone()].to_owned())).collect();
-                println!("{kind}: found {found:?}\n   labels {labels:?}\n   {:?}", text.text);
-            }
-            let sum = scores.entry(kind).or_default();
-            *sum = sum.plus(one);
-        }
+        score(&mut scores, &text);
         let once = anonymiser().text(&text.text).into_owned();
         let mut second = anonymiser();
         assert_eq!(second.text(&once), once, "{:?}", text.text);
@@ -135,11 +132,11 @@ fn generated_text_is_read_well_and_a_second_pass_finds_nothing() {
 
 #[test]
 fn text_without_personal_data_stays() {
-    let text = sample::plain(3, 1 << 20);
+    let text = sample::plain(1, 8_000_000);
     let found: Vec<_> = find(&text).into_iter().map(|found| (found.kind, &text[found.range])).collect();
-    // A number of ten digits passes for a card or a phone one time in many.
-    assert!(found.len() <= 2, "{found:?}");
-    let plain = "Your parcel 12345 left on 2026-03-14 at 10:30. It costs $12.50, or 3 x 4.20 EUR. See https://shop.com/help?id=77.";
+    assert!(found.is_empty(), "{found:?}");
+    let plain =
+        "Your parcel 12345 left on 2026-03-14 at 10:30. It costs $12.50, or 3 x 4.20 EUR. See https://shop.com/help?id=77.";
     assert_eq!(anonymiser().text(plain), plain);
 }
 
@@ -147,11 +144,45 @@ fn text_without_personal_data_stays() {
 fn time_is_linear_in_any_text() {
     let unit = |text: &str| text.repeat((1 << 20) / text.len());
     for text in [
-        unit("@"), unit("a@"), unit("a@a."), unit("1"), unit("1 "), unit("1-"), unit("("), unit("+"), unit("://"), unit("key="),
-        unit("key:\""), unit("::"), unit("1:"), unit("a:"), unit("Mr. "), unit("A "), unit("Aa "), unit("name is "), unit("1 A "), unit("GB82 "),
-        unit("address: 1 "), unit("-----BEGIN "), unit("-----BEGIN PRIVATE KEY-----"), unit("\\n"), unit("Rua A "), unit("é"),
-        unit("password: "), unit("Box 1 "), unit("sk-"), unit("eyJ."), unit("Dear A. "), unit("1.1.1."), unit("%40"), unit("https://a:"),
-        unit("call 1 2 3 "), unit("Regards,\n"), unit("12345678901234567890"), unit("<"), unit("A <a@b.cc>"),
+        unit("@"),
+        unit("a@"),
+        unit("a@a."),
+        unit("1"),
+        unit("1 "),
+        unit("1-"),
+        unit("("),
+        unit("+"),
+        unit("://"),
+        unit("key="),
+        unit("key:\""),
+        unit("::"),
+        unit("1:"),
+        unit("a:"),
+        unit("Mr. "),
+        unit("A "),
+        unit("Aa "),
+        unit("name is "),
+        unit("1 A "),
+        unit("GB82 "),
+        unit("address: 1 "),
+        unit("-----BEGIN "),
+        unit("-----BEGIN PRIVATE KEY-----"),
+        unit("\\n"),
+        unit("Rua A "),
+        unit("é"),
+        unit("password: "),
+        unit("Box 1 "),
+        unit("sk-"),
+        unit("eyJ."),
+        unit("Dear A. "),
+        unit("1.1.1."),
+        unit("%40"),
+        unit("https://a:"),
+        unit("call 1 2 3 "),
+        unit("Regards,\n"),
+        unit("12345678901234567890"),
+        unit("<"),
+        unit("A <a@b.cc>"),
     ] {
         let start = Instant::now();
         let found = find(&text).len();

@@ -62,7 +62,22 @@ fn nothing_personal_stays_anywhere() {
     assert!(worker.trace(&mut anonymised));
     let line = format::write(&anonymised, Format::Hone);
     for personal in [
-        "Ann", "Miller", "ann@", "4111", "415", "5551234567\"", "86.121", "ops@", "bob", "pw1", "GB82", "460", "Carol", "Jones", "hunter2", "carol@",
+        "Ann",
+        "Miller",
+        "ann@",
+        "4111",
+        "415",
+        "5551234567\"",
+        "86.121",
+        "ops@",
+        "bob",
+        "pw1",
+        "GB82",
+        "460",
+        "Carol",
+        "Jones",
+        "hunter2",
+        "carol@",
     ] {
         assert!(!line.contains(personal), "{personal} in {line}");
     }

@@ -2,7 +2,9 @@
 
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
-use crate::{bench, chat, config, data, deploy, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train};
+use crate::{
+    bench, chat, config, data, deploy, docs, env, eval, feedback, init, model, reward, rollout, serve, store, trace, train,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 

@@ -19,7 +19,7 @@ pub(super) fn after_number(text: &str, at: usize) -> Option<Range<usize>> {
         return None;
     }
     let mut end = word_end(bytes, digits).min(digits + 1);
-    let mut n_words = 0;
+    let (mut n_words, mut n_named) = (0, 0);
     loop {
         let from = skip_blanks(bytes, end);
         if from == end || from > end + 1 || n_words > N_WORDS_MAX || !bytes.get(from).is_some_and(|&byte| is_word(byte)) {
@@ -31,7 +31,7 @@ pub(super) fn after_number(text: &str, at: usize) -> Option<Range<usize>> {
         let stop = word_end(bytes, from);
         let word = &text[from..stop];
         let cue = cue::of_word(word.as_bytes());
-        if cue == Some(Cue::Street) && n_words > 0 {
+        if cue == Some(Cue::Street) && n_named > 0 {
             return Some(at..with_town(text, at, stop));
         }
         if cue == Some(Cue::StreetBefore) && n_words == 0 && starts_upper(word) {
@@ -48,7 +48,9 @@ pub(super) fn after_number(text: &str, at: usize) -> Option<Range<usize>> {
             return None;
         }
         n_words += 1;
-        end = stop + usize::from(bytes.get(stop) == Some(&b'.'));
+        n_named += usize::from(starts_upper(word) || (is_ordinal && !is_number));
+        // An abbreviation such as `N.`; any other full stop ends a sentence.
+        end = stop + usize::from(bytes.get(stop) == Some(&b'.') && word.len() <= 3 && starts_upper(word));
     }
 }
 
@@ -98,11 +100,17 @@ pub(super) fn said(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
 /// The address that begins here, where it is known that one does: up to two lines with a number in them.
 pub(super) fn whole(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    if !bytes.get(at).is_some_and(|&byte| is_word(byte)) || pseudonym::word_end_here(bytes, at).is_some() || !(starts_upper(&text[at..]) || bytes[at].is_ascii_digit()) {
+    if !bytes.get(at).is_some_and(|&byte| is_word(byte))
+        || pseudonym::word_end_here(bytes, at).is_some()
+        || !(starts_upper(&text[at..]) || bytes[at].is_ascii_digit())
+    {
         return None;
     }
     let most = floor_char(text, bytes.len().min(at + LEN_MAX));
-    let line = bytes[at..most].iter().position(|byte| matches!(byte, b'\n' | b'"' | b'?' | b'!' | b';' | b'<' | b'@')).map_or(most, |n| at + n);
+    let line = bytes[at..most]
+        .iter()
+        .position(|byte| matches!(byte, b'\n' | b'"' | b'?' | b'!' | b';' | b'<' | b'@'))
+        .map_or(most, |n| at + n);
     let mut end = sentence_end(text, at, line);
     let has_number = bytes[at..end].iter().any(u8::is_ascii_digit);
     let n_words = text[at..end].split_whitespace().count();
@@ -146,11 +154,12 @@ fn with_town(text: &str, start: usize, street_end: usize) -> usize {
         let stop = word_end(bytes, at);
         let word = &text[at..stop.min(most)];
         let has_comma = bytes[end..at].iter().any(|byte| matches!(byte, b',' | b'\n'));
+        let is_code =
+            word.bytes().all(|byte| byte.is_ascii_digit()) && (4..=6).contains(&word.len()) && !is_phone_like(bytes, stop);
+        let is_town = has_comma && starts_upper(word) && is_followed_by_code(text, stop, most);
         let next = if cue::of_word(word.as_bytes()) == Some(Cue::Unit) || word.eq_ignore_ascii_case("box") {
             house_number(bytes, stop).map(|(_, to)| to)
-        } else if word.bytes().all(|byte| byte.is_ascii_digit()) && (4..=6).contains(&word.len()) && !is_phone_like(bytes, stop) {
-            Some(stop)
-        } else if has_comma && starts_upper(word) && is_followed_by_code(text, stop, most) {
+        } else if is_code || is_town {
             Some(stop)
         } else if word.len() == 2 && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
             code_after(bytes, stop)
@@ -173,7 +182,8 @@ fn is_phone_like(bytes: &[u8], at: usize) -> bool {
 /// Whether a code follows within a few words: a town is between street and code.
 fn is_followed_by_code(text: &str, from: usize, most: usize) -> bool {
     let rest = &text[from.min(most)..most];
-    let mut words = rest.split(|character: char| character.is_whitespace() || character == ',').filter(|word| !word.is_empty()).take(4);
+    let mut words =
+        rest.split(|character: char| character.is_whitespace() || character == ',').filter(|word| !word.is_empty()).take(4);
     words.any(|word| {
         let digits = word.trim_end_matches(|last: char| last.is_ascii_punctuation());
         (4..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -203,14 +213,18 @@ fn capital_words_end(text: &str, from: usize) -> Option<usize> {
     for _ in 0..N_WORDS_MAX {
         at += usize::from(bytes.get(at) == Some(&b'.'));
         let start = skip_blanks(bytes, at);
-        if start == at || !bytes.get(start).is_some_and(|&byte| is_word(byte)) || pseudonym::word_end_here(bytes, start).is_some() {
+        if start == at || !bytes.get(start).is_some_and(|&byte| is_word(byte)) || pseudonym::word_end_here(bytes, start).is_some()
+        {
             break;
         }
         let stop = word_end(bytes, start);
         let word = &text[start..stop];
         if starts_upper(word) {
             end = Some(stop);
-        } else if !matches!(word, "de" | "do" | "da" | "dos" | "das" | "del" | "della" | "la" | "le" | "les" | "du" | "des" | "di" | "el") {
+        } else if !matches!(
+            word,
+            "de" | "do" | "da" | "dos" | "das" | "del" | "della" | "la" | "le" | "les" | "du" | "des" | "di" | "el"
+        ) {
             break;
         }
         at = stop;
@@ -228,10 +242,15 @@ const COMPOUND_LEN_MIN: usize = 7;
 /// A word that ends in a word for a street: Hauptstraße, Storgatan, Kerkstraat.
 fn is_compound(word: &str) -> bool {
     const ENDS: &[&str] = &[
-        "straße", "strasse", "gasse", "weg", "allee", "platz", "gatan", "vägen", "vej", "veien", "gata", "gade", "straat", "laan", "katu",
-        "kuja", "tie", "str",
+        "straße", "strasse", "gasse", "weg", "allee", "platz", "gatan", "vägen", "vej", "veien", "gata", "gade", "straat",
+        "laan", "katu", "kuja", "tie", "str",
     ];
-    word.len() >= COMPOUND_LEN_MIN && ENDS.iter().any(|end| word.len() > end.len() + 2 && word.is_char_boundary(word.len() - end.len()) && begins_with(word.as_bytes(), word.len() - end.len(), end))
+    word.len() >= COMPOUND_LEN_MIN
+        && ENDS.iter().any(|end| {
+            word.len() > end.len() + 2
+                && word.is_char_boundary(word.len() - end.len())
+                && begins_with(word.as_bytes(), word.len() - end.len(), end)
+        })
 }
 
 fn floor_char(text: &str, mut at: usize) -> usize {

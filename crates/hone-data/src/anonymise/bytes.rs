@@ -71,3 +71,10 @@ pub(super) fn goes_on(bytes: &[u8], end: usize) -> bool {
         _ => false,
     }
 }
+
+/// Whether this word, and blanks, stand at the end.
+pub(super) fn ends_with_word(bytes: &[u8], word: &str) -> bool {
+    let text = bytes.trim_ascii_end();
+    let Some(from) = text.len().checked_sub(word.len()) else { return false };
+    text.len() + 2 >= bytes.len() && text[from..].eq_ignore_ascii_case(word.as_bytes()) && (from == 0 || !is_word(text[from - 1]))
+}

@@ -36,7 +36,12 @@ fn is_grouped(number: &Number<'_>, n: usize) -> bool {
     }
     match n {
         1 => true,
-        3 => number.has_lens(&[4, 6, 5]) || number.has_lens(&[4, 6, 4]) || number.has_lens(&[4, 4, 4]) || number.has_lens(&[4, 4, 5]),
+        3 => {
+            number.has_lens(&[4, 6, 5])
+                || number.has_lens(&[4, 6, 4])
+                || number.has_lens(&[4, 4, 4])
+                || number.has_lens(&[4, 4, 5])
+        }
         4 | 5 => number.has_lens(&[4, 4, 4]) && (1..=4).contains(&number.len(n - 1)) && (n == 4 || number.len(3) == 4),
         _ => false,
     }

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cue {
     Phone,
+    /// Somebody may be reached there: a phone number, if it looks a little like one.
+    Reach,
     Card,
     Ssn,
     NationalId,
@@ -40,17 +42,17 @@ pub(super) const REACH_LEN_OTHER: usize = 16;
 const WORDS: &[(Cue, &str)] = &[
     (
         Cue::Phone,
-        "phone phones tel telephone mobile mob cell cellphone fax call calling called caller callback dial sms whatsapp \
-         answering voicemail pager landline hotline reach messages texts telefon telefono teléfono téléphone handy móvil celular \
-         portable tél telefone",
+        "phone phones tel telephone mobile mob cellphone fax callback sms whatsapp voicemail pager landline hotline telefon telefono \
+         teléfono téléphone handy móvil celular tél telefone",
     ),
+    (Cue::Reach, "call calling called caller dial ring text answering reach contact messages texts cell portable"),
     (Cue::Card, "card cards cc visa mastercard amex maestro discover credit debit pan jcb diners"),
     (Cue::Ssn, "ssn ssns itin security"),
+    (Cue::NationalId, "passport license licence licenses nino aadhaar cpf dni nie nif pesel bsn nir personnummer steuernummer"),
     (
-        Cue::NationalId,
-        "passport license licence licenses nino aadhaar cpf dni nie nif pesel bsn nir personnummer steuernummer",
+        Cue::Secret,
+        "key keys apikey token tokens secret secrets credential credentials bearer authorization auth accesskey secretkey",
     ),
-    (Cue::Secret, "key keys apikey token tokens secret secrets credential credentials bearer authorization auth accesskey secretkey"),
     (Cue::Password, "password passwords passwd pwd passphrase passcode"),
     (Cue::Version, "version versions release firmware build"),
     (
@@ -62,7 +64,7 @@ const WORDS: &[(Cue, &str)] = &[
     (Cue::Title, "mr mrs ms miss dr prof professor mx herr frau monsieur madame señor señora"),
     (Cue::Greeting, "dear hi hello hey hallo bonjour hola"),
     (Cue::Closing, "regards sincerely cheers thanks best yours cordially respectfully signed greetings"),
-    (Cue::NameWord, "name surname lastname firstname fullname customer client patient passenger recipient sender attn contact"),
+    (Cue::NameWord, "name surname lastname firstname fullname customer client patient passenger recipient sender attn"),
     (Cue::Being, "am m is"),
     (
         Cue::Street,
@@ -141,11 +143,9 @@ pub(super) enum Expected {
     Nothing,
 }
 
-const NAMED: &[&str] = &[
-    "first", "last", "full", "given", "family", "middle", "customer", "user", "contact", "client", "patient", "employee", "person",
-    "holder", "cardholder", "recipient", "sender", "owner", "billing", "shipping", "passenger", "guest", "buyer", "member", "legal",
-    "maiden", "nick", "account",
-];
+/// What a key says of a name that is a person's.
+const NAMED: &str = "first last full given family middle customer user contact client patient employee person holder cardholder recipient \
+    sender owner billing shipping passenger guest buyer member legal maiden nick account";
 
 impl Hint {
     /// Nothing is known.
@@ -165,7 +165,7 @@ impl Hint {
             return Self(Some(Expected::Name));
         }
         if words.last().is_some_and(|last| last == "name") {
-            let of_person = words.iter().any(|word| NAMED.contains(&word.as_str()));
+            let of_person = NAMED.split_ascii_whitespace().any(has);
             return Self(match (words.len(), of_person) {
                 (1, _) => Some(Expected::AnyName),
                 (_, true) => Some(Expected::Name),
@@ -175,10 +175,9 @@ impl Hint {
         if has("address") || has("street") {
             return Self(Some(Expected::Address));
         }
-        let cues = words.iter().filter_map(|word| of_word(word.as_bytes()));
-        let values =
-            [Cue::Phone, Cue::Card, Cue::Ssn, Cue::NationalId, Cue::Secret, Cue::Password, Cue::Version, Cue::Other];
-        Self(cues.filter(|cue| values.contains(cue)).last().map(Expected::After))
+        let mut cues = words.iter().filter_map(|word| of_word(word.as_bytes()));
+        let values = [Cue::Phone, Cue::Card, Cue::Ssn, Cue::NationalId, Cue::Secret, Cue::Password, Cue::Version, Cue::Other];
+        Self(cues.rfind(|cue| values.contains(cue)).map(Expected::After))
     }
 
     pub(super) fn cue(self) -> Option<Cue> {

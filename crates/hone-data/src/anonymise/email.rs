@@ -46,7 +46,11 @@ pub(super) fn find(text: &str) -> Vec<Found> {
 /// Where the user and password begin that end at this sign: `https://user:password@host`.
 fn credentials_start(bytes: &[u8], from: usize, at: usize) -> Option<usize> {
     let least = from.max(at.saturating_sub(CREDENTIALS_LEN_MAX));
-    let n = bytes[least..at].iter().rev().take_while(|byte| !matches!(byte, b'/' | b' ' | b'\n' | b'\t' | b'"' | b'<' | b'>')).count();
+    let n = bytes[least..at]
+        .iter()
+        .rev()
+        .take_while(|byte| !matches!(byte, b'/' | b' ' | b'\n' | b'\t' | b'"' | b'<' | b'>'))
+        .count();
     let start = at - n;
     let is_url = start >= 3 && &bytes[start - 3..start] == b"://";
     let credentials = &bytes[start..at];
@@ -87,7 +91,8 @@ fn domain_end(bytes: &[u8], from: usize) -> Option<usize> {
     let domain = &bytes[from..end];
     let dot = domain.iter().rposition(|&byte| byte == b'.')?;
     let last = &domain[dot + 1..];
-    let is_top = last.len() >= 2 && (last.iter().all(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80) || last.starts_with(b"xn--"));
+    let is_top =
+        last.len() >= 2 && (last.iter().all(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80) || last.starts_with(b"xn--"));
     let is_address = std::str::from_utf8(domain).is_ok_and(|domain| domain.parse::<std::net::Ipv4Addr>().is_ok());
     let has_empty_label = dot == 0 || domain.windows(2).any(|pair| pair == b"..");
     let is_picture = PICTURES.iter().any(|picture| last.eq_ignore_ascii_case(picture.as_bytes()));

@@ -27,18 +27,24 @@ pub(super) fn v4(bytes: &[u8], at: usize, cue: Option<Cue>) -> Option<Read> {
     }
     let address: Ipv4Addr = text.parse().ok()?;
     let is_version = cue == Some(Cue::Version);
-    let is_nobodys = address.is_unspecified() || address.is_loopback() || address.octets()[0] >= 240;
+    let bits = address.to_bits();
+    let is_mask = bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() == 32;
+    let is_nobodys = address.is_unspecified() || address.is_loopback() || is_mask || address.octets()[0] == 240;
     Some(if is_nobodys || is_version { Read::Harmless(end) } else { Read::Address(end) })
 }
 
 /// Hexadecimal groups with colons between them.
 pub(super) fn v6(bytes: &[u8], at: usize) -> Option<Read> {
-    let n = bytes[at..].iter().take(LEN_MAX + 1).take_while(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')).count();
+    let n =
+        bytes[at..].iter().take(LEN_MAX + 1).take_while(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')).count();
     let text = std::str::from_utf8(&bytes[at..at + n]).ok()?;
     let text = text.trim_end_matches('.');
     let text = if text.ends_with("::") { text } else { text.trim_end_matches(':') };
     let end = at + text.len();
-    if text.len() > LEN_MAX || text.bytes().filter(|byte| *byte == b':').count() < 2 || bytes.get(end).is_some_and(|&next| is_word(next)) {
+    if text.len() > LEN_MAX
+        || text.bytes().filter(|byte| *byte == b':').count() < 2
+        || bytes.get(end).is_some_and(|&next| is_word(next))
+    {
         return None;
     }
     let address: Ipv6Addr = text.parse().ok()?;

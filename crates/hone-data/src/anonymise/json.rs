@@ -87,7 +87,10 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
 }
 
 fn number_end(bytes: &[u8], from: usize) -> usize {
-    from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')).count()
+    from + bytes[from..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'))
+        .count()
 }
 
 fn unescaped(token: &str) -> Cow<'_, str> {

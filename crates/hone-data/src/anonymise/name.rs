@@ -4,7 +4,7 @@
 //! introduced is known from then on: see [`Known`].
 
 use super::Kind;
-use super::bytes::{has_word, is_word, skip_blanks, word_end};
+use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
 use super::cue::Cue;
 use super::pseudonym;
 use super::scanner::Found;
@@ -14,25 +14,18 @@ use std::ops::Range;
 /// The most words of a name.
 const N_WORDS_MAX: usize = 5;
 
-const PARTICLES: &[&str] =
-    &["van", "von", "der", "den", "de", "da", "di", "del", "della", "du", "la", "le", "bin", "al", "el", "dos", "ten", "ter", "y", "af", "zu"];
+const PARTICLES: &str = "van von der den de da di del della du la le bin al el dos ten ter y af zu";
 
 /// Words with a capital that are no names, though they stand where one may.
-const NO_NAMES: &[&str] = &[
-    "i", "the", "this", "that", "these", "there", "it", "we", "you", "he", "she", "they", "a", "an", "and", "but", "or", "so", "if", "in",
-    "on", "at", "for", "to", "of", "from", "with", "by", "my", "your", "our", "their", "his", "her", "its", "is", "are", "was", "were",
-    "be", "not", "no", "yes", "please", "thanks", "thank", "sir", "madam", "team", "all", "everyone", "everybody", "folks", "friends",
-    "friend", "customer", "customers", "support", "service", "sales", "world", "again", "guys", "monday", "tuesday", "wednesday",
-    "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december", "what", "when", "where", "who", "why", "how", "can", "could", "would", "will", "do", "does",
-    "did", "have", "has", "had", "just", "also", "then", "now", "here", "hi", "hello", "hey", "dear", "am", "sorry", "unknown", "none",
-    "null", "true", "false", "string", "number", "object", "required", "user", "assistant", "bot", "agent", "admin", "system", "id",
-    "email", "phone", "address", "account", "order", "date", "name", "new", "good", "great", "best", "kind", "regards", "sincerely",
-    "i'm", "i've", "i'd", "i'll", "don't", "let", "let's", "as", "any", "each", "some", "me", "us", "error", "id-", "hiring", "manager",
-    "committee", "not", "wrong", "spelled", "misspelled", "incorrect", "correct", "missing", "on", "listed", "used", "set", "only",
-    "required", "optional", "valid", "invalid", "empty", "already", "being", "still", "shown", "displayed", "printed", "written",
-    "changed", "different", "called", "too", "very", "unique", "given", "gone", "linked", "associated", "registered", "under",
-];
+const NO_NAMES: &str = "i the this that these there it we you he she they a an and but or so if in on at for to of from with by my your our their \
+    his her its is are was were be not no yes please thanks thank sir madam team all everyone everybody folks friends friend \
+    customer customers support service sales world again guys monday tuesday wednesday thursday friday saturday sunday january \
+    february march april may june july august september october november december what when where who why how can could would \
+    will do does did have has had just also then now here hi hello hey dear am sorry unknown none null true false string \
+    number object required user assistant bot agent admin system id email phone address account order date name new good great \
+    best kind regards sincerely i'm i've i'd i'll don't let let's as any each some me us error hiring manager committee wrong \
+    spelled misspelled incorrect correct missing listed used set only optional valid invalid empty already being still shown \
+    displayed printed written changed different called too very unique given gone linked associated registered under";
 
 /// Names that were introduced, word by word.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +68,7 @@ pub(super) fn pseudonym(name: &str, of_word: impl Fn(&str) -> String) -> String 
         let is_initial = word.chars().count() == 1;
         match word {
             _ if is_initial => out.push_str("N."),
-            _ if PARTICLES.contains(&word) => out.push_str("of"),
+            _ if is_particle(word) => out.push_str("of"),
             _ => out.push_str(&of_word(&word.to_lowercase())),
         }
     }
@@ -90,9 +83,13 @@ fn is_capital(word: &str) -> bool {
     word.chars().next().is_some_and(|first| first.is_uppercase() || (first.is_alphabetic() && !first.is_lowercase()))
 }
 
+fn is_particle(word: &str) -> bool {
+    PARTICLES.split_ascii_whitespace().any(|known| known == word)
+}
+
 fn is_no_name(word: &str) -> bool {
     let lower = word.to_lowercase();
-    NO_NAMES.contains(&lower.as_str())
+    NO_NAMES.split_ascii_whitespace().any(|known| known == lower)
 }
 
 /// How a name must look in this place.
@@ -117,11 +114,12 @@ pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
         let word = &text[at..stop];
         let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
         let is_initial = word.chars().count() == 1;
-        let is_named = (is_capital(word) || look.may_be_small && n_all < 2 && !word.bytes().any(|byte| byte.is_ascii_uppercase()))
+        let is_named = (is_capital(word)
+            || look.may_be_small && n_all < 2 && !word.bytes().any(|byte| byte.is_ascii_uppercase()))
             && !has_digit
             && !is_no_name(word);
-        let is_particle = PARTICLES.contains(&word) && n_all > 0;
-        if !is_named && !is_particle || word.is_empty() {
+        let is_inner = is_particle(word) && n_all > 0;
+        if !is_named && !is_inner || word.is_empty() {
             break;
         }
         n_all += 1;
@@ -129,7 +127,7 @@ pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
         if is_initial && bytes.get(at) == Some(&b'.') {
             at += 1;
         }
-        if is_named && !is_particle {
+        if is_named && !is_inner {
             n_words += usize::from(!is_initial);
             end = at;
         }
@@ -139,7 +137,8 @@ pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
         }
         at = next;
     }
-    let line_ends = bytes[end..].iter().find(|byte| !matches!(byte, b' ' | b',' | b'.' | b'\r')).is_none_or(|byte| *byte == b'\n');
+    let line_ends =
+        bytes[end..].iter().find(|byte| !matches!(byte, b' ' | b',' | b'.' | b'\r')).is_none_or(|byte| *byte == b'\n');
     (n_words >= look.n_words_min && end > from && (!look.is_line || line_ends)).then_some(from..end)
 }
 
@@ -182,7 +181,11 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
             let is_name = has_word(bytes, word.start, "name") || has_word(bytes, word.start, "surname");
             if matches!(bytes.get(said), Some(b':' | b'=')) {
                 let from = skip_spaces(bytes, said + 1);
-                return at(text, from, if is_name { one } else { two });
+                let is_one = is_name && bytes[said] == b':';
+                let name = at(text, from, if is_one { one } else { two })?;
+                // `name: Option<String>` is code.
+                let is_code = matches!(bytes.get(name.end), Some(b'<' | b'(' | b'[' | b'{' | b'=' | b'_' | b'/' | b'\\' | b':'));
+                return (!is_code).then_some(name);
             }
             if is_name && has_word(bytes, said, "is") {
                 let is_mine = ends_with_word(&bytes[..word.start], "my");
@@ -196,8 +199,11 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
         }
         Cue::Being => {
             let is_i = matches!(&bytes[word.clone()], b"am" | b"m")
-                && (ends_with_word(&bytes[..word.start], "i") || bytes[..word.start].ends_with(b"I'") || bytes[..word.start].ends_with("I’".as_bytes()));
-            let is_this = &bytes[word.clone()] == b"is" && (ends_with_word(&bytes[..word.start], "this") || ends_with_word(&bytes[..word.start], "called"));
+                && (ends_with_word(&bytes[..word.start], "i")
+                    || bytes[..word.start].ends_with(b"I'")
+                    || bytes[..word.start].ends_with("I’".as_bytes()));
+            let is_this = &bytes[word.clone()] == b"is"
+                && (ends_with_word(&bytes[..word.start], "this") || ends_with_word(&bytes[..word.start], "called"));
             let from = skip_blanks(bytes, word.end);
             ((is_i || is_this) && from > word.end).then(|| at(text, from, two))?
         }
@@ -211,13 +217,6 @@ fn is_sentence_end(bytes: &[u8], at: usize) -> bool {
 
 fn skip_spaces(bytes: &[u8], from: usize) -> usize {
     from + bytes[from..].iter().take(24).take_while(|byte| matches!(byte, b' ' | b'\t' | b'"')).count()
-}
-
-/// Whether this word, and blanks, stand at the end.
-fn ends_with_word(bytes: &[u8], word: &str) -> bool {
-    let text = bytes.trim_ascii_end();
-    let Some(from) = text.len().checked_sub(word.len()) else { return false };
-    text.len() + 2 >= bytes.len() && text[from..].eq_ignore_ascii_case(word.as_bytes()) && (from == 0 || !is_word(text[from - 1]))
 }
 
 /// The longest name before an e-mail address in angle brackets.

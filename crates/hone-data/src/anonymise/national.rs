@@ -87,7 +87,11 @@ fn nie_end(bytes: &[u8], at: usize) -> Option<usize> {
 fn nino_end(bytes: &[u8], at: usize) -> Option<usize> {
     let head = bytes.get(at..at + 2)?;
     let is_letter = |byte: u8| byte.is_ascii_uppercase() && !b"DFIQUV".contains(&byte);
-    if !is_letter(head[0]) || !is_letter(head[1]) || head[1] == b'O' || matches!(head, b"BG" | b"GB" | b"NK" | b"KN" | b"TN" | b"NT" | b"ZZ") {
+    if !is_letter(head[0])
+        || !is_letter(head[1])
+        || head[1] == b'O'
+        || matches!(head, b"BG" | b"GB" | b"NK" | b"KN" | b"TN" | b"NT" | b"ZZ")
+    {
         return None;
     }
     let mut end = at + 2;
@@ -123,7 +127,8 @@ fn codice_end(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// The end of the letters and digits that begin here, where a word before them says that they are the number of a document.
 pub(super) fn said_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let n = bytes[at..].iter().take(24).take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/')).count();
+    let n =
+        bytes[at..].iter().take(24).take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/')).count();
     let mut end = at + n;
     while end > at && !bytes[end - 1].is_ascii_alphanumeric() {
         end -= 1;

@@ -29,7 +29,8 @@ impl<'a> Number<'a> {
             let end = digits_end(bytes, at);
             number.groups[number.n_groups] = (at, end);
             number.n_groups += 1;
-            let n_between = bytes[end..].iter().take(4).take_while(|byte| matches!(byte, b' ' | b'.' | b'-' | b'(' | b')' | b'/')).count();
+            let n_between =
+                bytes[end..].iter().take(4).take_while(|byte| matches!(byte, b' ' | b'.' | b'-' | b'(' | b')' | b'/')).count();
             if n_between == 0 || n_between > 3 || !is_between(&bytes[end..end + n_between]) {
                 break;
             }
@@ -96,6 +97,9 @@ impl<'a> Number<'a> {
 fn is_between(between: &[u8]) -> bool {
     match between {
         [_] => true,
-        _ => between.iter().any(|byte| matches!(byte, b'(' | b')')) && between.iter().filter(|byte| matches!(byte, b' ' | b'.' | b'-' | b'/')).count() <= 2,
+        _ => {
+            between.iter().any(|byte| matches!(byte, b'(' | b')'))
+                && between.iter().filter(|byte| matches!(byte, b' ' | b'.' | b'-' | b'/')).count() <= 2
+        }
     }
 }

@@ -34,22 +34,29 @@ fn is_phone(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
     if number.has_plus {
         return (8..=15).contains(&n_digits) && first[0] != b'0';
     }
-    if !N_DIGITS.contains(&n_digits) {
+    let is_fraction = n == 2 && number.between(0) == b"." && (number.len(0) < 3 || number.len(1) > 4);
+    if !N_DIGITS.contains(&n_digits) || is_fraction {
         return false;
     }
-    if cue == Some(Cue::Phone) || is_said_after(bytes, end) {
+    // A count or a time may stand there as well.
+    let is_likely = n > 1 || (n_digits >= 9 && first[0] != b'1');
+    if cue == Some(Cue::Phone) || (cue == Some(Cue::Reach) && is_likely) || is_said_after(bytes, end) {
         return true;
     }
     let in_brackets = bytes[number.start] == b'(';
     let is_other = matches!(cue, Some(Cue::Other | Cue::Card | Cue::Version));
-    let is_plain = is_trunk(number, n, n_digits) && (!is_other || (n > 1 && number.between(0) == b"."));
+    // Pairs with dots and British mobiles are hardly anything else.
+    let is_clear = n > 1 && (number.between(0) == b"." || (n_digits == 11 && first.starts_with(b"07")));
+    let is_plain = is_trunk(number, n, n_digits) && (!is_other || is_clear);
     is_american(number, n) || (in_brackets && is_local(number, n)) || is_plain
 }
 
 /// `905-674-3793`, `(905) 674-3793`, `1 905 674 3793`.
 fn is_american(number: &Number<'_>, n: usize) -> bool {
     let lens: Vec<usize> = (0..n).map(|idx| number.len(idx)).collect();
-    let dots_agree = |from: usize| number.between(from) == number.between(from + 1) || number.between(from).len() > 1 || number.bytes[number.start] == b'(';
+    let dots_agree = |from: usize| {
+        number.between(from) == number.between(from + 1) || number.between(from).len() > 1 || number.bytes[number.start] == b'('
+    };
     match lens[..] {
         [3, 3, 4] => dots_agree(0),
         [1, 3, 3, 4] => number.group(0) == b"1" && (dots_agree(1) || number.between(0).len() > 1),

@@ -6,7 +6,7 @@
 //! | phone | `+999 123 456 7890` | no country has the code 999 |
 //! | card | 16 digits from 9999, with their check digit | no issuer begins so |
 //! | IBAN | `XX` and 20 digits, with their check digits | XX is no country |
-//! | IP | 240.0.0.0 to 254.255.255.255, `100::/64` | reserved (RFC 1112), discarded (RFC 6666) |
+//! | IP | `240.0.0.0/8`, `100::/64` | reserved (RFC 1112), discarded (RFC 6666) |
 //! | SSN | area 000 or 666 | never given out |
 //! | others | `ID-`, `secret-`, `Name-`, `Address-` and letters | read by nobody else |
 //!
@@ -95,7 +95,7 @@ pub(super) fn of(key: &Key, kind: Kind, value: &str) -> String {
             let groups: [u16; 4] = std::array::from_fn(|_| u16::try_from(below(digest, 0xffff)).unwrap_or(0) + 1);
             Ipv6Addr::new(0x100, 0, 0, 0, groups[0], groups[1], groups[2], groups[3]).to_string()
         }
-        Kind::Ip => format!("{}.{}.{}.{}", 240 + below(digest, 15), below(digest, 256), below(digest, 256), below(digest, 256)),
+        Kind::Ip => format!("240.{}.{}.{}", below(digest, 256), below(digest, 256), below(digest, 256)),
         Kind::Ssn => {
             let area = ["000", "666"][usize::try_from(below(digest, 2)).unwrap_or(0)];
             match value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -147,7 +147,8 @@ pub(super) fn word_end_here(bytes: &[u8], at: usize) -> Option<usize> {
 pub(super) fn number_end_here(bytes: &[u8], at: usize) -> Option<usize> {
     let end = if bytes[at..].starts_with(b"+999 ") {
         let form = bytes.get(at + 5..at + 17)?;
-        let fits = form.iter().enumerate().all(|(idx, byte)| if idx == 3 || idx == 7 { *byte == b' ' } else { byte.is_ascii_digit() });
+        let fits =
+            form.iter().enumerate().all(|(idx, byte)| if idx == 3 || idx == 7 { *byte == b' ' } else { byte.is_ascii_digit() });
         fits.then_some(at + 17)?
     } else {
         let end = digits_end(bytes, at);

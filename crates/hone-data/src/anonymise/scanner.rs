@@ -1,6 +1,6 @@
 //! The one pass over a text: what may begin here, by its first byte, and what it is by a local check.
 
-use super::bytes::{digits_end, is_escape_before, is_free_before, is_word, punctuation_len, word_end};
+use super::bytes::{digits_end, ends_with_word, is_escape_before, is_free_before, is_word, punctuation_len, word_end};
 use super::cue::{self, Cue, Expected, REACH_LEN, REACH_LEN_OTHER};
 use super::ip::{self, Read};
 use super::number::Number;
@@ -19,7 +19,8 @@ pub struct Found {
 /// All personal data in a text, in its order and without overlaps. `hint` is what the key of a JSON value says of it.
 pub fn scan(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
     let signs = email::find(text);
-    let mut scan = Scan { text, end: 0, hint, known, cue: hint.cue().map(|cue| (cue, 0)), found: Vec::with_capacity(signs.len()) };
+    let mut scan =
+        Scan { text, end: 0, hint, known, cue: hint.cue().map(|cue| (cue, 0)), found: Vec::with_capacity(signs.len()) };
     if let Some(whole) = scan.whole(&signs) {
         return vec![whole];
     }
@@ -63,7 +64,8 @@ impl Scan<'_> {
         match self.hint.0? {
             Expected::Name => all(Kind::Name, name::at(text, 0, look)?),
             Expected::AnyName => all(Kind::Name, name::at(text, 0, name::Look { n_words_min: 2, ..look })?),
-            Expected::Address => Some(Found { kind: Kind::Address, range: address::whole(text, 0)? }).filter(|found| found.range.end + 2 >= text.len()),
+            Expected::Address => Some(Found { kind: Kind::Address, range: address::whole(text, 0)? })
+                .filter(|found| found.range.end + 2 >= text.len()),
             Expected::After(Cue::Secret) => all(Kind::Secret, 0..secret::random_end(bytes, 0)?),
             Expected::After(Cue::Password) => all(Kind::Secret, 0..secret::password_end(bytes, 0, true)?),
             _ => None,
@@ -88,7 +90,9 @@ impl Scan<'_> {
                     len => at + len,
                 },
                 byte => {
-                    if matches!(byte, b';' | b'?' | b'!' | b'\n') || byte == b'.' && self.bytes().get(at + 1).is_none_or(u8::is_ascii_whitespace) {
+                    if matches!(byte, b';' | b'?' | b'!' | b'\n')
+                        || byte == b'.' && self.bytes().get(at + 1).is_none_or(u8::is_ascii_whitespace)
+                    {
                         self.end_sentence(at);
                     }
                     at + 1
@@ -112,7 +116,7 @@ impl Scan<'_> {
 
     /// Most words speak of one value; only of phones and cards there may be a list.
     fn use_up(&mut self) {
-        self.cue = self.cue.filter(|(cue, _)| matches!(cue, Cue::Phone | Cue::Card));
+        self.cue = self.cue.filter(|(cue, _)| matches!(cue, Cue::Phone | Cue::Reach | Cue::Card));
     }
 
     /// The last word that says what stands here.
@@ -146,7 +150,11 @@ impl Scan<'_> {
         if let Some((kind, end)) = found {
             return self.push(kind, at..end);
         }
-        if is_digit && self.hint != Hint::KEY && !in_word && let Some(range) = address::after_number(&self.text[..self.end], at) {
+        if is_digit
+            && self.hint != Hint::KEY
+            && !in_word
+            && let Some(range) = address::after_number(&self.text[..self.end], at)
+        {
             return self.push(Kind::Address, range);
         }
         if is_digit {
@@ -191,22 +199,46 @@ impl Scan<'_> {
             return self.push(kind, range);
         }
         let bytes = self.bytes();
-        let cue = cue::of_word(&bytes[at..end]);
+        let cue = cue::of_word(&bytes[at..end]).filter(|&cue| cue != Cue::Ssn || is_social(bytes, at, end));
         if let Some(found) = self.introduced(at..end, cue) {
             return self.push(found.kind, found.range);
         }
         match cue {
-            Some(Cue::Title | Cue::Greeting | Cue::Closing | Cue::Being | Cue::Street | Cue::StreetBefore | Cue::Unit | Cue::PostBox) | None => {}
+            Some(
+                Cue::Title
+                | Cue::Greeting
+                | Cue::Closing
+                | Cue::Being
+                | Cue::Street
+                | Cue::StreetBefore
+                | Cue::Unit
+                | Cue::PostBox,
+            )
+            | None => {}
             Some(Cue::NameWord | Cue::AddressWord) => self.cue = None,
             Some(cue) => self.cue = Some((cue, end)),
         }
+        if self.is_own_number(at, end) {
+            self.cue = Some((Cue::Phone, end));
+        }
         end
+    }
+
+    /// `my number`, which is that of a phone where nothing else was spoken of.
+    fn is_own_number(&self, at: usize, end: usize) -> bool {
+        let bytes = self.bytes();
+        let is_number = end - at == 6
+            && bytes[at..end].eq_ignore_ascii_case(b"number")
+            && self.cue_at(at).is_none_or(|cue| cue == Cue::Reach);
+        is_number && ["my", "your", "his", "her", "our", "their", "contact"].iter().any(|word| ends_with_word(&bytes[..at], word))
     }
 
     /// What is known by its own form.
     fn formed(&self, at: usize, end: usize) -> Option<(Kind, Range<usize>)> {
         let bytes = self.bytes();
-        if bytes[at].is_ascii_hexdigit() && end - at <= 4 && bytes.get(end) == Some(&b':')
+        if bytes[at].is_ascii_hexdigit()
+            && end - at <= 4
+            && bytes.get(end) == Some(&b':')
             && let Some(Read::Address(end)) = ip::v6(bytes, at)
         {
             return Some((Kind::Ip, at..end));
@@ -222,7 +254,10 @@ impl Scan<'_> {
         if is_upper && let Some(end) = national::word_end(bytes, at) {
             return Some((Kind::NationalId, at..end));
         }
-        if has_digit && self.cue_at(at) == Some(Cue::NationalId) && let Some(end) = national::said_end(bytes, at) {
+        if has_digit
+            && self.cue_at(at) == Some(Cue::NationalId)
+            && let Some(end) = national::said_end(bytes, at)
+        {
             return Some((Kind::NationalId, at..end));
         }
         None
@@ -237,7 +272,9 @@ impl Scan<'_> {
         if self.hint == Hint::KEY {
             return None;
         }
-        if cue == Some(Cue::AddressWord) && let Some(range) = address::said(text, &word) {
+        if cue == Some(Cue::AddressWord)
+            && let Some(range) = address::said(text, &word)
+        {
             return Some(Found { kind: Kind::Address, range });
         }
         if let Some(range) = cue.and_then(|cue| name::after(text, &word, cue)) {
@@ -250,4 +287,9 @@ impl Scan<'_> {
         let from = self.found.last().map_or(0, |last| last.range.end);
         (range.start >= from).then_some(Found { kind: Kind::Address, range })
     }
+}
+
+/// Whether this word is about social security, not about any.
+fn is_social(bytes: &[u8], at: usize, end: usize) -> bool {
+    !bytes[at..end].eq_ignore_ascii_case(b"security") || ends_with_word(&bytes[..at], "social")
 }

@@ -117,7 +117,8 @@ pub(super) fn after(bytes: &[u8], word_end: usize, cue: Cue) -> Option<Found> {
 
 /// Where the value begins, and whether a sign stands before it, not only blanks or a verb.
 fn value_start(bytes: &[u8], word_end: usize) -> Option<(usize, bool)> {
-    let skip_quotes = |at: usize| at + bytes[at..].iter().take(2).take_while(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'\\')).count();
+    let skip_quotes =
+        |at: usize| at + bytes[at..].iter().take(2).take_while(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'\\')).count();
     let mut at = skip_blanks(bytes, skip_quotes(word_end));
     let mut is_assigned = false;
     if matches!(bytes.get(at), Some(b':' | b'=')) {
@@ -149,7 +150,9 @@ pub(super) fn random_end(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// The end of the password here, unless it stands for one.
 pub(super) fn password_end(bytes: &[u8], at: usize, is_assigned: bool) -> Option<usize> {
-    let is_part = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',' | b';' | b'\\') || *byte >= 0x80;
+    let is_part = |byte: &u8| {
+        byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',' | b';' | b'\\') || *byte >= 0x80
+    };
     let mut end = at + bytes[at..].iter().take(PASSWORD_LEN_MAX + 1).take_while(|byte| is_part(byte)).count();
     if end - at > PASSWORD_LEN_MAX {
         return None;
@@ -162,7 +165,8 @@ pub(super) fn password_end(bytes: &[u8], at: usize, is_assigned: bool) -> Option
     }
     let password = &bytes[at..end];
     let has_letter = password.iter().any(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80);
-    let has_other = password.iter().any(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80 && !matches!(byte, b'-' | b'_' | b'/' | b'.'));
+    let has_other =
+        password.iter().any(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80 && !matches!(byte, b'-' | b'_' | b'/' | b'.'));
     let is_place = matches!(password.first(), Some(b'$' | b'{' | b'*' | b'[' | b'(' | b'%'));
     let n_min = if is_assigned { 4 } else { 6 };
     (password.len() >= n_min && has_letter && has_other && !is_place && !is_pseudonym(bytes, at, end)).then_some(end)

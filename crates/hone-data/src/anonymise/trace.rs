@@ -14,17 +14,23 @@ use std::collections::BTreeMap;
 const DEPTH_MAX: usize = 4;
 
 /// What foreign formats call tokens and their log-probs.
-const TOKEN_KEYS: &[&str] = &["logprobs", "top_logprobs", "token_ids", "prompt_token_ids", "input_ids", "tokens", "token_logprobs"];
+const TOKEN_KEYS: &[&str] =
+    &["logprobs", "top_logprobs", "token_ids", "prompt_token_ids", "input_ids", "tokens", "token_logprobs"];
 
 impl Anonymiser {
     /// Takes all personal data out of a trace, and says whether there was any. A name that is introduced anywhere in it is replaced
     /// wherever it stands in it.
     pub fn trace(&mut self, trace: &mut Trace) -> bool {
-        let mut known = Known::default();
+        let (mut known, none, mut n_found) = (Known::default(), Known::default(), 0);
         visit(trace, &mut |text, hint| {
-            known.learn(text, &scan(text, hint, &Known::default()));
+            let found = scan(text, hint, &none);
+            known.learn(text, &found);
+            n_found += found.len();
             None
         });
+        if n_found == 0 {
+            return false;
+        }
         self.known = known;
         let changed = visit(trace, &mut |text, hint| self.replace(text, hint));
         self.report.traces += u64::from(changed.any);
@@ -206,8 +212,7 @@ fn map_at(fields: &mut Map<String, Value>, depth: usize, replace: &mut Replace<'
     for (key, field) in fields.iter_mut() {
         changed |= value(field, Hint::of_key(key), depth, replace);
     }
-    let renamed: Vec<(String, String)> =
-        fields.keys().filter_map(|key| Some((key.clone(), replace(key, Hint::KEY)?))).collect();
+    let renamed: Vec<(String, String)> = fields.keys().filter_map(|key| Some((key.clone(), replace(key, Hint::KEY)?))).collect();
     for (old, new) in renamed {
         if let Some(field) = fields.remove(&old) {
             fields.insert(new, field);
@@ -218,8 +223,7 @@ fn map_at(fields: &mut Map<String, Value>, depth: usize, replace: &mut Replace<'
 }
 
 fn keys<T>(fields: &mut BTreeMap<String, T>, replace: &mut Replace<'_>) -> bool {
-    let renamed: Vec<(String, String)> =
-        fields.keys().filter_map(|key| Some((key.clone(), replace(key, Hint::KEY)?))).collect();
+    let renamed: Vec<(String, String)> = fields.keys().filter_map(|key| Some((key.clone(), replace(key, Hint::KEY)?))).collect();
     let changed = !renamed.is_empty();
     for (old, new) in renamed {
         if let Some(field) = fields.remove(&old) {

@@ -1,7 +1,7 @@
 //! Whether a trace is clean: whole, consistent, not there already, and nothing that is held out.
 
-use super::{HeldOut, Purpose};
 use super::likeness::{Likeness, Signature};
+use super::{HeldOut, Purpose};
 use crate::facts::{self, Facts};
 use hone_trace::{Content, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,9 @@ impl Dirt {
 impl fmt::Display for Dirt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Schema(why) | Self::Incomplete(why) | Self::Rewards(why) | Self::Leak(why) => write!(f, "{}: {why}", self.name()),
+            Self::Schema(why) | Self::Incomplete(why) | Self::Rewards(why) | Self::Leak(why) => {
+                write!(f, "{}: {why}", self.name())
+            }
             Self::Duplicate(other) => write!(f, "says the same as {other}"),
             Self::NearDuplicate(other) => write!(f, "says nearly the same as {other}"),
         }
@@ -116,8 +118,12 @@ fn incomplete(trace: &Trace) -> Option<Dirt> {
     }
     for segment in &trace.segments {
         for (turn, next) in segment.turns.iter().zip(segment.turns.iter().skip(1)) {
-            let answered: HashSet<&str> =
-                next.input.iter().filter(|message| message.role == Role::Tool).filter_map(|message| message.tool_call_id.as_deref()).collect();
+            let answered: HashSet<&str> = next
+                .input
+                .iter()
+                .filter(|message| message.role == Role::Tool)
+                .filter_map(|message| message.tool_call_id.as_deref())
+                .collect();
             let open = turn.answer.tool_calls.iter().find(|call| !call.id.is_empty() && !answered.contains(call.id.as_str()));
             if let Some(call) = open {
                 return Some(Dirt::Incomplete(format!("the call {} of {} has no result", call.id, call.name)));
@@ -135,7 +141,10 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
     for reward in &trace.rewards {
         let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
         if !reward.components.is_empty() && (sum - reward.total).abs() > ROUNDING * (1.0 + sum.abs()) {
-            return Some(Dirt::Rewards(format!("the total {} by {} is not the sum of its parts, {sum}", reward.total, reward.by.name)));
+            return Some(Dirt::Rewards(format!(
+                "the total {} by {} is not the sum of its parts, {sum}",
+                reward.total, reward.by.name
+            )));
         }
         match given.insert((&reward.by.name, reward.turn_idx), reward.total) {
             Some(before) if (before - reward.total).abs() > ROUNDING => {

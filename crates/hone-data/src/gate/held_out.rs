@@ -57,7 +57,9 @@ impl HeldOut {
             return Some(format!("it says that it is of the {} split", split.as_str()));
         }
         let id = facts.id.to_string();
-        let named = [("trace", &id), ("scenario", &facts.scenario), ("family", &facts.family)].into_iter().find(|(_, name)| self.names.contains(*name));
+        let named = [("trace", &id), ("scenario", &facts.scenario), ("family", &facts.family)]
+            .into_iter()
+            .find(|(_, name)| self.names.contains(*name));
         named.map(|(what, name)| format!("{what} {name} is held out"))
     }
 }

@@ -61,7 +61,12 @@ impl Likeness {
     }
 
     /// A trace of this scenario that is too much alike, siblings aside.
-    pub(super) fn find(&self, scenario: &str, signature: &Signature, is_sibling: impl Fn(Option<GroupId>) -> bool) -> Option<TraceId> {
+    pub(super) fn find(
+        &self,
+        scenario: &str,
+        signature: &Signature,
+        is_sibling: impl Fn(Option<GroupId>) -> bool,
+    ) -> Option<TraceId> {
         let kept = self.kept.get(scenario)?;
         let alike = kept.iter().find(|(other, _, group)| !is_sibling(*group) && other.likeness(signature) >= self.bar)?;
         Some(alike.1)

@@ -112,7 +112,8 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         generated: Quality::of(&planted),
         labelled: labelled.as_deref().map(Quality::of),
     };
-    let is_good = figures.second_pass_found == 0 && figures.generated.is_good() && figures.labelled.as_ref().is_none_or(Quality::is_good);
+    let is_good =
+        figures.second_pass_found == 0 && figures.generated.is_good() && figures.labelled.as_ref().is_none_or(Quality::is_good);
     print(&figures, context)?;
     Ok(if is_good { Exit::Yes } else { Exit::No })
 }

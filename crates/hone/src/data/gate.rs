@@ -116,7 +116,8 @@ fn read_file(path: &Path, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {
     for (idx, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(at_path(path))?;
         let wrong = |error| {
-            Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1)).hint("`hone trace export` writes such a file")
+            Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1))
+                .hint("`hone trace export` writes such a file")
         };
         let trace: Trace = serde_json::from_str(&line).map_err(wrong)?;
         add(&trace);
@@ -150,8 +151,12 @@ fn said(gate: &Gate) -> String {
         "points" => format!("{value} of at least {bar}"),
         "clean" => format!("{:.2} % of at least {} %", value * 100.0, bar * 100.0),
         "task_types" => format!("{value} with enough points, of at least {bar}"),
-        "privacy" => format!("{value} traces with personal data"),
-        "leaks" => format!("{value} traces of what is held out"),
-        _ => format!("{value} traces of tenants without consent"),
+        "privacy" => format!("{} with personal data", traces(*value)),
+        "leaks" => format!("{} of what is held out", traces(*value)),
+        _ => format!("{} of tenants without consent", traces(*value)),
     }
+}
+
+fn traces(n: f64) -> String {
+    format!("{n} trace{}", if n == 1.0 { "" } else { "s" })
 }

@@ -34,7 +34,8 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if context.printer.wants_json() {
         context.printer.json(&chosen)?;
     } else {
-        let rows: Vec<Vec<String>> = chosen.iter().map(|(pseudonym, value)| vec![(*pseudonym).clone(), (*value).clone()]).collect();
+        let rows: Vec<Vec<String>> =
+            chosen.iter().map(|(pseudonym, value)| vec![(*pseudonym).clone(), (*value).clone()]).collect();
         context.printer.table(&["pseudonym", "value"], &rows)?;
     }
     if chosen.is_empty() {

@@ -13,7 +13,11 @@ const TASKS: [&str; 5] = ["refund", "search", "booking", "billing", "advice"];
 fn trace(n: usize) -> Value {
     let mut answer = String::new();
     for word in 0..30 {
-        let _ = write!(answer, "{} ", ["alpha", "beta", "gamma", "delta", "omega", "kappa", "sigma"][(n * (word + 3) + word * word) % 7]);
+        let _ = write!(
+            answer,
+            "{} ",
+            ["alpha", "beta", "gamma", "delta", "omega", "kappa", "sigma"][(n * (word + 3) + word * word) % 7]
+        );
     }
     let _ = write!(answer, "number {n}");
     json!({
@@ -108,7 +112,8 @@ fn a_dirty_pool_is_refused() {
     dirty(
         &|trace| {
             trace["segments"][0]["turns"][0]["answer"]["tool_calls"] = call.clone();
-            let next = json!({"input": [{"role": "user", "content": "well?"}], "answer": {"role": "assistant", "content": "done"}});
+            let next =
+                json!({"input": [{"role": "user", "content": "well?"}], "answer": {"role": "assistant", "content": "done"}});
             trace["segments"][0]["turns"].as_array_mut().unwrap().push(next);
         },
         "the call c1 of look has no result",
@@ -203,7 +208,11 @@ fn personal() -> Vec<Value> {
 #[test]
 fn a_batch_is_private_divided_and_rebuilt_bit_for_bit() {
     let desk = desk(SMALL, &personal());
-    desk.hone("data prepare --out batch --map names.map").expect(0, "email", "wrote batch").expect(0, "phone", "left out: 1 leak");
+    desk.hone("data prepare --out batch --map names.map").expect(0, "email", "wrote batch").expect(
+        0,
+        "phone",
+        "left out: 1 leak",
+    );
     let manifest: Value = serde_json::from_str(&desk.read("batch/manifest.json")).unwrap();
     assert_eq!((&manifest["seen"], &manifest["left_out"]["leak"]), (&80.into(), &1.into()));
     assert_eq!(manifest["anonymised"]["turns_without_tokens"], 40);
