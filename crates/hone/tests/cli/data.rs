@@ -66,10 +66,10 @@ fn desk(settings: &str, traces: &[Value]) -> Desk {
 fn refused(desk: &Desk, line: &str, gate: &str, record: &str, why: &str) {
     let ended = desk.hone(&format!("{line} --json")).expect(1, "\"pass\":false", "");
     let verdict = &ended.json()[0];
-    let failed: Vec<&Value> = verdict["gates"].as_array().unwrap().iter().filter(|gate| gate["pass"] == false).collect();
-    assert_eq!(failed.iter().map(|gate| gate["name"].as_str().unwrap()).collect::<Vec<_>>(), [gate], "{verdict}");
+    let failed: Vec<&Value> = verdict["gates"].as_array().expect("gates").iter().filter(|gate| gate["pass"] == false).collect();
+    assert_eq!(failed.iter().map(|gate| gate["name"].as_str().expect("a name")).collect::<Vec<_>>(), [gate], "{verdict}");
     if !record.is_empty() {
-        assert!(failed[0]["records"].as_array().unwrap().contains(&record.into()), "{verdict}");
+        assert!(failed[0]["records"].as_array().expect("records").contains(&record.into()), "{verdict}");
         assert!(failed[0]["why"].to_string().contains(why), "{verdict}");
         desk.hone(line).expect(1, record, "1 gate refused").expect(1, why, "refused");
     }
