@@ -3,6 +3,7 @@
 //! Machines are noisy, so what is published is a ratio of two rates of one run, with its spread.
 
 mod alarms;
+mod anonymise;
 mod bandit;
 mod canary;
 mod crash;
@@ -43,6 +44,7 @@ enum Command {
     Grpo(grpo::Args),
     Env(env::Args),
     Alarms(alarms::Args),
+    Anonymise(anonymise::Args),
     Diff(diff::Args),
     Learn(learn::Args),
     Canary(canary::Args),
@@ -66,6 +68,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Grpo(args) => grpo::run(args, context),
         Command::Env(args) => env::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
+        Command::Anonymise(args) => anonymise::run(args, context),
         Command::Diff(args) => diff::run(args, context),
         Command::Learn(args) => learn::run(args, context),
         Command::Canary(args) => canary::run(args, context),

@@ -3,7 +3,7 @@
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
 use crate::{
-    bench, chat, config, deploy, docs, env, eval, feedback, init, key, model, reward, rollout, serve, store, trace, train,
+    bench, chat, config, data, deploy, docs, env, eval, feedback, init, key, model, reward, rollout, serve, store, trace, train,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Rollout(Box<rollout::Args>),
     /// Weigh traces, check recipes and judges
     Reward(reward::Args),
+    /// Say whether traces are fit to learn from, and make private, balanced batches of them
+    Data(Box<data::Args>),
     /// Train adapters, and see how runs went
     Train(train::Args),
     /// Say how good a policy is on tasks it has not seen

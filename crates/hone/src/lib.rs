@@ -11,6 +11,7 @@ mod clock;
 mod config;
 mod context;
 mod cost;
+mod data;
 mod deploy;
 mod docs;
 mod doctor;
@@ -83,6 +84,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Chat(args) => chat::run(args, &Context::load(cli, variables, printer)?),
         Command::Loop(args) => feedback::run(args, &Context::load(cli, variables, printer)?),
         Command::Env(args) => env::run(args, &Context::load(cli, variables, printer)?),
+        Command::Data(args) => data::run(args, &Context::load(cli, variables, printer)?),
         Command::Rollout(args) => rollout::run(args, &Context::load(cli, variables, printer)?),
         Command::Reward(args) => reward::run(args, &Context::load(cli, variables, printer)?),
         Command::Eval(args) => eval::run(args, &Context::load(cli, variables, printer)?),

@@ -4,12 +4,14 @@
 //! what is not known is an error that names its neighbour. Knows nothing of what the settings are used for.
 
 mod address;
+mod data;
 mod file;
 mod neighbour;
 pub(crate) mod schema;
 mod variables;
 
 pub(crate) use address::without_password;
+pub(crate) use data::Data;
 pub use variables::Variables;
 
 use crate::failure::{Failure, at_path};
@@ -95,6 +97,8 @@ pub struct Settings {
     pub import_batch: usize,
     /// What is served, and where.
     pub serve: Serve,
+    /// What data must be before it is learned from.
+    pub data: Data,
     /// How traces of a world are weighed, where the user says so.
     pub rewards: BTreeMap<String, Recipe>,
     /// How an algorithm learns, where the user says so.
@@ -184,9 +188,11 @@ impl Settings {
             tasks: texts(find(&mut settings, "serve.tasks")),
             outcome: text(find(&mut settings, "serve.outcome")),
         };
+        let data = data::read(&mut settings, beside_file, &folder)?;
         Ok(Self {
             place,
             serve,
+            data,
             options: Options { indexed_fields, ..Options::default() },
             folder,
             tenant,

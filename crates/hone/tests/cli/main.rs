@@ -6,6 +6,7 @@ mod collector;
 mod config;
 mod cost;
 mod curriculum;
+mod data;
 mod deploy;
 mod doctor;
 mod feedback;

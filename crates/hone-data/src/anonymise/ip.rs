@@ -1,0 +1,55 @@
+//! Addresses of machines: four numbers with dots, or IPv6. Those that are everybody's (loopback, masks) are nobody's data.
+
+use super::bytes::{is_free_after, is_word};
+use super::cue::Cue;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// What was read where an address may begin.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// An address of a machine that ends here.
+    Address(usize),
+    /// Something of the same form that is nobody's data.
+    Harmless(usize),
+}
+
+/// The longest IPv6 address, with an IPv4 address at its end.
+const LEN_MAX: usize = 45;
+
+/// Four numbers with dots between them.
+pub(super) fn v4(bytes: &[u8], at: usize, cue: Option<Cue>) -> Option<Read> {
+    let n = bytes[at..].iter().take(16).take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+    let text = std::str::from_utf8(&bytes[at..at + n]).ok()?;
+    let text = text.trim_end_matches('.');
+    let end = at + text.len();
+    if text.bytes().filter(|byte| *byte == b'.').count() != 3 || !is_free_after(bytes, end) || n > 15 && text.len() == n {
+        return None;
+    }
+    let address: Ipv4Addr = text.parse().ok()?;
+    let is_version = cue == Some(Cue::Version);
+    let bits = address.to_bits();
+    let is_mask = bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() == 32;
+    let is_nobodys = address.is_unspecified() || address.is_loopback() || is_mask || address.octets()[0] == 240;
+    Some(if is_nobodys || is_version { Read::Harmless(end) } else { Read::Address(end) })
+}
+
+/// Hexadecimal groups with colons between them.
+pub(super) fn v6(bytes: &[u8], at: usize) -> Option<Read> {
+    let n =
+        bytes[at..].iter().take(LEN_MAX + 1).take_while(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')).count();
+    let text = std::str::from_utf8(&bytes[at..at + n]).ok()?;
+    let text = text.trim_end_matches('.');
+    let text = if text.ends_with("::") { text } else { text.trim_end_matches(':') };
+    let end = at + text.len();
+    if text.len() > LEN_MAX
+        || text.bytes().filter(|byte| *byte == b':').count() < 2
+        || bytes.get(end).is_some_and(|&next| is_word(next))
+    {
+        return None;
+    }
+    let address: Ipv6Addr = text.parse().ok()?;
+    let n_groups = text.split(':').filter(|group| !group.is_empty()).count();
+    let is_word_like = n_groups < 2 || !text.bytes().any(|byte| byte.is_ascii_digit());
+    let is_nobodys = address.is_unspecified() || address.is_loopback() || address.segments()[..4] == [0x100, 0, 0, 0];
+    Some(if is_nobodys || is_word_like { Read::Harmless(end) } else { Read::Address(end) })
+}

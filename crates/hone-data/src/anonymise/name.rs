@@ -1,0 +1,239 @@
+//! Names of people, by what introduces them: a title, `my name is`, a greeting, the line after `Regards,`, the address behind it.
+//!
+//! A name is up to five words that begin with a capital, with initials and particles (`van`, `de`) between them. A name that was
+//! introduced is known from then on: see [`Known`].
+
+use super::Kind;
+use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
+use super::cue::Cue;
+use super::pseudonym;
+use super::scanner::Found;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// The most words of a name.
+const N_WORDS_MAX: usize = 5;
+
+const PARTICLES: &str = "van von der den de da di del della du la le bin al el dos ten ter y af zu";
+
+/// Words with a capital that are no names, though they stand where one may.
+const NO_NAMES: &str = "i the this that these there it we you he she they a an and but or so if in on at for to of from with by my your our their \
+    his her its is are was were be not no yes please thanks thank sir madam team all everyone everybody folks friends friend \
+    customer customers support service sales world again guys monday tuesday wednesday thursday friday saturday sunday january \
+    february march april may june july august september october november december what when where who why how can could would \
+    will do does did have has had just also then now here hi hello hey dear am sorry unknown none null true false string \
+    number object required user assistant bot agent admin system id email phone address account order date name new good great \
+    best kind regards sincerely i'm i've i'd i'll don't let let's as any each some me us error hiring manager committee wrong \
+    spelled misspelled incorrect correct missing listed used set only optional valid invalid empty already being still shown \
+    displayed printed written changed different called too very unique given gone linked associated registered under";
+
+/// Names that were introduced, word by word.
+#[derive(Debug, Clone, Default)]
+pub struct Known(HashSet<String>);
+
+/// Shorter words are too often something else.
+const KNOWN_LEN_MIN: usize = 4;
+
+/// The most words that are kept in mind.
+const N_KNOWN_MAX: usize = 1000;
+
+impl Known {
+    /// Keeps the names in mind that were found in a text.
+    pub fn learn(&mut self, text: &str, found: &[Found]) {
+        for found in found.iter().filter(|found| found.kind == Kind::Name) {
+            for word in words(&text[found.range.clone()]) {
+                if word.chars().count() >= KNOWN_LEN_MIN && is_capital(word) && !is_no_name(word) && self.0.len() < N_KNOWN_MAX {
+                    self.0.insert(word.to_owned());
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.0.contains(word)
+    }
+}
+
+/// The name with a pseudonym for each of its words. Initials and particles say little, and lose even that.
+pub(super) fn pseudonym(name: &str, of_word: impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    for word in words(name) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let is_initial = word.chars().count() == 1;
+        match word {
+            _ if is_initial => out.push_str("N."),
+            _ if is_particle(word) => out.push_str("of"),
+            _ => out.push_str(&of_word(&word.to_lowercase())),
+        }
+    }
+    out
+}
+
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|character: char| character.is_whitespace() || matches!(character, '.' | ',')).filter(|word| !word.is_empty())
+}
+
+fn is_capital(word: &str) -> bool {
+    word.chars().next().is_some_and(|first| first.is_uppercase() || (first.is_alphabetic() && !first.is_lowercase()))
+}
+
+fn is_particle(word: &str) -> bool {
+    PARTICLES.split_ascii_whitespace().any(|known| known == word)
+}
+
+fn is_no_name(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    NO_NAMES.split_ascii_whitespace().any(|known| known == lower)
+}
+
+/// How a name must look in this place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) n_words_min: usize,
+    /// Whether small letters will do, because the words before leave no doubt.
+    pub(super) may_be_small: bool,
+    /// Whether the line must end behind it.
+    pub(super) is_line: bool,
+}
+
+/// The name that begins here.
+pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let (mut end, mut n_words, mut at, mut n_all) = (from, 0, from, 0);
+    while n_all < N_WORDS_MAX && at < bytes.len() && (is_word(bytes[at])) {
+        if pseudonym::word_end_here(bytes, at).is_some() {
+            return None;
+        }
+        let stop = name_word_end(text, at);
+        let word = &text[at..stop];
+        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+        let is_initial = word.chars().count() == 1;
+        let is_named = (is_capital(word)
+            || look.may_be_small && n_all < 2 && !word.bytes().any(|byte| byte.is_ascii_uppercase()))
+            && !has_digit
+            && !is_no_name(word);
+        let is_inner = is_particle(word) && n_all > 0;
+        if !is_named && !is_inner || word.is_empty() {
+            break;
+        }
+        n_all += 1;
+        at = stop;
+        if is_initial && bytes.get(at) == Some(&b'.') {
+            at += 1;
+        }
+        if is_named && !is_inner {
+            n_words += usize::from(!is_initial);
+            end = at;
+        }
+        let next = skip_blanks(bytes, at);
+        if next != at + 1 {
+            break;
+        }
+        at = next;
+    }
+    let line_ends =
+        bytes[end..].iter().find(|byte| !matches!(byte, b' ' | b',' | b'.' | b'\r')).is_none_or(|byte| *byte == b'\n');
+    (n_words >= look.n_words_min && end > from && (!look.is_line || line_ends)).then_some(from..end)
+}
+
+/// The end of a word of a name, in which an apostrophe or a dash may stand: O'Neil, Jean-Luc.
+fn name_word_end(text: &str, from: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut end = word_end(bytes, from);
+    while matches!(bytes.get(end), Some(b'\'' | b'-')) && text[end + 1..].chars().next().is_some_and(char::is_uppercase) {
+        end = word_end(bytes, end + 1);
+    }
+    end
+}
+
+/// The name that the word from `word.start` to `word.end` introduces.
+pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let one = Look { n_words_min: 1, may_be_small: false, is_line: false };
+    let two = Look { n_words_min: 2, ..one };
+    match cue {
+        Cue::Title => {
+            let dot = word.end + usize::from(bytes.get(word.end) == Some(&b'.'));
+            let from = skip_blanks(bytes, dot);
+            (from > word.end && is_capital(&text[word.clone()])).then(|| at(text, from, one))?
+        }
+        Cue::Greeting => {
+            let from = skip_blanks(bytes, word.end);
+            let name = at(text, from, one)?;
+            // `Hi Ann,` and not the begin of a sentence.
+            let is_end = bytes.get(name.end).is_none_or(|next| matches!(next, b',' | b'!' | b'.' | b'\n' | b':' | b'?'));
+            (from > word.end && is_end).then_some(name)
+        }
+        Cue::Closing => {
+            let sign = word.end + usize::from(matches!(bytes.get(word.end), Some(b',' | b'!')));
+            let blank = bytes[sign..].iter().take(6).take_while(|byte| matches!(byte, b'\n' | b'\r' | b' ')).count();
+            let has_break = bytes[sign..sign + blank].contains(&b'\n');
+            has_break.then(|| at(text, sign + blank, Look { is_line: true, ..one }))?
+        }
+        Cue::NameWord => {
+            let said = skip_blanks(bytes, word.end);
+            let is_name = has_word(bytes, word.start, "name") || has_word(bytes, word.start, "surname");
+            if matches!(bytes.get(said), Some(b':' | b'=')) {
+                let from = skip_spaces(bytes, said + 1);
+                let is_one = is_name && bytes[said] == b':';
+                let name = at(text, from, if is_one { one } else { two })?;
+                // `name: Option<String>` is code.
+                let is_code = matches!(bytes.get(name.end), Some(b'<' | b'(' | b'[' | b'{' | b'=' | b'_' | b'/' | b'\\' | b':'));
+                return (!is_code).then_some(name);
+            }
+            if is_name && has_word(bytes, said, "is") {
+                let is_mine = ends_with_word(&bytes[..word.start], "my");
+                return at(text, skip_blanks(bytes, said + 2), Look { may_be_small: is_mine, ..one });
+            }
+            // `What's your last name? Arcuri`
+            if is_name && bytes.get(said) == Some(&b'?') {
+                return at(text, skip_blanks(bytes, said + 1), one).filter(|name| is_sentence_end(bytes, name.end));
+            }
+            None
+        }
+        Cue::Being => {
+            let is_i = matches!(&bytes[word.clone()], b"am" | b"m")
+                && (ends_with_word(&bytes[..word.start], "i")
+                    || bytes[..word.start].ends_with(b"I'")
+                    || bytes[..word.start].ends_with("I’".as_bytes()));
+            let is_this = &bytes[word.clone()] == b"is"
+                && (ends_with_word(&bytes[..word.start], "this") || ends_with_word(&bytes[..word.start], "called"));
+            let from = skip_blanks(bytes, word.end);
+            ((is_i || is_this) && from > word.end).then(|| at(text, from, two))?
+        }
+        _ => None,
+    }
+}
+
+fn is_sentence_end(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at).is_none_or(|next| matches!(next, b'.' | b'\n' | b'!' | b','))
+}
+
+fn skip_spaces(bytes: &[u8], from: usize) -> usize {
+    from + bytes[from..].iter().take(24).take_while(|byte| matches!(byte, b' ' | b'\t' | b'"')).count()
+}
+
+/// The longest name before an e-mail address in angle brackets.
+const BEFORE_LEN_MAX: usize = 60;
+
+/// The name before the address that begins at `start`: `Ann Miller <ann@…>`.
+pub(super) fn before_address(text: &str, from: usize, start: usize) -> Option<Found> {
+    let bytes = text.as_bytes();
+    let bracket = start.checked_sub(1).filter(|&at| bytes[at] == b'<')?;
+    let least = from.max(bracket.saturating_sub(BEFORE_LEN_MAX));
+    let stretch = &bytes[least..bracket];
+    let cut = stretch.iter().rposition(|byte| matches!(byte, b'\n' | b',' | b';' | b':' | b'>' | b'<')).map_or(0, |at| at + 1);
+    let mut at_name = least + cut;
+    while at_name < bracket && (matches!(bytes[at_name], b' ' | b'"') || bytes[at_name] & 0xc0 == 0x80) {
+        at_name += 1;
+    }
+    let name = at(text, at_name, Look { n_words_min: 1, may_be_small: false, is_line: false })?;
+    let rest = bytes.get(name.end..bracket)?;
+    rest.iter().all(|byte| matches!(byte, b' ' | b'"')).then_some(Found { kind: Kind::Name, range: name })
+}

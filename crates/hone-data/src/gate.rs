@@ -1,0 +1,223 @@
+//! Is a pool of traces fit to learn from? Six gates, each with a figure, a bar and the records behind a failure.
+//!
+//! Traces come one at a time. What is kept of each is a hash of sixteen bytes, and a signature of a quarter kilobyte where others of
+//! its scenario must be compared with it. Of duplicates the first one is clean.
+//!
+//! Knows nothing of stores and files: the caller reads and prints.
+
+mod check;
+mod held_out;
+mod likeness;
+
+pub use check::{Checker, Dirt};
+pub use held_out::HeldOut;
+
+use crate::anonymise::{Anonymiser, Key};
+use crate::facts::Facts;
+use hone_trace::{Tenant, Trace};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+/// What the data is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To be imitated: a point is a clean trace that earned enough.
+    Sft,
+    /// To be reinforced: a point is a clean trace that earned anything, and samples of one group may be alike.
+    Rl,
+}
+
+/// What a pool must reach.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bars {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Clean traces that earned enough.
+    pub points: u64,
+    /// The reward from which a trace counts, for imitation.
+    pub quality: f64,
+    /// The share of traces that are clean.
+    pub clean: f64,
+    /// Types of task that have enough points.
+    pub task_types: u64,
+    /// How many are enough.
+    pub task_points: u64,
+    /// Two answers to one scenario that are more alike than this are one.
+    pub likeness: f64,
+}
+
+/// One gate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gate {
+    /// Its name.
+    pub name: &'static str,
+    /// The figure.
+    pub value: f64,
+    /// What it is held against: at least so much, or for what must not be there, at most.
+    pub bar: f64,
+    /// Whether it passes.
+    pub pass: bool,
+    /// Up to [`N_RECORDS_MAX`] records behind a failure: ids of traces, or types of task.
+    pub records: Vec<String>,
+    /// What is wrong with each of them.
+    pub why: Vec<String>,
+}
+
+/// All gates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Whether all pass.
+    pub pass: bool,
+    /// How many traces were looked at.
+    pub traces: u64,
+    /// What the data is for.
+    pub purpose: Purpose,
+    /// Each of them.
+    pub gates: Vec<Gate>,
+}
+
+/// So many records are named behind a failure.
+pub const N_RECORDS_MAX: usize = 10;
+
+/// Types of task that are counted; more become one.
+const N_TYPES_MAX: usize = 10_000;
+
+/// A pool while it is read.
+pub struct Pool {
+    bars: Bars,
+    /// The tenant whose pool it is, and those that let their data be used by others.
+    own: Tenant,
+    consent: BTreeSet<Tenant>,
+    checker: Checker,
+    n_traces: u64,
+    n_clean: u64,
+    n_points: u64,
+    points: BTreeMap<String, u64>,
+    dirty: Behind,
+    private: Behind,
+    leaked: Behind,
+    without_consent: Behind,
+}
+
+/// Records behind a failure.
+#[derive(Debug, Default)]
+struct Behind {
+    n: u64,
+    records: Vec<String>,
+    why: Vec<String>,
+}
+
+impl Behind {
+    fn add(&mut self, record: &dyn Display, why: &dyn Display) {
+        self.n += 1;
+        if self.records.len() < N_RECORDS_MAX {
+            self.records.push(record.to_string());
+            self.why.push(why.to_string());
+        }
+    }
+
+    fn gate(&self, name: &'static str, value: f64, bar: f64, pass: bool) -> Gate {
+        let (records, why) = if pass { (Vec::new(), Vec::new()) } else { (self.records.clone(), self.why.clone()) };
+        Gate { name, value, bar, pass, records, why }
+    }
+}
+
+impl Pool {
+    /// An empty one.
+    pub fn new(bars: Bars, own: Tenant, consent: BTreeSet<Tenant>, held_out: HeldOut) -> Self {
+        Self {
+            checker: Checker::new(bars.purpose, bars.likeness, held_out),
+            bars,
+            own,
+            consent,
+            n_traces: 0,
+            n_clean: 0,
+            n_points: 0,
+            points: BTreeMap::new(),
+            dirty: Behind::default(),
+            private: Behind::default(),
+            leaked: Behind::default(),
+            without_consent: Behind::default(),
+        }
+    }
+
+    /// Takes a trace into account.
+    pub fn add(&mut self, trace: &Trace, facts: &Facts) {
+        self.n_traces += 1;
+        if trace.tenant != self.own && !self.consent.contains(&trace.tenant) {
+            self.without_consent.add(&trace.id, &format_args!("tenant {} has not consented", trace.tenant));
+        }
+        if let Some(kinds) = personal(trace) {
+            self.private.add(&trace.id, &kinds);
+        }
+        let dirt = self.checker.check(trace, facts);
+        match dirt {
+            Some(dirt) => {
+                if matches!(dirt, Dirt::Leak(_)) {
+                    self.leaked.add(&trace.id, &dirt);
+                }
+                self.dirty.add(&trace.id, &dirt);
+            }
+            None => {
+                self.n_clean += 1;
+                self.count(trace, facts);
+            }
+        }
+    }
+
+    fn count(&mut self, trace: &Trace, facts: &Facts) {
+        if !is_point(trace, &self.bars) {
+            return;
+        }
+        self.n_points += 1;
+        let task = facts.category.clone().unwrap_or_default();
+        let task = if self.points.len() < N_TYPES_MAX || self.points.contains_key(&task) { task } else { String::new() };
+        *self.points.entry(task).or_default() += 1;
+    }
+
+    /// What becomes of it.
+    pub fn verdict(&self) -> Verdict {
+        let share = if self.n_traces == 0 { 0.0 } else { self.n_clean as f64 / self.n_traces as f64 };
+        let gates = vec![
+            Behind::default().gate("points", self.n_points as f64, self.bars.points as f64, self.n_points >= self.bars.points),
+            self.dirty.gate("clean", share, self.bars.clean, self.n_traces > 0 && share >= self.bars.clean),
+            self.task_types(),
+            self.private.gate("privacy", self.private.n as f64, 0.0, self.private.n == 0),
+            self.leaked.gate("leaks", self.leaked.n as f64, 0.0, self.leaked.n == 0),
+            self.without_consent.gate("consent", self.without_consent.n as f64, 0.0, self.without_consent.n == 0),
+        ];
+        Verdict { pass: gates.iter().all(|gate| gate.pass), traces: self.n_traces, purpose: self.bars.purpose, gates }
+    }
+
+    fn task_types(&self) -> Gate {
+        let Bars { task_types, task_points, .. } = self.bars;
+        let mut short = Behind::default();
+        let mut n_enough = 0;
+        for (task, &n) in &self.points {
+            if n >= task_points && !task.is_empty() {
+                n_enough += 1;
+            } else {
+                let task = if task.is_empty() { "(no type)" } else { task };
+                short.add(&task, &format_args!("{n} of {task_points} points"));
+            }
+        }
+        short.gate("task_types", n_enough as f64, task_types as f64, n_enough >= task_types)
+    }
+}
+
+/// Whether a clean trace is one to learn from.
+pub fn is_point(trace: &Trace, bars: &Bars) -> bool {
+    let Some(reward) = trace.reward() else { return false };
+    bars.purpose == Purpose::Rl || reward.total >= bars.quality
+}
+
+/// The kinds of personal data in a trace, never the data.
+fn personal(trace: &Trace) -> Option<String> {
+    // Which pseudonyms would be written does not matter here.
+    let mut worker = Anonymiser::new(Key::new([0; 32]));
+    let is_private = worker.trace(&mut trace.clone());
+    let counts = worker.report().replaced.iter().map(|(kind, n)| format!("{n} {kind}"));
+    is_private.then(|| counts.collect::<Vec<_>>().join(", "))
+}

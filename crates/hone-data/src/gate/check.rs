@@ -1,0 +1,157 @@
+//! Whether a trace is clean: whole, consistent, not there already, and nothing that is held out.
+
+use super::likeness::{Likeness, Signature};
+use super::{HeldOut, Purpose};
+use crate::facts::{self, Facts};
+use hone_trace::{Content, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+/// Why a trace is not clean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dirt {
+    /// It is not consistent in itself.
+    Schema(String),
+    /// It was cut off.
+    Incomplete(String),
+    /// Its rewards contradict themselves.
+    Rewards(String),
+    /// Another trace says the same.
+    Duplicate(TraceId),
+    /// Another trace of its scenario says nearly the same.
+    NearDuplicate(TraceId),
+    /// It belongs to what is held out.
+    Leak(String),
+}
+
+impl Dirt {
+    /// One word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Schema(_) => "schema",
+            Self::Incomplete(_) => "incomplete",
+            Self::Rewards(_) => "rewards",
+            Self::Duplicate(_) => "duplicate",
+            Self::NearDuplicate(_) => "near_duplicate",
+            Self::Leak(_) => "leak",
+        }
+    }
+}
+
+impl fmt::Display for Dirt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Schema(why) | Self::Incomplete(why) | Self::Rewards(why) | Self::Leak(why) => {
+                write!(f, "{}: {why}", self.name())
+            }
+            Self::Duplicate(other) => write!(f, "says the same as {other}"),
+            Self::NearDuplicate(other) => write!(f, "says nearly the same as {other}"),
+        }
+    }
+}
+
+/// Traces that are remembered to find duplicates.
+const N_TRACES_MAX: usize = 4_000_000;
+
+/// Looks at traces one after the other.
+pub struct Checker {
+    purpose: Purpose,
+    held_out: HeldOut,
+    seen: HashMap<[u8; 16], (TraceId, Option<GroupId>)>,
+    likeness: Likeness,
+}
+
+impl Checker {
+    /// One that has seen nothing yet.
+    pub fn new(purpose: Purpose, likeness: f64, held_out: HeldOut) -> Self {
+        Self { purpose, held_out, seen: HashMap::new(), likeness: Likeness::new(likeness) }
+    }
+
+    /// What is wrong with a trace, if anything is.
+    pub fn check(&mut self, trace: &Trace, facts: &Facts) -> Option<Dirt> {
+        let wrong = schema(trace).or_else(|| incomplete(trace)).or_else(|| rewards(trace));
+        if let Some(why) = self.held_out.has(trace, facts) {
+            return Some(Dirt::Leak(why));
+        }
+        wrong.or_else(|| self.alike(trace, facts))
+    }
+
+    fn alike(&mut self, trace: &Trace, facts: &Facts) -> Option<Dirt> {
+        // A policy may well give one answer twice in a group: that is what the group says of it.
+        let is_sibling = |group: Option<GroupId>| self.purpose == Purpose::Rl && group.is_some() && group == trace.group;
+        let content = facts::content(trace);
+        if let Some((other, _)) = self.seen.get(&content).filter(|(_, group)| !is_sibling(*group)) {
+            return Some(Dirt::Duplicate(*other));
+        }
+        let signature = Signature::of(&facts::answers(trace));
+        if let Some(other) = self.likeness.find(&facts.scenario, &signature, is_sibling) {
+            return Some(Dirt::NearDuplicate(other));
+        }
+        if self.seen.len() < N_TRACES_MAX {
+            self.seen.entry(content).or_insert((trace.id, trace.group));
+        }
+        self.likeness.add(&facts.scenario, signature, trace.id, trace.group);
+        None
+    }
+}
+
+fn schema(trace: &Trace) -> Option<Dirt> {
+    if let Err(error) = trace.check() {
+        return Some(Dirt::Schema(error.to_string()));
+    }
+    if trace.category.is_none() {
+        return Some(Dirt::Schema("it has no type of task".into()));
+    }
+    let n_turns = trace.turns().count();
+    let says_nothing = |message: &Message| matches!(&message.content, Content::None) || message.content.text().trim().is_empty();
+    let empty = trace.turns().position(|turn| says_nothing(&turn.answer) && turn.answer.tool_calls.is_empty());
+    match (n_turns, empty) {
+        (0, _) => Some(Dirt::Schema("it has no answer".into())),
+        (_, Some(turn_idx)) => Some(Dirt::Schema(format!("the answer of turn {turn_idx} is empty"))),
+        _ => None,
+    }
+}
+
+fn incomplete(trace: &Trace) -> Option<Dirt> {
+    if trace.outcome == TraceOutcome::Unknown && trace.ended.is_none() && trace.reward().is_none() {
+        return Some(Dirt::Incomplete("nobody said how it ended".into()));
+    }
+    for segment in &trace.segments {
+        for (turn, next) in segment.turns.iter().zip(segment.turns.iter().skip(1)) {
+            let answered: HashSet<&str> = next
+                .input
+                .iter()
+                .filter(|message| message.role == Role::Tool)
+                .filter_map(|message| message.tool_call_id.as_deref())
+                .collect();
+            let open = turn.answer.tool_calls.iter().find(|call| !call.id.is_empty() && !answered.contains(call.id.as_str()));
+            if let Some(call) = open {
+                return Some(Dirt::Incomplete(format!("the call {} of {} has no result", call.id, call.name)));
+            }
+        }
+    }
+    None
+}
+
+/// The largest difference between a total and the sum of its parts that is still rounding.
+const ROUNDING: f64 = 1e-6;
+
+fn rewards(trace: &Trace) -> Option<Dirt> {
+    let mut given: HashMap<(&str, Option<u32>), f64> = HashMap::new();
+    for reward in &trace.rewards {
+        let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
+        if !reward.components.is_empty() && (sum - reward.total).abs() > ROUNDING * (1.0 + sum.abs()) {
+            return Some(Dirt::Rewards(format!(
+                "the total {} by {} is not the sum of its parts, {sum}",
+                reward.total, reward.by.name
+            )));
+        }
+        match given.insert((&reward.by.name, reward.turn_idx), reward.total) {
+            Some(before) if (before - reward.total).abs() > ROUNDING => {
+                return Some(Dirt::Rewards(format!("{} gave {before} and {}", reward.by.name, reward.total)));
+            }
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,243 @@
+//! What is found in which text, and what is promised of every text.
+
+use hone_data::anonymise::{Anonymiser, Hint, Key, Kind, Known, scan};
+use hone_data::measure::{Scores, find, of_patterns, score};
+use hone_data::sample;
+use proptest::prelude::*;
+use std::time::Instant;
+
+/// The personal data in a text, each as `kind value`.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let found: Vec<String> = find(text).into_iter().map(|found| format!("{} {}", found.kind, &text[found.range])).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn e_mail_addresses() {
+    check("write to ann@shop.com.", &["email ann@shop.com"]);
+    check("<Bob.O'Hara+x@mail.co.uk>", &["email Bob.O'Hara+x@mail.co.uk"]);
+    check("user=jo%40mail.org&x=1", &["email jo%40mail.org"]);
+    check("a@b, @mention, logo@2x.png, pkg@1.2.3, git@github.com:org/repo", &[]);
+    check("Jürgen Müller <jm@post.de>", &["name Jürgen Müller", "email jm@post.de"]);
+    check(r"line\nann@shop.com", &["email ann@shop.com"]);
+}
+
+#[test]
+fn phone_numbers() {
+    for number in [
+        "+1 415 555 0132",
+        "+44 20 7946 0958",
+        "+46 (0)8 928 571 38",
+        "+447700921916",
+        "905-674-3793",
+        "(415) 555-1234",
+        "415.555.1234",
+        "1-800-555-1234",
+        "345-899-3560x4587",
+        "0490 75 40 81",
+        "03.93.92.16.85",
+        "07700 063 966",
+    ] {
+        check(&format!("it is {number}."), &[&format!("phone {number}")]);
+    }
+    check("Phone:\n60-56-85-91\n", &["phone 60-56-85-91"]);
+    check("call 9498777106 today", &["phone 9498777106"]);
+    check("my number is 5551234567, contact 98765 43210", &["phone 5551234567", "phone 98765 43210"]);
+    check("416 60 039 office", &["phone 416 60 039"]);
+    check(r"x\n415-555-1234", &["phone 415-555-1234"]);
+    check("00000000-0000-8000-8000-000000000045 and 123-45-6789-0123 and 123-456-7890-12", &[]);
+    check(
+        "messages: 1000000, called at 1700000000, ISBN 978-3-16-148410-0, 37.774929, -122.419416, security group 123456789",
+        &[],
+    );
+    check("order 9498777106, 2026-03-14 11:34:35, 1,234,567 items, 3.14159265358, 0.123456789", &[]);
+}
+
+#[test]
+fn cards_accounts_and_machines() {
+    check("4111 1111 1111 1111 12/27", &["card 4111 1111 1111 1111"]);
+    check("4111111111111112 and 1700000000000", &[]);
+    check("card 501864667909", &["card 501864667909"]);
+    check("3782-822463-10005", &["card 3782-822463-10005"]);
+    check("GB82 WEST 1234 5698 7654 32 please", &["iban GB82 WEST 1234 5698 7654 32"]);
+    check("from 86.121.97.248:8080 and 2001:db8::8a2e:370:7334.", &["ip 86.121.97.248", "ip 2001:db8::8a2e:370:7334"]);
+    check("252.10.3.7", &["ip 252.10.3.7"]);
+    check("127.0.0.1, 255.255.255.0, ::1, version 1.2.3.4, std::de::Error, 12:34:56, 1.2.3.4.5", &[]);
+}
+
+#[test]
+fn numbers_of_states() {
+    check("460-89-9847", &["ssn 460-89-9847"]);
+    check("my ssn is 460899847", &["ssn 460899847"]);
+    check("DNI 12345678Z, NINO AB 12 34 56 C", &["national_id 12345678Z", "national_id AB 12 34 56 C"]);
+    check("CPF 529.982.247-25", &["national_id 529.982.247-25"]);
+    check("passport number is C01234567", &["national_id C01234567"]);
+}
+
+#[test]
+fn secrets() {
+    check("sk-abcDEF123ghiJKL456mnoPQR789", &["secret sk-abcDEF123ghiJKL456mnoPQR789"]);
+    check("AKIAIOSFODNN7EXAMPLE", &["secret AKIAIOSFODNN7EXAMPLE"]);
+    check("api_key=\"9fK2jd8Ls0aQ7xPz\"", &["secret 9fK2jd8Ls0aQ7xPz"]);
+    check("password: hunter2!", &["secret hunter2!"]);
+    check("postgres://app:s3cr3t@db.local/x", &["url_credentials app:s3cr3t"]);
+    check("api_key=c2VjcmV0U2VjcmV0MTIz/Zz09==", &["secret c2VjcmV0U2VjcmV0MTIz/Zz09=="]);
+    check("the password is incorrect, token: customer_order_id_2024, key=value", &[]);
+}
+
+#[test]
+fn names_and_addresses_by_context() {
+    check("My name is Ann Miller. Later, Miller wrote.", &["name Ann Miller", "name Miller"]);
+    check("Ask Dr. van Helsing or Mr. J. Smith", &["name J. Smith"]);
+    check("Thanks,\nAnn", &["name Ann"]);
+    check("I am German and this is Great", &[]);
+    check("let name: Option<String> = None; name = Parser.new(); Dear Customer, Hi there, Thanks,\nThe Team", &[]);
+    check("at 2450 Crown St, Springfield, IL 62704.", &["address 2450 Crown St, Springfield, IL 62704"]);
+    check("P.O. Box 104", &["address P.O. Box 104"]);
+}
+
+#[test]
+fn keys_of_json_say_what_values_are() {
+    let found = |key: &str, text: &str| scan(text, Hint::of_key(key), &Known::default()).first().map(|found| found.kind);
+    assert_eq!(found("phone", "5551234567"), Some(Kind::Phone));
+    assert_eq!(found("order_id", "5551234567"), None);
+    assert_eq!(found("ssn", "460899847"), Some(Kind::Ssn));
+    assert_eq!(found("last_name", "Miller"), Some(Kind::Name));
+    assert_eq!(found("name", "search"), None);
+    assert_eq!(found("password", "hunter2"), Some(Kind::Secret));
+    assert_eq!(found("shipping_address", "12 Rose Lane, Oldtown"), Some(Kind::Address));
+}
+
+fn anonymiser() -> Anonymiser {
+    Anonymiser::new(Key::new([7; 32]))
+}
+
+#[test]
+fn generated_text_is_read_well_and_a_second_pass_finds_nothing() {
+    let mut scores = Scores::new();
+    for text in sample::planted(1, 2 << 20) {
+        score(&mut scores, &text);
+        let once = anonymiser().text(&text.text).into_owned();
+        let mut second = anonymiser();
+        assert_eq!(second.text(&once), once, "{:?}", text.text);
+        assert_eq!(second.report().total(), 0);
+    }
+    for (kind, score) in &scores {
+        println!("{kind}: recall {:.4} precision {:.4} {score:?}", score.recall(), score.precision());
+    }
+    let patterns = of_patterns(&scores);
+    assert!(patterns.recall() >= 0.99 && patterns.precision() >= 0.95, "{patterns:?}");
+}
+
+#[test]
+fn text_without_personal_data_stays() {
+    let text = sample::plain(1, 8_000_000);
+    let found: Vec<_> = find(&text).into_iter().map(|found| (found.kind, &text[found.range])).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let plain =
+        "Your parcel 12345 left on 2026-03-14 at 10:30. It costs $12.50, or 3 x 4.20 EUR. See https://shop.com/help?id=77.";
+    assert_eq!(anonymiser().text(plain), plain);
+}
+
+#[test]
+fn time_is_linear_in_any_text() {
+    let unit = |text: &str| text.repeat((1 << 20) / text.len());
+    for text in [
+        unit("@"),
+        unit("a@"),
+        unit("a@a."),
+        unit("1"),
+        unit("1 "),
+        unit("1-"),
+        unit("("),
+        unit("+"),
+        unit("://"),
+        unit("key="),
+        unit("key:\""),
+        unit("::"),
+        unit("1:"),
+        unit("a:"),
+        unit("Mr. "),
+        unit("A "),
+        unit("Aa "),
+        unit("name is "),
+        unit("1 A "),
+        unit("GB82 "),
+        unit("address: 1 "),
+        unit("-----BEGIN "),
+        unit("-----BEGIN PRIVATE KEY-----"),
+        unit("\\n"),
+        unit("Rua A "),
+        unit("é"),
+        unit("password: "),
+        unit("Box 1 "),
+        unit("sk-"),
+        unit("eyJ."),
+        unit("Dear A. "),
+        unit("1.1.1."),
+        unit("%40"),
+        unit("https://a:"),
+        unit("call 1 2 3 "),
+        unit("Regards,\n"),
+        unit("12345678901234567890"),
+        unit("<"),
+        unit("A <a@b.cc>"),
+    ] {
+        let start = Instant::now();
+        let found = find(&text).len();
+        let seconds = start.elapsed().as_secs_f64();
+        // A megabyte at a tenth of the promised rate, in a build that is not optimised.
+        assert!(seconds < 4.0, "{seconds} s for {:?}…, {found} found", &text[..12.min(text.len())]);
+    }
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("ann@shop.com".to_owned()),
+        Just("+1 415 555 0132".to_owned()),
+        Just("4111 1111 1111 1111".to_owned()),
+        Just("GB82 WEST 1234 5698 7654 32".to_owned()),
+        Just("86.121.97.248".to_owned()),
+        Just("2001:db8::1".to_owned()),
+        Just("460-89-9847".to_owned()),
+        Just("my name is Ann J. Miller".to_owned()),
+        Just("2450 Crown St, Oldtown".to_owned()),
+        Just("password: hunter2".to_owned()),
+        Just("https://a:b@c.de/".to_owned()),
+        Just("phone ".to_owned()),
+        Just("card ".to_owned()),
+        Just("passport ".to_owned()),
+        Just("ssn ".to_owned()),
+        Just("Dear ".to_owned()),
+        Just("Address: ".to_owned()),
+        Just("key=".to_owned()),
+        "[0-9]{1,17}",
+        "[A-Za-z]{1,8}",
+        "[ .,:;@+()/%\\\\n\"'=<>-]{1,3}",
+        "\\PC{0,4}",
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn a_second_pass_finds_nothing(text in pieces()) {
+        let once = anonymiser().text(&text).into_owned();
+        let mut second = anonymiser();
+        let twice = second.text(&once).into_owned();
+        prop_assert_eq!(&twice, &once, "{}", text);
+        prop_assert_eq!(second.report().total(), 0);
+    }
+
+    #[test]
+    fn findings_are_in_order_and_inside_the_text(text in pieces()) {
+        let mut from = 0;
+        for found in find(&text) {
+            prop_assert!(found.range.start >= from && found.range.end > found.range.start && text.get(found.range.clone()).is_some());
+            from = found.range.end;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `hone data`: whether traces are fit to learn from, and batches of those that are.
+
+mod gate;
+mod key;
+mod prepare;
+mod reveal;
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure, at_path};
+use clap::{Subcommand, ValueEnum};
+use hone_data::gate::{HeldOut, Purpose};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Gate(gate::Args),
+    Prepare(prepare::Args),
+    Reveal(reveal::Args),
+}
+
+pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Gate(args) => context.wait(async |context| gate::run(args, context).await),
+        Command::Prepare(args) => context.wait(async |context| prepare::run(args, context).await),
+        Command::Reveal(args) => reveal::run(args, context),
+    }
+}
+
+/// What data is for, by the name that the user gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PurposeName {
+    /// To be imitated
+    Sft,
+    /// To be reinforced
+    Rl,
+}
+
+impl From<PurposeName> for Purpose {
+    fn from(name: PurposeName) -> Self {
+        match name {
+            PurposeName::Sft => Self::Sft,
+            PurposeName::Rl => Self::Rl,
+        }
+    }
+}
+
+/// How many traces are asked for at once; the store gives fewer when they are large.
+const PAGE_LEN: u32 = 500;
+
+/// The list of what is held out.
+fn held_out(path: Option<&Path>, user_field: &str) -> Result<HeldOut, Failure> {
+    let mut held_out = HeldOut::default();
+    let Some(path) = path else { return Ok(held_out) };
+    let file = File::open(path).map_err(at_path(path))?;
+    for (idx, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(at_path(path))?;
+        held_out
+            .add(&line, user_field)
+            .map_err(|error| Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1)))?;
+    }
+    Ok(held_out)
+}

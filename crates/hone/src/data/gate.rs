@@ -1,0 +1,162 @@
+//! `hone data gate`: is the pool fit to learn from?
+
+use super::{PAGE_LEN, PurposeName, held_out};
+use crate::context::Context;
+use crate::failure::{Exit, Failure, at_path};
+use crate::printer::{Style, counted};
+use crate::trace::Filter;
+use hone_data::facts::Facts;
+use hone_data::gate::{Bars, Gate, Pool, Purpose, Verdict};
+use hone_trace::Trace;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Say whether the pool is fit to learn from
+///
+/// Six gates: enough points, clean, enough types of task, private, nothing held out, consent of other tenants. Each prints its figure, its
+/// bar and the records behind a failure; what they hold of personal data is never printed. Bars stand in `[data]` of hone.toml, and
+/// options win over them. Exit code 1 when a gate refuses.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What the data is for
+    #[arg(long = "for", value_enum, default_value_t = PurposeName::Sft, value_name = "PURPOSE")]
+    purpose: PurposeName,
+    /// Read traces from this file of JSON lines instead of the store
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["category", "config_hash", "outcome", "since", "until", "reward_min", "reward_max", "field", "all_tenants"])]
+    from: Option<PathBuf>,
+    #[command(flatten)]
+    bars: BarArgs,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Bars")]
+struct BarArgs {
+    /// The fewest clean traces that earned enough
+    #[arg(long, value_name = "N")]
+    points: Option<u64>,
+    /// The reward from which a trace is worth imitating, in hundredths
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    quality: Option<i64>,
+    /// The least share of clean traces
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    clean: Option<u8>,
+    /// The fewest types of task with enough points
+    #[arg(long, value_name = "N")]
+    task_types: Option<u64>,
+    /// The fewest points of a type of task
+    #[arg(long, value_name = "N")]
+    task_points: Option<u64>,
+    /// Answers to one scenario that are more alike than this are one
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    near_duplicate: Option<u8>,
+    /// A file with what is held out for tests
+    #[arg(long, value_name = "FILE")]
+    held_out: Option<PathBuf>,
+}
+
+impl BarArgs {
+    fn bars(&self, purpose: Purpose, context: &Context<'_>) -> Bars {
+        let data = &context.settings.data;
+        let share = |percent: Option<u8>, set: f64| percent.map_or(set, |percent| f64::from(percent) / 100.0);
+        let points = match purpose {
+            Purpose::Sft => data.sft_points,
+            Purpose::Rl => data.rl_points,
+        };
+        Bars {
+            purpose,
+            points: self.points.unwrap_or(points),
+            quality: self.quality.map_or(data.quality, |percent| percent as f64 / 100.0),
+            clean: share(self.clean, data.clean),
+            task_types: self.task_types.unwrap_or(data.task_types),
+            task_points: self.task_points.unwrap_or(data.task_points),
+            likeness: share(self.near_duplicate, data.likeness),
+        }
+    }
+}
+
+pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    let settings = &context.settings;
+    let user_field = &settings.data.user_field;
+    let held_out = held_out(args.bars.held_out.as_deref().or(settings.data.held_out.as_deref()), user_field)?;
+    let bars = args.bars.bars(args.purpose.into(), context);
+    let mut pool = Pool::new(bars, settings.tenant.clone(), settings.data.consent.clone(), held_out);
+    let mut add = |trace: &Trace| pool.add(trace, &Facts::of(trace, user_field));
+    match &args.from {
+        Some(path) => read_file(path, &mut add)?,
+        None => read_store(args, context, &mut add).await?,
+    }
+    let verdict = pool.verdict();
+    print(&verdict, context)?;
+    Ok(if verdict.pass { Exit::Yes } else { Exit::No })
+}
+
+async fn read_store(args: &Args, context: &Context<'_>, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {
+    let store = context.store_to_read().await?;
+    let query = args.filter.query(context);
+    let bar = context.printer.count_bar("traces");
+    let mut after = None;
+    loop {
+        let page = store.traces(&query, after, PAGE_LEN).await?;
+        page.items.iter().for_each(&mut *add);
+        bar.inc(page.items.len() as u64);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn read_file(path: &Path, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {
+    let file = File::open(path).map_err(at_path(path))?;
+    for (idx, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(at_path(path))?;
+        let wrong = |error| {
+            Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1))
+                .hint("`hone trace export` writes such a file")
+        };
+        let trace: Trace = serde_json::from_str(&line).map_err(wrong)?;
+        add(&trace);
+    }
+    Ok(())
+}
+
+fn print(verdict: &Verdict, context: &Context<'_>) -> Result<(), Failure> {
+    let printer = context.printer;
+    if printer.wants_json() {
+        return printer.json(verdict);
+    }
+    for gate in &verdict.gates {
+        let (word, style) = if gate.pass { ("pass   ", Style::Good) } else { ("refused", Style::Bad) };
+        printer.line(&[(style, word), (Style::Plain, &format!("  {:<10}  {}", gate.name, said(gate)))])?;
+        for (record, why) in gate.records.iter().zip(&gate.why) {
+            printer.line(&[(Style::Faint, &format!("         {record}  {why}"))])?;
+        }
+    }
+    let n_refused = verdict.gates.iter().filter(|gate| !gate.pass).count();
+    printer.say(&match n_refused {
+        0 => format!("{}: fit to learn from", counted(verdict.traces, "trace")),
+        n => format!("{}: {} refused", counted(verdict.traces, "trace"), counted(n as u64, "gate")),
+    });
+    Ok(())
+}
+
+fn said(gate: &Gate) -> String {
+    let Gate { value, bar, .. } = gate;
+    match gate.name {
+        "points" => format!("{value} of at least {bar}"),
+        "clean" => format!("{:.2} % of at least {} %", value * 100.0, bar * 100.0),
+        "task_types" => format!("{value} with enough points, of at least {bar}"),
+        "privacy" => format!("{} with personal data", traces(*value)),
+        "leaks" => format!("{} of what is held out", traces(*value)),
+        _ => format!("{} of tenants without consent", traces(*value)),
+    }
+}
+
+fn traces(n: f64) -> String {
+    format!("{n} trace{}", if n == 1.0 { "" } else { "s" })
+}

@@ -1,0 +1,315 @@
+//! `hone data prepare`: traces of the store as a batch that is clean, private, balanced and divided.
+//!
+//! The store is read twice: once to see what is there, once to write what was chosen. The batch is written beside its place and moved
+//! there when all of it is durable, so that half a batch never looks like a whole one.
+
+use super::{PAGE_LEN, PurposeName, held_out, key, reveal};
+use crate::context::Context;
+use crate::durable;
+use crate::failure::{Exit, Failure, at_path};
+use crate::printer::counted;
+use crate::trace::Filter;
+use hone_data::anonymise::{Anonymiser, Key};
+use hone_data::facts::Facts;
+use hone_data::gate::{Bars, Checker, Purpose, is_point};
+use hone_data::prepare::{Digest, Manifest, Output, Plan, choose, disguise};
+use hone_store::Database;
+use hone_trace::env::Split;
+use hone_trace::format::{self, Format};
+use hone_trace::{Trace, V1};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Make a clean, private, balanced batch of traces, divided without leaks
+///
+/// Traces that are not clean, earned too little or belong to what is held out are left out; so are those of tenants without consent.
+/// The rest loses its personal data, is balanced over types of task and difficulty, and divided so that no family of scenarios and no
+/// user is on two sides. DIR holds train.jsonl, validation.jsonl and test.jsonl, which `hone trace import` reads, and manifest.json. The same store,
+/// settings and key give the same bytes. Exit code 1 when there are too few points.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The folder to write, which must not be there yet
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// What the data is for
+    #[arg(long = "for", value_enum, default_value_t = PurposeName::Sft, value_name = "PURPOSE")]
+    purpose: PurposeName,
+    /// The fewest traces of a batch, instead of `data.sft_points` or `data.rl_points`
+    #[arg(long, value_name = "N")]
+    at_least: Option<u64>,
+    /// The most traces of a batch
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    at_most: u64,
+    /// The share that is kept to choose by
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=40))]
+    validation: u8,
+    /// The share that is kept to report
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=40))]
+    test: u8,
+    /// The seed of what is drawn; another one also gives other pseudonyms
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The file with the key of pseudonyms, instead of `data.key_file`
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Write what the pseudonyms stand for to this new file, sealed by the key
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Which traces there are.
+struct Seen {
+    candidates: Vec<Facts>,
+    n: u64,
+    left_out: BTreeMap<String, u64>,
+}
+
+/// The most traces that are weighed against each other.
+const N_CANDIDATES_MAX: usize = 2_000_000;
+
+pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    if let Some(map) = args.map.as_deref().filter(|map| map.starts_with(&args.out)) {
+        return Err(Failure::user(format_args!("{} is inside of the batch", map.display())).hint("keep the map away from it"));
+    }
+    let store = context.store_to_read().await?;
+    let bars = bars(args, context);
+    let seen = look(&*store, args, &bars, context).await?;
+    let n_points = seen.candidates.len() as u64;
+    if n_points < bars.points {
+        context.printer.complain(&format!(
+            "{n_points} of at least {} points: nothing was written{}",
+            bars.points,
+            told(&seen.left_out)
+        ));
+        return Ok(Exit::No);
+    }
+    let key_path = args.key.as_deref().unwrap_or(&context.settings.data.key_file);
+    let key = key::open_or_make(key_path)?;
+    let plan = Plan {
+        seed: args.seed,
+        points_max: usize::try_from(args.at_most).unwrap_or(usize::MAX),
+        validation: f64::from(args.validation) / 100.0,
+        test: f64::from(args.test) / 100.0,
+    };
+    let batch_key = key.of_batch(&args.seed.to_string());
+    let worker = if args.map.is_some() { Anonymiser::remembering(batch_key.clone()) } else { Anonymiser::new(batch_key.clone()) };
+    let mut writer = Writer::new(&args.out, worker, batch_key)?;
+    let chosen = choose(&seen.candidates, &plan);
+    let bar = context.printer.count_bar("traces");
+    for (idx, part) in chosen {
+        writer.write(&*store, &seen.candidates[idx], part, &context.settings.data.user_field).await?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let manifest = writer.finish(plan, bars, &key, seen)?;
+    if let Some(path) = &args.map {
+        reveal::seal(path, writer.worker.replaced(), &key.of_map())?;
+    }
+    let is_new = writer.publish()?;
+    report(&manifest, args, is_new, context)
+}
+
+fn bars(args: &Args, context: &Context<'_>) -> Bars {
+    let data = &context.settings.data;
+    let purpose = Purpose::from(args.purpose);
+    let points = if purpose == Purpose::Sft { data.sft_points } else { data.rl_points };
+    Bars {
+        purpose,
+        points: args.at_least.unwrap_or(points),
+        quality: data.quality,
+        clean: data.clean,
+        task_types: data.task_types,
+        task_points: data.task_points,
+        likeness: data.likeness,
+    }
+}
+
+/// Reads the store once, and keeps of every trace that may be taken what it is chosen by.
+async fn look(store: &dyn Database, args: &Args, bars: &Bars, context: &Context<'_>) -> Result<Seen, Failure> {
+    let settings = &context.settings;
+    let user_field = &settings.data.user_field;
+    let mut checker = Checker::new(bars.purpose, bars.likeness, held_out(settings.data.held_out.as_deref(), user_field)?);
+    let mut seen = Seen { candidates: Vec::new(), n: 0, left_out: BTreeMap::new() };
+    let query = args.filter.query(context);
+    let bar = context.printer.count_bar("traces");
+    let mut after = None;
+    loop {
+        let page = store.traces(&query, after, PAGE_LEN).await?;
+        for trace in &page.items {
+            let facts = Facts::of(trace, user_field);
+            let has_consent = trace.tenant == settings.tenant || settings.data.consent.contains(&trace.tenant);
+            let why = match has_consent {
+                false => Some("consent"),
+                true => {
+                    checker.check(trace, &facts).map(|dirt| dirt.name()).or_else(|| (!is_point(trace, bars)).then_some("quality"))
+                }
+            };
+            match why {
+                Some(why) => *seen.left_out.entry(why.to_owned()).or_default() += 1,
+                None if seen.candidates.len() < N_CANDIDATES_MAX => seen.candidates.push(facts),
+                None => *seen.left_out.entry("beyond_limit".to_owned()).or_default() += 1,
+            }
+            seen.n += 1;
+        }
+        bar.inc(page.items.len() as u64);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(seen)
+}
+
+/// Writes a batch beside its place.
+struct Writer {
+    folder: PathBuf,
+    partial: PathBuf,
+    worker: Anonymiser,
+    key: Key,
+    parts: BTreeMap<&'static str, Part>,
+    input: Digest,
+    tasks: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    n_not_private: u64,
+}
+
+struct Part {
+    path: PathBuf,
+    file: BufWriter<File>,
+    output: Output,
+    digest: Digest,
+}
+
+const MANIFEST: &str = "manifest.json";
+
+impl Writer {
+    fn new(folder: &Path, worker: Anonymiser, key: Key) -> Result<Self, Failure> {
+        let mut partial = folder.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        match fs::remove_dir_all(&partial) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(at_path(&partial)(error)),
+            _ => fs::create_dir_all(&partial).map_err(at_path(&partial))?,
+        }
+        let mut parts = BTreeMap::new();
+        for split in Split::ALL {
+            let name = format!("{}.jsonl", split.as_str());
+            let path = partial.join(&name);
+            let file = BufWriter::with_capacity(1 << 18, File::create(&path).map_err(at_path(&path))?);
+            let output = Output { file: name, traces: 0, bytes: 0, hash: String::new() };
+            parts.insert(split.as_str(), Part { path, file, output, digest: Digest::default() });
+        }
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            partial,
+            worker,
+            key,
+            parts,
+            input: Digest::default(),
+            tasks: BTreeMap::new(),
+            n_not_private: 0,
+        })
+    }
+
+    async fn write(&mut self, store: &dyn Database, facts: &Facts, split: Split, user_field: &str) -> Result<(), Failure> {
+        let gone = || Failure::user(format_args!("trace {} is no longer in the store", facts.id));
+        let mut trace = store.trace(facts.id).await?.ok_or_else(gone)?;
+        self.input.add(format::write(&trace, Format::Hone).as_bytes());
+        self.worker.trace(&mut trace);
+        disguise(&mut trace, &self.key, split, user_field);
+        if !is_private(&trace) {
+            self.n_not_private += 1;
+            return Ok(());
+        }
+        let category = trace.category.as_ref().map_or_else(String::new, ToString::to_string);
+        *self.tasks.entry(category).or_default().entry(facts.difficulty.as_str()).or_default() += 1;
+        let line = format::write(&trace, Format::Hone) + "\n";
+        let part = self.parts.get_mut(split.as_str()).ok_or_else(|| Failure::bug("a part without a file"))?;
+        part.digest.add(line.as_bytes());
+        part.output.traces += 1;
+        part.output.bytes += line.len() as u64;
+        part.file.write_all(line.as_bytes()).map_err(at_path(&part.path))
+    }
+
+    /// Makes all files durable, the manifest last.
+    fn finish(&mut self, plan: Plan, bars: Bars, key: &Key, seen: Seen) -> Result<Manifest, Failure> {
+        let mut outputs = Vec::new();
+        for part in self.parts.values_mut() {
+            part.file.flush().and_then(|()| part.file.get_ref().sync_all()).map_err(at_path(&part.path))?;
+            part.output.hash = part.digest.hex();
+            outputs.push(part.output.clone());
+        }
+        let mut left_out = seen.left_out;
+        if self.n_not_private > 0 {
+            left_out.insert("not_private".to_owned(), self.n_not_private);
+        }
+        let manifest = Manifest {
+            v: V1,
+            plan,
+            bars,
+            key: key.fingerprint(),
+            seen: seen.n,
+            left_out,
+            input: self.input.hex(),
+            tasks: std::mem::take(&mut self.tasks),
+            anonymised: self.worker.report().clone(),
+            outputs,
+        };
+        let text = serde_json::to_string_pretty(&manifest).map_err(Failure::world)?;
+        durable::write(&self.partial.join(MANIFEST), &(text + "\n"))?;
+        Ok(manifest)
+    }
+
+    /// Moves the batch to its place, unless the very same is there.
+    fn publish(&self) -> Result<bool, Failure> {
+        if self.folder.exists() {
+            let read = |folder: &Path| fs::read(folder.join(MANIFEST));
+            let is_same = matches!((read(&self.folder), read(&self.partial)), (Ok(one), Ok(other)) if one == other);
+            fs::remove_dir_all(&self.partial).map_err(at_path(&self.partial))?;
+            if is_same {
+                return Ok(false);
+            }
+            return Err(Failure::user(format_args!("{} is there already, and is not this batch", self.folder.display()))
+                .hint("name another folder with `--out`"));
+        }
+        fs::rename(&self.partial, &self.folder).map_err(at_path(&self.folder))?;
+        durable::name(&self.folder)?;
+        Ok(true)
+    }
+}
+
+/// Whether a second pass finds nothing: only then a trace leaves with the batch.
+fn is_private(trace: &Trace) -> bool {
+    !Anonymiser::new(Key::new([0; 32])).trace(&mut trace.clone())
+}
+
+fn report(manifest: &Manifest, args: &Args, is_new: bool, context: &Context<'_>) -> Result<Exit, Failure> {
+    let printer = context.printer;
+    if printer.wants_json() {
+        printer.json(manifest)?;
+        return Ok(Exit::Yes);
+    }
+    let rows: Vec<Vec<String>> =
+        manifest.anonymised.replaced.iter().map(|(kind, n)| vec![kind.to_string(), n.to_string()]).collect();
+    printer.table(&["replaced", "times"], &rows)?;
+    let sizes: Vec<String> = manifest.outputs.iter().map(|output| format!("{} in {}", output.traces, output.file)).collect();
+    printer.say(&format!("{} looked at{}", counted(manifest.seen, "trace"), told(&manifest.left_out)));
+    if manifest.anonymised.turns_without_tokens > 0 {
+        printer.say(&format!(
+            "{} lost sampled tokens that spelled personal data",
+            counted(manifest.anonymised.turns_without_tokens, "turn")
+        ));
+    }
+    let verb = if is_new { "wrote" } else { "the same batch is there:" };
+    printer.say(&format!("{verb} {}: {}", args.out.display(), sizes.join(", ")));
+    Ok(Exit::Yes)
+}
+
+fn told(left_out: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect();
+    if parts.is_empty() { String::new() } else { format!("; left out: {}", parts.join(", ")) }
+}
