@@ -59,7 +59,7 @@ for wrong, kind in [
         raise SystemExit(f"no error for {wrong}")
     except kind as error:
         assert error.body["message"], error
-assert [model.id for model in client.models.list()] == ["agent", "own"]
+assert [model.id for model in client.models.list()] == ["agent", "own", "desk"]
 assert any(turn["errors"] for trace in traces() for turn in turns(trace) if turn.get("errors")), "failures are on the record"
 
 # Several answers and their tokens, from a model of the machine.
