@@ -167,7 +167,7 @@ impl Learner {
                 open.extend(turn.input.clone())?;
             }
             let ids = tokenizer.encode(&turn.answer.content.text())?.into_iter().chain(tokenizer.eos_ids().first().copied());
-            let tokens: Vec<Token> = ids.map(|id| Token { id, logprob: 0.0, forced: false, support: None }).collect();
+            let tokens: Vec<Token> = ids.map(|id| Token::new(id, 0.0, false)).collect();
             open.answer(&tokens)?;
         }
         let segment = open.segments().last().ok_or("an episode has a segment")?;

@@ -320,6 +320,9 @@ impl<B: Backend> Voice for Local<B> {
     }
 }
 
+/// An adapter that stays loaded for as long as somebody speaks with it.
+type Pinned<B> = (Version, Arc<Adapter<B>>);
+
 impl<B: Backend> Local<B> {
     fn begin(&self, opening: &Opening) -> Result<LocalConversation<B>, PolicyError> {
         let shared = &self.shared;
@@ -328,7 +331,7 @@ impl<B: Backend> Local<B> {
     }
 
     /// The adapter, pinned for what begins now.
-    fn adapter(&self) -> Result<Option<(Version, Arc<Adapter<B>>)>, PolicyError> {
+    fn adapter(&self) -> Result<Option<Pinned<B>>, PolicyError> {
         let Some((version, id)) = self.shared.options.adapter else { return Ok(None) };
         let pinned = self.shared.engine.look(move |host| host.pin(version)).map_err(stopped)?;
         let gone = || failed(PolicyErrorKind::Refused, format!("adapter {id} is no longer loaded"));

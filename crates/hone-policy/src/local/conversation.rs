@@ -2,13 +2,11 @@
 
 use super::drawing::{Ask, Teller, cut_short};
 use super::telling::Telling;
-use super::{Aloud, Hear, Shared, Spoken, Wishes, failed, n_cached, unrendered};
+use super::{Aloud, Hear, Pinned, Shared, Spoken, Wishes, failed, n_cached, unrendered};
 use hone_engine::backend::Backend;
 use hone_engine::batch::Finish;
 use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
-use hone_engine::kv::Version;
-use hone_engine::lora::Adapter;
 use hone_render::schema::Grammar;
 use hone_render::stop::{StopStrings, cut};
 use hone_render::think::{self, ThinkRule};
@@ -28,7 +26,7 @@ pub(super) struct LocalConversation<B: Backend> {
     setting: Setting,
     seed: u64,
     grammar: Option<Grammar>,
-    adapter: Option<(Version, Arc<Adapter<B>>)>,
+    adapter: Option<Pinned<B>>,
     episode: Option<Episode>,
     n_answers: u64,
     /// Tokens of the current segment that the engine has computed.
@@ -36,12 +34,7 @@ pub(super) struct LocalConversation<B: Backend> {
 }
 
 impl<B: Backend> LocalConversation<B> {
-    pub(super) fn new(
-        shared: Arc<Shared<B>>,
-        opening: &Opening,
-        grammar: Option<Grammar>,
-        adapter: Option<(Version, Arc<Adapter<B>>)>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared<B>>, opening: &Opening, grammar: Option<Grammar>, adapter: Option<Pinned<B>>) -> Self {
         let options = &shared.options;
         let (tools, extra) = (opening.tools.to_vec(), options.template.clone());
         let setting = Setting { tools, extra, now: options.now, memory: options.memory };

@@ -2,19 +2,16 @@
 
 use super::engine::SampleError;
 use super::telling::Telling;
-use super::{Hear, Piece, Shared, ToldToken, Wishes, failed, stopped};
+use super::{Hear, Piece, Pinned, Shared, ToldToken, Wishes, failed, stopped};
 use crate::upstream::Delta;
 use hone_engine::backend::Backend;
 use hone_engine::batch::{Finish, Request, SubmitError, Token};
 use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
-use hone_engine::kv::Version;
-use hone_engine::lora::Adapter;
 use hone_render::TextStream;
 use hone_trace::policy::{AnswerLimits, PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Message};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What is drawn from one prompt.
@@ -24,7 +21,7 @@ pub(super) struct Ask<B: Backend> {
     pub(super) seed: u64,
     /// The number of the first of its samples.
     pub(super) sequence: u64,
-    pub(super) adapter: Option<(Version, Arc<Adapter<B>>)>,
+    pub(super) adapter: Option<Pinned<B>>,
     /// One rule per sample.
     pub(super) rules: Vec<Box<dyn Constraint>>,
 }
