@@ -8,7 +8,7 @@
 mod bundle;
 mod manifest;
 
-pub use manifest::{Digest, Manifest, Output};
+pub use manifest::{Digest, Manifest, Output, Rules};
 
 use crate::anonymise::Key;
 use crate::facts::{Difficulty, Facts};

@@ -3,7 +3,7 @@
 
 use super::Plan;
 use crate::anonymise::Report;
-use crate::gate::Bars;
+use crate::gate::{Bars, Purpose};
 use hone_trace::V1;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct Manifest {
     /// What was asked for.
     pub plan: Plan,
     /// What a trace had to be.
-    pub bars: Bars,
+    pub rules: Rules,
     /// What tells the key of the pseudonyms from others.
     pub key: String,
     /// Traces that were looked at.
@@ -31,6 +31,27 @@ pub struct Manifest {
     pub anonymised: Report,
     /// Its files.
     pub outputs: Vec<Output>,
+}
+
+/// What a trace of a batch had to be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rules {
+    /// What the batch is for.
+    pub purpose: Purpose,
+    /// The fewest traces.
+    pub points: u64,
+    /// The reward from which a trace counts, for imitation.
+    pub quality: f64,
+    /// Two answers to one scenario that are more alike than this are one.
+    pub likeness: f64,
+}
+
+impl Rules {
+    /// Those of the bars that are asked of a single trace, and how many there must be.
+    pub fn of(bars: &Bars) -> Self {
+        let Bars { purpose, points, quality, likeness, .. } = *bars;
+        Self { purpose, points, quality, likeness }
+    }
 }
 
 /// A file of a batch.

@@ -12,7 +12,7 @@ use crate::trace::Filter;
 use hone_data::anonymise::{Anonymiser, Key};
 use hone_data::facts::Facts;
 use hone_data::gate::{Bars, Checker, Purpose, is_point};
-use hone_data::prepare::{Digest, Manifest, Output, Plan, choose, disguise};
+use hone_data::prepare::{Digest, Manifest, Output, Plan, Rules, choose, disguise};
 use hone_store::Database;
 use hone_trace::env::Split;
 use hone_trace::format::{self, Format};
@@ -42,6 +42,12 @@ pub(crate) struct Args {
     /// The most traces of a batch
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     at_most: u64,
+    /// The reward from which a trace is worth imitating, in hundredths
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    quality: Option<i64>,
+    /// A file with what is held out for tests, instead of `data.held_out`
+    #[arg(long, value_name = "FILE")]
+    held_out: Option<PathBuf>,
     /// The share that is kept to choose by
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=40))]
     validation: u8,
@@ -72,11 +78,9 @@ struct Seen {
 const N_CANDIDATES_MAX: usize = 2_000_000;
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    if let Some(map) = args.map.as_deref().filter(|map| map.starts_with(&args.out)) {
-        return Err(Failure::user(format_args!("{} is inside of the batch", map.display())).hint("keep the map away from it"));
-    }
     let store = context.store_to_read().await?;
     let bars = bars(args, context);
+    check(args, &bars)?;
     let seen = look(&*store, args, &bars, context).await?;
     let n_points = seen.candidates.len() as u64;
     if n_points < bars.points {
@@ -105,12 +109,33 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let manifest = writer.finish(plan, bars, &key, seen)?;
+    let manifest = writer.finish(plan, Rules::of(&bars), &key, seen)?;
     if let Some(path) = &args.map {
         reveal::seal(path, writer.worker.replaced(), &key.of_map())?;
     }
     let is_new = writer.publish()?;
     report(&manifest, args, is_new, context)
+}
+
+/// Says early what would fail late.
+fn check(args: &Args, bars: &Bars) -> Result<(), Failure> {
+    let inside = [&args.map, &args.key].into_iter().flatten().find(|path| path.starts_with(&args.out));
+    if let Some(path) = inside {
+        return Err(
+            Failure::user(format_args!("{} is inside of the batch", path.display())).hint("keep keys and maps away from it")
+        );
+    }
+    if let Some(map) = args.map.as_deref().filter(|map| map.exists()) {
+        return Err(Failure::user(format_args!("{} is there already", map.display())).hint("name another file with `--map`"));
+    }
+    if args.at_most < bars.points {
+        return Err(Failure::user(format_args!(
+            "at most {} is fewer than the {} that a batch must have",
+            args.at_most, bars.points
+        ))
+        .hint("`--at-least` lowers what it must have"));
+    }
+    Ok(())
 }
 
 fn bars(args: &Args, context: &Context<'_>) -> Bars {
@@ -120,7 +145,7 @@ fn bars(args: &Args, context: &Context<'_>) -> Bars {
     Bars {
         purpose,
         points: args.at_least.unwrap_or(points),
-        quality: data.quality,
+        quality: args.quality.map_or(data.quality, |percent| percent as f64 / 100.0),
         clean: data.clean,
         task_types: data.task_types,
         task_points: data.task_points,
@@ -132,7 +157,8 @@ fn bars(args: &Args, context: &Context<'_>) -> Bars {
 async fn look(store: &dyn Database, args: &Args, bars: &Bars, context: &Context<'_>) -> Result<Seen, Failure> {
     let settings = &context.settings;
     let user_field = &settings.data.user_field;
-    let mut checker = Checker::new(bars.purpose, bars.likeness, held_out(settings.data.held_out.as_deref(), user_field)?);
+    let held_out = held_out(args.held_out.as_deref().or(settings.data.held_out.as_deref()), user_field)?;
+    let mut checker = Checker::new(bars.purpose, bars.likeness, held_out);
     let mut seen = Seen { candidates: Vec::new(), n: 0, left_out: BTreeMap::new() };
     let query = args.filter.query(context);
     let bar = context.printer.count_bar("traces");
@@ -236,7 +262,7 @@ impl Writer {
     }
 
     /// Makes all files durable, the manifest last.
-    fn finish(&mut self, plan: Plan, bars: Bars, key: &Key, seen: Seen) -> Result<Manifest, Failure> {
+    fn finish(&mut self, plan: Plan, rules: Rules, key: &Key, seen: Seen) -> Result<Manifest, Failure> {
         let mut outputs = Vec::new();
         for part in self.parts.values_mut() {
             part.file.flush().and_then(|()| part.file.get_ref().sync_all()).map_err(at_path(&part.path))?;
@@ -250,7 +276,7 @@ impl Writer {
         let manifest = Manifest {
             v: V1,
             plan,
-            bars,
+            rules,
             key: key.fingerprint(),
             seen: seen.n,
             left_out,

@@ -267,6 +267,11 @@ fn half_a_batch_never_looks_whole() {
     assert_eq!(desk.read("batch/train.jsonl"), desk.read("whole/train.jsonl"));
     assert!(!desk.path("batch.partial").exists());
     desk.hone("data prepare --out batch2 --map batch2/names.map").expect(2, "", "is inside of the batch");
+    desk.hone("data prepare --out batch2 --map hone.toml").expect(2, "", "hone.toml is there already");
+    desk.hone("data prepare --out batch2 --at-most 10").expect(2, "", "at most 10 is fewer than the 50");
+    std::fs::write(desk.path("held.txt"), "desk/train/1/44\n").unwrap();
+    desk.hone("data prepare --out batch2 --held-out held.txt --json").expect(0, "\"leak\":2", "");
+    desk.hone("data prepare --out batch3 --quality 101").expect(1, "", "0 of at least 50 points");
 }
 
 #[test]
