@@ -103,13 +103,13 @@ impl Completions {
         Self { id, created, model, tells_usage, offsets: BTreeMap::new(), is_passed_on: false }
     }
 
-    fn body(&self, choices: Vec<Value>) -> Value {
+    fn body(&self, choices: &[Value]) -> Value {
         let created = self.created.unix_nanos().div_euclid(1_000_000_000);
         json!({"id": self.id, "object": "text_completion", "created": created, "model": self.model, "choices": choices})
     }
 
     fn chunk(&self, index: usize, text: &str, logprobs: &Value, reason: Option<Finish>) -> String {
-        let mut body = self.body(vec![choice(index, text, logprobs, reason)]);
+        let mut body = self.body(&[choice(index, text, logprobs, reason)]);
         if self.tells_usage {
             body["usage"] = Value::Null;
         }
@@ -128,7 +128,7 @@ impl Speaker for Completions {
             let logprobs = told.as_array().map_or(Value::Null, |told| logprobs(told, &mut 0));
             choice(index, &message.content.text(), &logprobs, Some(reason))
         });
-        let mut body = self.body(choices.collect());
+        let mut body = self.body(&choices.collect::<Vec<_>>());
         body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
         body
     }
@@ -154,7 +154,7 @@ impl Speaker for Completions {
             let reasons = std::iter::once(reply.finish).chain(reply.others.iter().map(|choice| choice.finish));
             told = reasons.enumerate().map(|(index, reason)| self.chunk(index, "", &Value::Null, Some(reason))).collect();
             if self.tells_usage {
-                let mut body = self.body(Vec::new());
+                let mut body = self.body(&[]);
                 body["usage"] = reply.usage.as_ref().map_or(Value::Null, usage);
                 told += &line(&body);
             }

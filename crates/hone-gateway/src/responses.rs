@@ -93,13 +93,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
 /// Refuses by name what could not be followed.
 fn can_be_followed(body: &Map<String, Value>) -> Result<(), Refused> {
     for (name, value) in body.iter().filter(|(name, value)| !value.is_null() && !KNOWN.contains(&name.as_str())) {
-        let fixed = FIXED.iter().find(|(param, _)| param == name).map(|(_, fixed)| *fixed);
         let is_nothing = match value {
             Value::Array(list) => list.is_empty(),
             Value::Object(map) => map.values().all(Value::is_null),
-            other => fixed.is_some_and(|fixed| other.to_string() == fixed),
+            _ => false,
         };
-        if is_nothing || fixed.is_some_and(|fixed| value.to_string() == fixed) {
+        let said = value.to_string();
+        if is_nothing || FIXED.iter().any(|(param, only)| param == name && *only == said) {
             continue;
         }
         let message = match name.as_str() {

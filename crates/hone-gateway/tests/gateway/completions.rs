@@ -65,7 +65,7 @@ async fn several_texts_and_several_answers_are_numbered_one_after_the_other() {
         let of_it = || chunks.iter().map(|chunk| &chunk["choices"][0]).filter(|piece| piece["index"] == choice["index"]);
         let said: String = of_it().map(|piece| piece["text"].as_str().unwrap()).collect();
         assert_eq!(said, choice["text"].as_str().unwrap());
-        assert_eq!(of_it().last().unwrap()["finish_reason"], choice["finish_reason"]);
+        assert_eq!(of_it().next_back().unwrap()["finish_reason"], choice["finish_reason"]);
     }
 }
 
