@@ -3,19 +3,19 @@
 //! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
 //! is recorded as abandoned. The end of an answer is sent only after the call is durable.
 
-use crate::catalogue::{Model, Who};
+use crate::catalogue::Who;
 use crate::choices;
 use crate::completions::message;
 use crate::episode::digest;
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn};
-use crate::question::{Question, refused};
-use crate::record::{Call, NotKept};
+use crate::question::Question;
+use crate::record::{AGENT, Call, NotKept};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{Completion, Embeddings, Reply, Streaming, Transfer, UpstreamError};
+use hone_policy::upstream::{Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Turn};
@@ -150,32 +150,6 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
     Err(failure)
 }
 
-/// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
-pub(crate) async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
-    let mut failure = refused("nobody answers under this name".to_owned());
-    for upstream in model.in_turn(gateway.now()) {
-        let embedded = match &upstream.who {
-            Who::Provider(client) => client.embed(texts).await,
-            Who::Local(_) => Err(refused("a model of this process gives no embeddings".to_owned())),
-        };
-        let calls = std::mem::take(&mut failure.calls);
-        match embedded {
-            Ok(embeddings) => {
-                upstream.answered();
-                return Ok(Embeddings { calls: [calls, embeddings.calls].concat(), ..embeddings });
-            }
-            Err(error) => {
-                let may_fare_better = upstream.failed(&error, gateway.now());
-                failure = UpstreamError { calls: [calls, error.calls].concat(), ..error };
-                if !may_fare_better {
-                    break;
-                }
-            }
-        }
-    }
-    Err(failure)
-}
-
 /// Passes a stream on until it has ended.
 async fn follow(mut opened: Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<Drawn, UpstreamError> {
     while let Some(piece) = opened.next().await? {
@@ -212,7 +186,9 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
             (None, false)
         }
     };
-    let mut metadata = Map::new();
+    // What the client says of its episode stands on the trace; which agent answered is not for it to say.
+    let mut metadata = question.conversation.rest.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    metadata.remove(AGENT);
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
     let answered = question.answered(&turn, ended);
@@ -277,7 +253,7 @@ fn with(mut calls: Vec<LlmCall>, mut drawn: Drawn) -> Drawn {
     drawn
 }
 
-fn abandoned() -> UpstreamError {
+pub(crate) fn abandoned() -> UpstreamError {
     UpstreamError {
         kind: PolicyErrorKind::Timeout,
         message: "the client left before the answer was whole".into(),

@@ -13,6 +13,7 @@ mod ask;
 mod catalogue;
 mod choices;
 mod completions;
+mod embedding;
 mod episode;
 mod error;
 mod feedback;

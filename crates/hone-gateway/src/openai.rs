@@ -8,7 +8,7 @@ use crate::choices::{Choices, told};
 use crate::error::Refused;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{ChatRequest, Delta, Embeddings, Finish, Reply, Sampling, Usage};
+use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{Content, Message, Time};
 use serde_json::{Map, Value, json};
@@ -271,61 +271,6 @@ pub(crate) fn usage(usage: &Usage) -> Value {
     })
 }
 
-/// A request for vectors.
-pub(crate) struct EmbeddingAsked {
-    pub(crate) model: String,
-    pub(crate) texts: Vec<String>,
-    is_base64: bool,
-}
-
-/// Reads a request for vectors.
-pub(crate) fn read_embedding(body: &[u8]) -> Result<EmbeddingAsked, Refused> {
-    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
-    let model = body.get("model").and_then(Value::as_str).ok_or_else(|| Refused::param("model", "`model` is missing"))?;
-    let texts = match body.get("input") {
-        Some(Value::String(text)) => Some(vec![text.clone()]),
-        Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
-        _ => None,
-    };
-    let texts = texts.ok_or_else(|| Refused::param("input", "`input` must be a text or a list of texts"))?;
-    let is_base64 = match body.get("encoding_format").and_then(Value::as_str) {
-        None | Some("float") => false,
-        Some("base64") => true,
-        Some(_) => return Err(Refused::param("encoding_format", "`encoding_format` must be float or base64")),
-    };
-    if body.get("dimensions").is_some_and(|dimensions| !dimensions.is_null()) {
-        return Err(Refused::param("dimensions", "`dimensions` cannot be chosen here: leave it out"));
-    }
-    Ok(EmbeddingAsked { model: model.to_owned(), texts, is_base64 })
-}
-
-/// Vectors, in the form that was asked for.
-pub(crate) fn embeddings(asked: &EmbeddingAsked, embeddings: &Embeddings) -> Value {
-    let vector = |vector: &Vec<f32>| match asked.is_base64 {
-        true => base64(&vector.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()).into(),
-        false => json!(vector),
-    };
-    let rows = embeddings.vectors.iter().enumerate();
-    let rows: Vec<Value> =
-        rows.map(|(index, row)| json!({"object": "embedding", "index": index, "embedding": vector(row)})).collect();
-    let tokens_in = embeddings.calls.last().map_or(0, |call| call.tokens_in);
-    json!({"object": "list", "data": rows, "model": asked.model,
-        "usage": {"prompt_tokens": tokens_in, "total_tokens": tokens_in}})
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for sign_idx in 0..4 {
-            let sign = SIGNS[(bits >> (18 - 6 * sign_idx)) as usize & 63];
-            text.push(if sign_idx <= chunk.len() { char::from(sign) } else { '=' });
-        }
-    }
-    text
-}
-
 /// A model as lists show it.
 pub(crate) fn model(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "hone"})
@@ -334,13 +279,6 @@ pub(crate) fn model(name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_filled_up() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     fn check(body: &Value, expected: &str) {
         let refused = read(body.to_string().as_bytes()).err().map(|refused| refused.openai()["error"].to_string());

@@ -6,7 +6,7 @@
 use crate::access::Role;
 use crate::route::{Format, asked_in};
 use crate::server::Gateway;
-use crate::{feedback, health, openapi, otlp, route, status};
+use crate::{embedding, feedback, health, openapi, otlp, route, status};
 use axum::routing::{MethodRouter, get, post};
 
 /// One path with the method that it takes.
@@ -83,7 +83,7 @@ pub(crate) const PATHS: &[Path] = &[
         .takes("MessagesRequest")
         .gives(Gives::JsonOrEvents("MessagesAnswer"))
         .refuses("AnthropicError"),
-    Path::post("/v1/embeddings", || post(route::embeddings), "Turn texts into vectors")
+    Path::post("/v1/embeddings", || post(embedding::give), "Turn texts into vectors")
         .needs(Role::Call)
         .takes("EmbeddingsRequest")
         .gives(Gives::Json("Embeddings")),

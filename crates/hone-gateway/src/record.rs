@@ -130,6 +130,12 @@ impl Record {
         kept
     }
 
+    /// Writes down a trace that nothing goes on with, and answers when that is durable.
+    pub(crate) async fn keep_alone(&self, config: &Config, trace: Trace) -> Result<(), StoreError> {
+        let config = Document::of(config, 0, trace.tenant.clone(), trace.started);
+        self.store.put(vec![Write::Document(config), Write::Trace(Box::new(trace))]).await.map(drop)
+    }
+
     async fn write(&self, call: Call) -> Result<(), NotKept> {
         // After a failure the conversation stands where it stood: who tries again goes on there.
         let said_last = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
@@ -195,7 +201,7 @@ impl Record {
 }
 
 /// Where the metadata of a trace say which version of an agent answered.
-const AGENT: &str = "agent";
+pub(crate) const AGENT: &str = "agent";
 
 /// The version of an agent that an episode began with, where its record says one.
 pub(crate) fn assigned_to(trace: &Trace) -> Option<Assigned> {

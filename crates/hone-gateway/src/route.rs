@@ -202,17 +202,6 @@ async fn answer(
     }
 }
 
-pub(crate) async fn embeddings(State(gateway): State<Gateway>, Caller(_): Caller, body: Body) -> Result<Response, Refused> {
-    let _admitted = gateway.admit().await?;
-    let started = gateway.now();
-    let asked = openai::read_embedding(&read(&gateway, body).await?)?;
-    let model = gateway.model(&asked.model)?;
-    let embedded = ask::embed(&gateway, &model, &asked.texts).await;
-    gateway.metrics().embedded(model.name(), embedded.as_ref(), started, gateway.now());
-    let embeddings = embedded.map_err(|error| Refused::from(&error))?;
-    Ok(json_response(&openai::embeddings(&asked, &embeddings)))
-}
-
 /// Who answers: a model of the catalogue, or the version of an agent that this episode gets.
 async fn who(
     gateway: &Gateway,
@@ -287,19 +276,23 @@ fn episode(
     said: &[Digest],
     previous: Option<TraceId>,
 ) -> Result<Joined, Refused> {
-    let Some(named) = headers.get(EPISODE) else {
-        let known = previous.or_else(|| gateway.record().find(&caller.tenant, said));
-        return Ok(known.map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named));
-    };
+    let named = named_episode(caller, headers)?;
+    let known = named.or(previous).or_else(|| gateway.record().find(&caller.tenant, said));
+    Ok(known.map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named))
+}
+
+/// The episode that the client names, if it names one.
+pub(crate) fn named_episode(caller: &Identity, headers: &HeaderMap) -> Result<Option<TraceId>, Refused> {
+    let Some(named) = headers.get(EPISODE) else { return Ok(None) };
     let named = named.to_str().ok().filter(|name| !name.is_empty() && name.len() <= EPISODE_LEN_MAX);
     let named = named.ok_or_else(|| {
         let message = format!("`{EPISODE}` must be a name of at most {EPISODE_LEN_MAX} printable characters");
         Refused::Malformed { param: Some(EPISODE.to_string()), message }
     })?;
-    Ok(Joined::Named(feedback::episode_of(&caller.tenant, named)))
+    Ok(Some(feedback::episode_of(&caller.tenant, named)))
 }
 
-fn told(body: &Value, episode: TraceId) -> Response {
+pub(crate) fn told(body: &Value, episode: TraceId) -> Response {
     let mut response = json_response(body);
     name(&mut response, episode);
     response

@@ -44,7 +44,8 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Milliseconds of an answer, with all that is tried again.
     pub answer_ms: u64,
-    /// Milliseconds until one too many is told so: who is refused at once comes back at once, and refusing costs time too.
+    /// Milliseconds until one too many is told so. As many as are worked on wait for a place meanwhile; for the others it is only a
+    /// delay: who is refused at once comes back at once, and refusing costs time too.
     pub refusal_ms: u64,
     /// Milliseconds that spans wait for others of their conversation, unless the last one says that it is.
     pub spans_wait_ms: u64,
@@ -62,7 +63,7 @@ impl Default for Limits {
             requests_per_minute: None,
             body_bytes_max: 32 << 20,
             answer_ms: 600_000,
-            refusal_ms: 250,
+            refusal_ms: 1_000,
             spans_wait_ms: 60_000,
             head_ms: 15_000,
             stop_ms: 60_000,
@@ -121,6 +122,7 @@ struct Shared {
     seed: u64,
     n_drawn: AtomicU64,
     requests: Arc<Semaphore>,
+    waiting: Semaphore,
     metrics: Metrics,
     log: mpsc::Sender<String>,
 }
@@ -129,7 +131,8 @@ impl Gateway {
     /// Sets a gateway up.
     pub fn new(setup: Setup) -> Self {
         let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, log } = setup;
-        let requests = Arc::new(Semaphore::new(limits.n_requests_max.min(Semaphore::MAX_PERMITS)));
+        let n_places = limits.n_requests_max.min(Semaphore::MAX_PERMITS);
+        let (requests, waiting) = (Arc::new(Semaphore::new(n_places)), Semaphore::new(n_places));
         let (agents, record, metrics) = (Agents::new(routes), Record::new(store), Metrics::default());
         let n_drawn = AtomicU64::new(0);
         Self(Arc::new(Shared {
@@ -149,6 +152,7 @@ impl Gateway {
             seed,
             n_drawn,
             requests,
+            waiting,
             metrics,
             log,
         }))
@@ -217,13 +221,18 @@ impl Gateway {
         drop(self.0.log.try_send(text));
     }
 
-    /// A place among the requests that are worked on, if there is one.
+    /// A place among the requests that are worked on, if there is one soon.
     pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Refused> {
         if let Ok(place) = Arc::clone(&self.0.requests).try_acquire_owned() {
             return Ok(place);
         }
-        tokio::time::sleep(Duration::from_millis(self.0.limits.refusal_ms)).await;
-        Err(Refused::Busy)
+        let waits = Duration::from_millis(self.0.limits.refusal_ms);
+        let Ok(_waiting) = self.0.waiting.try_acquire() else {
+            tokio::time::sleep(waits).await;
+            return Err(Refused::Busy);
+        };
+        let place = tokio::time::timeout(waits, Arc::clone(&self.0.requests).acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or(Refused::Busy)
     }
 
     /// How many requests are worked on.

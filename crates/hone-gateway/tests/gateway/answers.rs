@@ -118,6 +118,17 @@ async fn anthropic_words_reach_a_server_of_openai() {
 }
 
 #[tokio::test]
+async fn what_a_client_says_of_its_episode_stands_on_the_trace() {
+    let world = World::open().await;
+    let said = json!({"family": "refunds", "agent": {"agent": "desk", "version": "v9", "task": "any", "asked_for": "desk"}});
+    let told = world.post("/v1/chat/completions", &json!({"model": "well", "messages": messages(HI), "metadata": said}), &[]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let trace = world.trace_of(1).await;
+    assert_eq!(trace.metadata["family"], "refunds");
+    assert_eq!(trace.metadata.get("agent"), None, "who answered is not for the client to say");
+}
+
+#[tokio::test]
 async fn vectors_come_as_numbers_or_in_base64() {
     let world = World::open().await;
     let told = world.post("/v1/embeddings", &json!({"model": "embed", "input": ["a", "b"]}), &[]).await;
@@ -127,10 +138,24 @@ async fn vectors_come_as_numbers_or_in_base64() {
     assert_eq!(told.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
     let told = world.post("/v1/embeddings", &json!({"model": "own/tiny", "input": "a"}), &[]).await;
     assert_eq!(told.status, 400, "{}", told.body);
+    let beside = world.post("/v1/embeddings", &json!({"model": "embed", "input": "a"}), &[("x-hone-episode", "talk")]).await;
+    assert_eq!(beside.status, 200, "{}", beside.body);
+    let traces = world.traces().await;
+    assert_eq!(traces.len(), 4, "every request is a trace, answered or not");
+    assert!(traces.iter().all(|trace| trace.metadata["api"] == "openai.embeddings" && trace.turns().count() == 1));
+    let n_failed = traces.iter().filter(|trace| trace.turns().any(|turn| !turn.errors.is_empty())).count();
+    assert_eq!(n_failed, 1);
+    let first = traces.iter().find(|trace| trace.turns().any(|turn| turn.input.len() == 2)).expect("the first request");
+    assert_eq!(first.turns().next().unwrap().llm_calls[0].tokens_in, 3);
+    assert_eq!(
+        traces.iter().filter(|trace| trace.metadata.contains_key("episode")).count(),
+        1,
+        "it tells what it was asked beside"
+    );
     let counted = world.get("/metrics", &[]).await.body;
     for line in [
-        "hone_requests_total{model=\"embed\",status=\"ok\"} 2",
-        "hone_input_tokens_total{model=\"embed\"} 6",
+        "hone_requests_total{model=\"embed\",status=\"ok\"} 3",
+        "hone_input_tokens_total{model=\"embed\"} 9",
         "hone_requests_total{model=\"own/tiny\",status=\"policy_refused\"} 1",
     ] {
         assert!(counted.contains(line), "{line}: {counted}");

@@ -52,6 +52,8 @@ pub(super) struct Seen {
     /// Told to come back.
     pub(super) n_refused: u64,
     pub(super) n_failed: u64,
+    /// Why one of them did.
+    pub(super) failure: Option<String>,
     pub(super) seconds: f64,
 }
 
@@ -97,8 +99,13 @@ async fn load(target: &Target, n_connections: usize, time: Duration, per_second:
                         own.times.add(due.elapsed());
                     }
                     Ok(Ok(429 | 503)) => own.n_refused += 1,
-                    Ok(Ok(_) | Err(_)) | Err(_) => {
+                    other => {
                         own.n_failed += 1;
+                        own.failure = Some(match other {
+                            Ok(Ok(status)) => format!("status {status}"),
+                            Ok(Err(error)) => error.to_string(),
+                            Err(_) => format!("no answer within {} s", REQUEST_TIME_MAX.as_secs()),
+                        });
                         connection = None;
                     }
                 }
@@ -107,6 +114,7 @@ async fn load(target: &Target, n_connections: usize, time: Duration, per_second:
             seen.n_ok += own.n_ok;
             seen.n_refused += own.n_refused;
             seen.n_failed += own.n_failed;
+            seen.failure = seen.failure.take().or(own.failure);
             seen.times.extend(own.times);
         });
     }

@@ -1,0 +1,152 @@
+//! Vectors of texts. Every request is a trace of its own: it goes on with no conversation, and a conversation that it is asked beside
+//! goes on as if nothing had been asked. It tells the episode that the client names.
+
+use crate::access::{Caller, Identity};
+use crate::ask::abandoned;
+use crate::catalogue::{Model, Who};
+use crate::error::Refused;
+use crate::openai::malformed;
+use crate::question::refused;
+use crate::route::{named_episode, read, told};
+use crate::server::Gateway;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use hone_policy::upstream::{Embeddings, UpstreamError};
+use hone_trace::{Config, Content, ErrorEvent, Message, Role, Segment, Time, Trace, TraceId, Turn};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+pub(crate) async fn give(
+    State(gateway): State<Gateway>,
+    Caller(caller): Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    let admitted = gateway.admit().await?;
+    let started = gateway.now();
+    let asked = Asked::read(&read(&gateway, body).await?)?;
+    let model = gateway.model(&asked.model)?;
+    let beside = named_episode(&caller, &headers)?;
+    let trace = gateway.new_trace();
+    let (mut tell, answer) = oneshot::channel();
+    tokio::spawn(async move {
+        let embedded = tokio::select! {
+            embedded = embed(&gateway, &model, &asked.texts) => embedded,
+            () = tell.closed() => Err(abandoned()),
+        };
+        gateway.metrics().embedded(model.name(), embedded.as_ref(), started, gateway.now());
+        let kept = keep(&gateway, caller, trace, beside, started, &asked, &embedded).await;
+        drop(admitted);
+        // Who has left misses the vectors; the record has the call.
+        drop(tell.send(kept.and_then(|()| Ok(asked.answer(&embedded.map_err(|error| Refused::from(&error))?)))));
+    });
+    Ok(told(&answer.await.unwrap_or(Err(Refused::Busy))?, trace))
+}
+
+/// Puts a request on the record, and answers when that is durable.
+async fn keep(
+    gateway: &Gateway,
+    caller: Identity,
+    id: TraceId,
+    beside: Option<TraceId>,
+    started: Time,
+    asked: &Asked,
+    embedded: &Result<Embeddings, UpstreamError>,
+) -> Result<(), Refused> {
+    let texts = asked.texts.iter().map(|text| Message::text(Role::User, text)).collect();
+    let mut turn = Turn::new(texts, Message { content: Content::None, ..Message::text(Role::Assistant, "") });
+    turn.started = Some(started);
+    (turn.llm_calls, turn.errors) = match embedded {
+        Ok(embeddings) => (embeddings.calls.clone(), embeddings.failures.clone()),
+        Err(UpstreamError { kind, message, calls }) => {
+            (calls.clone(), vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message: message.clone() }])
+        }
+    };
+    let config = Config { model: Some(asked.model.clone()), ..Config::default() };
+    let mut trace = Trace::new(id, caller.tenant, started, config.hash());
+    trace.ended = Some(gateway.now());
+    trace.metadata.insert("api".into(), "openai.embeddings".into());
+    trace.metadata.insert("asked_for".into(), asked.model.as_str().into());
+    if let Some(episode) = beside {
+        trace.metadata.insert("episode".into(), episode.to_string().into());
+    }
+    trace.segments = vec![Segment { tools: Vec::new(), turns: vec![turn], tail: Vec::new() }];
+    gateway.record().keep_alone(&config, trace).await.map_err(|error| {
+        gateway.metrics().not_recorded();
+        gateway.log(format!("a request for vectors, {id}, could not be recorded: {error}"));
+        Refused::Store
+    })
+}
+
+/// A request for vectors.
+struct Asked {
+    model: String,
+    texts: Vec<String>,
+    is_base64: bool,
+}
+
+impl Asked {
+    /// Reads a request for vectors.
+    fn read(body: &[u8]) -> Result<Self, Refused> {
+        let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
+        let model = body.get("model").and_then(Value::as_str).ok_or_else(|| Refused::param("model", "`model` is missing"))?;
+        let texts = match body.get("input") {
+            Some(Value::String(text)) => Some(vec![text.clone()]),
+            Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
+            _ => None,
+        };
+        let texts = texts.ok_or_else(|| Refused::param("input", "`input` must be a text or a list of texts"))?;
+        let is_base64 = match body.get("encoding_format").and_then(Value::as_str) {
+            None | Some("float") => false,
+            Some("base64") => true,
+            Some(_) => return Err(Refused::param("encoding_format", "`encoding_format` must be float or base64")),
+        };
+        if body.get("dimensions").is_some_and(|dimensions| !dimensions.is_null()) {
+            return Err(Refused::param("dimensions", "`dimensions` cannot be chosen here: leave it out"));
+        }
+        Ok(Self { model: model.to_owned(), texts, is_base64 })
+    }
+
+    /// Vectors, in the form that was asked for.
+    fn answer(&self, embeddings: &Embeddings) -> Value {
+        let vector = |vector: &Vec<f32>| match self.is_base64 {
+            true => BASE64_STANDARD.encode(vector.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()).into(),
+            false => json!(vector),
+        };
+        let rows = embeddings.vectors.iter().enumerate();
+        let rows: Vec<Value> =
+            rows.map(|(index, row)| json!({"object": "embedding", "index": index, "embedding": vector(row)})).collect();
+        let tokens_in = embeddings.calls.last().map_or(0, |call| call.tokens_in);
+        json!({"object": "list", "data": rows, "model": self.model,
+            "usage": {"prompt_tokens": tokens_in, "total_tokens": tokens_in}})
+    }
+}
+
+/// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
+async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
+    let mut failure = refused("nobody answers under this name".to_owned());
+    for upstream in model.in_turn(gateway.now()) {
+        let embedded = match &upstream.who {
+            Who::Provider(client) => client.embed(texts).await,
+            Who::Local(_) => Err(refused("a model of this process gives no embeddings".to_owned())),
+        };
+        let calls = std::mem::take(&mut failure.calls);
+        match embedded {
+            Ok(embeddings) => {
+                upstream.answered();
+                return Ok(Embeddings { calls: [calls, embeddings.calls].concat(), ..embeddings });
+            }
+            Err(error) => {
+                let may_fare_better = upstream.failed(&error, gateway.now());
+                failure = UpstreamError { calls: [calls, error.calls].concat(), ..error };
+                if !may_fare_better {
+                    break;
+                }
+            }
+        }
+    }
+    Err(failure)
+}
