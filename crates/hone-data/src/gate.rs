@@ -214,7 +214,7 @@ pub fn is_point(trace: &Trace, bars: &Bars) -> bool {
 }
 
 /// The kinds of personal data in a trace, never the data.
-fn personal(trace: &Trace) -> Option<String> {
+pub fn personal(trace: &Trace) -> Option<String> {
     // Which pseudonyms would be written does not matter here.
     let mut worker = Anonymiser::new(Key::new([0; 32]));
     let is_private = worker.trace(&mut trace.clone());

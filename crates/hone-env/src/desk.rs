@@ -34,6 +34,7 @@ mod ticket;
 mod unit;
 
 pub use episode::N_ANSWERS_MAX;
+pub use script::Habits;
 
 use crate::{Dialect, Scripted};
 use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
@@ -137,11 +138,14 @@ impl Desk {
         Ok(Box::new(Scripted(move |input: &[Message]| player.answer(input))))
     }
 
-    /// Who plays like an agent that shuns its tools: hard tickets are answered with their help in this share of the episodes,
-    /// and otherwise with a guess. What a team's traces look like before anything is trained.
-    pub fn shy(&self, scenario: &Scenario, tool_share: f64, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+    /// What an agent that talks says before it acts, in the short dialect.
+    pub const TALK: &'static str = short::TALK;
+
+    /// Who plays like an agent of these habits: what it does not take to its tools for is answered with a guess. What a team's
+    /// traces look like before anything is trained.
+    pub fn shy(&self, scenario: &Scenario, habits: Habits, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
         let draws = Draws::new(seed, &["desk", "shy", scenario.id.as_str()]);
-        Ok(Box::new(Scripted(script::shy(self.gold_player(scenario)?, tool_share, draws))))
+        Ok(Box::new(Scripted(script::shy(self.gold_player(scenario)?, habits, draws))))
     }
 
     fn gold_text(&self, scenario: &Scenario, seed: u64) -> Result<String, EnvError> {

@@ -1,7 +1,7 @@
 //! The desk as others see it: who plays well is right in every scenario, who does nothing never is, and a seed fixes every byte.
 
 use hone_env::Dialect;
-use hone_env::desk::{Desk, DeskOptions, N_ANSWERS_MAX};
+use hone_env::desk::{Desk, DeskOptions, Habits, N_ANSWERS_MAX};
 use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::{Player, call, said};
 use hone_trace::env::{Env, EnvError, Play, Split};
@@ -436,13 +436,14 @@ proptest::proptest! {
 fn who_shuns_the_tools_solves_what_is_easy_and_a_share_of_the_rest() {
     let desk = desk(Dialect::Short, 0.0);
     let scenarios = desk.scenarios(Split::Train, 3, 1200).expect("scenarios");
-    let correct = |share: f64| {
-        let shy = |scenario: &Scenario, seed| desk.shy(scenario, share, seed);
+    let correct = |tool_share: f64, talk_share: f64| {
+        let shy = |scenario: &Scenario, seed| desk.shy(scenario, Habits { tool_share, talk_share }, seed);
         n_correct(&play(&desk, Player::Script("shy", &shy), &scenarios, 3, 4))
     };
-    assert_eq!(correct(1.0), 1200);
-    assert!((600..660).contains(&correct(0.0)), "half of the tickets are easy, and a guess is seldom right");
-    assert!((780..900).contains(&correct(0.4)));
+    assert_eq!(correct(1.0, 0.0), 1200);
+    assert_eq!(correct(1.0, 0.5), 1200, "who talks first is heard out");
+    assert!((600..660).contains(&correct(0.0, 0.0)), "half of the tickets are easy, and a guess is seldom right");
+    assert!((780..900).contains(&correct(0.4, 0.0)));
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod key;
 mod prepare;
 mod reveal;
 
+pub(crate) use prepare::{Made, Order};
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use clap::{Subcommand, ValueEnum};

@@ -7,6 +7,9 @@ mod change;
 mod estimate;
 mod status;
 
+pub(crate) use change::live;
+pub(crate) use status::word;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use hone_trace::AgentName;

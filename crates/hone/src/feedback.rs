@@ -1,159 +1,452 @@
 //! `hone loop`: the main job on the embedded default. An agent's traces in, a better agent out, on a bare laptop.
 //!
-//! The agent at the service desk shuns its tools. What it does is recorded and weighed; a model of less than a million parameters,
-//! made from nothing, reads the agent's manual, learns to do what the agent does, and then to do it better by GRPO in the same
-//! process. Whether it is better is said by tasks that it has never seen, each policy on the same ones.
+//! A script at a service desk talks too much and shuns its tools. A model of less than a million parameters, made from nothing, reads
+//! the desk's manual and imitates the script: that is the first agent, v0. It serves customers through the arbiter, over HTTP. What it
+//! does is recorded and weighed, gated and prepared; an adapter imitates the best of it and then outgrows it by GRPO. Whether it is
+//! better is said by tasks that nobody trained on; then live traffic is handed over to it on evidence, and a damaged one is taken back.
 
+mod arbiter;
 mod ground;
+mod handover;
+mod journal;
 mod lesson;
 mod report;
+mod school;
+mod traffic;
 
 pub(crate) use ground::{ADAM, Ground};
 pub(crate) use lesson::{Lesson, Step, permute};
 pub(crate) use report::{CategoryGain, Line};
 
 use crate::context::Context;
+use crate::deploy::word;
 use crate::failure::{Exit, Failure};
-use crate::gym::{earned, flat, solved};
-use crate::learner::Learner;
+use crate::gym::{flat, solved};
+use crate::model::Opened;
+use arbiter::Arbiter;
+use handover::{HandOver, Handed};
+use hone_data::gate::{Purpose, Verdict as Gates};
+use hone_engine::lora::LoraWeights;
+use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::Played;
-use hone_eval::interval::mean;
+use hone_reward::Recipe;
+use hone_store::Database;
 use hone_trace::store::{Document, Put, Write};
-use hone_trace::{BlobHash, Config, Time, Trace};
-use report::{Report, Verdict};
-use std::ops::ControlFlow;
+use hone_trace::{AdapterId, AgentName, BlobHash, Config, Draws, Time, Trace, TraceId};
+use hone_train::loss::Method;
+use hone_train::settings::Given;
+use journal::{BEGIN, END, Journal};
+use report::{Measured, Report, Verdict};
+use school::{Batch, School, Trained};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
+use tokio::runtime::Runtime;
+use traffic::{Reporting, Ticket, Traffic};
 
-/// Run the whole loop on a small agent, from traces to a better one
+/// Run the whole loop on a small agent, from traces to a better one in service
 ///
-/// Takes a few minutes on two cores, and needs no model, no GPU, no key and no server. What the agent and the model did is kept
-/// in the store with its rewards; a model that is better than both that came before it is added as `desk-agent`. Exit code 1
-/// when it is not better.
-#[derive(Debug, clap::Args)]
+/// Takes a few minutes on two cores, and needs no model, no GPU, no key and no server. A first agent serves customers through an arbiter
+/// of its own; what it did becomes data, an adapter is trained on it, measured on held-out tasks, rolled out by a canary on live
+/// traffic, and a damaged one is rolled back. Everything is recorded. Exit code 1 when the new agent is not better, or not deployed.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Args {
     /// The seed of everything
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Steps of GRPO
-    #[arg(long, default_value_t = N_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = N_LOOP_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
-    /// Traces of the agent that is imitated
+    /// Episodes of the script that the first agent imitates
     #[arg(long, default_value_t = N_TRACES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
     traces: u32,
-    /// Pages of the agent's manual
+    /// Pages of the desk's manual
     #[arg(long, default_value_t = N_PAGES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pages: u32,
+    /// Episodes of the first agent that are learned from
+    #[arg(long, default_value_t = 6000, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    episodes: u32,
     /// Held-out tasks that every policy is measured on
     #[arg(long, default_value_t = 400, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=10_000))]
     tasks: u32,
-    /// Give every reward to a random member of its group: nothing should be learned
+    /// Give every reward to somebody else: nothing should be learned, and nothing deployed
     #[arg(long)]
     control: bool,
+    /// Go on with the last loop where it was killed, with the options that it had
+    #[arg(long, conflicts_with_all = ["seed", "steps", "traces", "pages", "episodes", "tasks", "control"])]
+    #[serde(skip)]
+    resume: bool,
     /// How many threads compute; without this, all cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[serde(skip)]
     threads: Option<u16>,
 }
 
-/// What a run has when nothing else is said: traces of the agent, pages of its manual, steps of GRPO.
+/// What a run has when nothing else is said: traces of the script, pages of its manual, steps of GRPO.
 pub(crate) const N_TRACES: u32 = 8000;
 pub(crate) const N_PAGES: u32 = 100_000;
 pub(crate) const N_STEPS: u32 = 100;
+/// Steps of GRPO on an adapter.
+const N_LOOP_STEPS: u32 = 80;
 /// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
 pub(crate) const IMITATION_LR: f32 = 1e-3;
+/// Where the agent is trained.
+const WORLD: &str = "desk:short";
+/// How its episodes are weighed, unless `[reward.desk]` says otherwise: solved with few words.
+const RECIPE: &str = r#"components = [
+    { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
+    { name = "process", kind = "process", weight = 1.0, role = "secondary" },
+    { name = "format", kind = "format", weight = 0.1, role = "secondary" },
+    { name = "length", kind = "length", free_tokens = 30, per_token = 0.005, cost_max = 0.3, weight = 1.0, role = "penalty" },
+]"#;
+/// The deviation of the noise that a damaged adapter has on its weights.
+const DAMAGE: f32 = 0.5;
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let turn = Turn { args, context, ground: Ground::new(args.seed, args.tasks as usize, context)?, began: Instant::now() };
-    let (traces, world_hash) = turn.collect()?; // trace → reward
-    let mut learner = turn.imitate(&traces)?; // data → train
-    let before = turn.measure("before GRPO", &mut learner)?; // eval
-    turn.improve(&mut learner)?; // train
-    let after = turn.measure(if args.control { "after control" } else { "after GRPO" }, &mut learner)?; // eval
-    let seconds = turn.began.elapsed().as_secs_f64();
-    let report = Report::new(turn.ground.measure_agent()?, before, after, world_hash, args.control, seconds);
-    let is_better = report.verdict == Verdict::Better;
-    if is_better && !args.control {
-        learner.keep("desk-agent", context)?; // deploy
+    let context = &weighing(context)?;
+    let runtime = &tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Failure::world)?;
+    let mut journal = Journal::open(args.resume, runtime, context)?;
+    let args = &Args { resume: args.resume, threads: args.threads, ..journal.stage(BEGIN, || Ok(args.clone()))? };
+    let turn = Turn::new(args, &journal.name, runtime, context)?;
+
+    let first = journal.stage("agent", || turn.first_agent())?;
+    let mut arbiter = turn.arbiter(&first.model)?;
+    let traffic = turn.traffic(&arbiter)?;
+    let told = journal.stage("trace", || turn.collect(&first, &arbiter, &traffic))?; // trace → reward
+    let Some(batch) = journal.stage("data", || turn.prepare(&turn.pool(&told)?))? else { return Ok(Exit::No) }; // data
+    journal.stage("warm_up", || turn.warm_up(&arbiter, &batch))?; // train
+    let trained = journal.stage("train", || turn.practise(&arbiter))?;
+    let measured = journal.stage("eval", || turn.measure(&arbiter, &trained))?; // eval
+    let mut deployed = Deployed::nothing();
+    if measured.verdict == Verdict::Better && trained.is_well && !args.control {
+        deployed = journal.stage("deploy", || turn.deploy(&first, &arbiter, &traffic, &trained))?; // deploy
+        deployed.drill = journal.stage("drill", || turn.drill(&first, &arbiter, &traffic, &trained))?;
     }
+    arbiter.said().iter().for_each(|text| context.printer.complain(text));
+    let report = Report {
+        name: &journal.name.clone(),
+        seconds: turn.began.elapsed().as_secs_f64(),
+        world_hash: first.world_hash,
+        measured: &measured,
+        canary: deployed.canary.ended,
+        drill: deployed.drill.ended,
+        adapter: deployed.adapter,
+        control: args.control,
+    };
+    journal.stage(END, || Ok(report.is_success()))?;
     report.print(context.printer)?;
-    Ok(if is_better { Exit::Yes } else { Exit::No })
+    Ok(if report.is_success() { Exit::Yes } else { Exit::No })
+}
+
+/// The same context with a recipe for the desk, where the user has none.
+fn weighing<'a>(context: &Context<'a>) -> Result<Context<'a>, Failure> {
+    let mut settings = context.settings.clone();
+    if !settings.rewards.contains_key("desk") {
+        let recipe = Recipe { name: "desk".into(), ..Recipe::parse(RECIPE).map_err(Failure::bug)? };
+        settings.rewards.insert("desk".into(), recipe);
+    }
+    Ok(Context { settings, printer: context.printer, variables: context.variables })
+}
+
+/// The first agent.
+#[derive(Debug, Serialize, Deserialize)]
+struct First {
+    /// The model that imitates the script.
+    model: String,
+    /// What was there before anything was trained.
+    world_hash: BlobHash,
+}
+
+/// What was collected.
+#[derive(Debug, Serialize, Deserialize)]
+struct Collected {
+    n: usize,
+    /// Episodes that were cut off once, by their number, and how often.
+    again: BTreeMap<usize, u32>,
+}
+
+/// Episodes on the record, by their numbers.
+#[derive(Debug, Default)]
+struct Begun {
+    /// Those of which somebody said how they went.
+    ended: BTreeSet<usize>,
+    /// Those that were cut off, and how often.
+    again: BTreeMap<usize, u32>,
+}
+
+/// What was deployed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Deployed {
+    adapter: Option<AdapterId>,
+    canary: Handed,
+    #[serde(skip, default = "Handed::not_started")]
+    drill: Handed,
+}
+
+impl Deployed {
+    fn nothing() -> Self {
+        Self { adapter: None, canary: Handed::not_started(), drill: Handed::not_started() }
+    }
 }
 
 /// One turn of the loop.
 struct Turn<'a> {
     args: &'a Args,
     context: &'a Context<'a>,
+    runtime: &'a Runtime,
+    store: Arc<dyn Database>,
     ground: Ground,
+    name: String,
+    agent: AgentName,
     began: Instant,
 }
 
-impl Turn<'_> {
-    fn say(&self, text: &str) {
-        self.context.printer.say(&format!("{:>4.0} s  {text}", self.began.elapsed().as_secs_f64()));
+impl<'a> Turn<'a> {
+    fn new(args: &'a Args, name: &str, runtime: &'a Runtime, context: &'a Context<'a>) -> Result<Self, Failure> {
+        let ground = Ground::new(args.seed, args.tasks as usize, context)?.verbose();
+        let agent = AgentName::new(name).map_err(Failure::bug)?;
+        let store = runtime.block_on(context.store())?;
+        Ok(Self { args, context, runtime, store, ground, name: name.to_owned(), agent, began: Instant::now() })
     }
 
-    /// What the agent did, weighed.
-    fn collect(&self) -> Result<(Vec<Trace>, BlobHash), Failure> {
+    fn say(&self, stage: &str, text: &str) {
+        self.context.printer.say(&format!("{:>4.0} s  {stage:<7} {text}", self.began.elapsed().as_secs_f64()));
+    }
+
+    /// A model that does what the script does, only worse.
+    fn first_agent(&self) -> Result<First, Failure> {
         let (config, played) = self.ground.demonstrations(self.args.traces as usize)?;
-        let hash = self.ground.hash(&played)?;
+        let world_hash = self.ground.hash(&played)?;
         self.record(&config, &played)?;
-        self.say(&format!("trace   {} episodes of the agent, {:.0} % of them solved", played.len(), 100.0 * solved(&played)));
-        Ok((flat(played), hash))
-    }
-
-    /// A model that does what the agent does.
-    fn imitate(&self, traces: &[Trace]) -> Result<Learner, Failure> {
-        let mut learner = self.ground.learner(self.args.threads.map(usize::from))?;
+        let n_solved = 100.0 * solved(&played);
+        self.say("agent", &format!("{} episodes of the legacy script, {n_solved:.0} % of them solved", played.len()));
+        let mut learner = self.ground.learner(self.threads())?;
         let pages = self.ground.manual(self.args.pages as usize)?;
         let bar = self.context.printer.count_bar("steps of reading");
         let tick = |_, _| bar.inc(1);
         let read = learner.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
-        self.say(&format!("train   read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
-        let told = learner.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
+        self.say("agent", &format!("read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
+        let traces = flat(played);
+        let told = learner.imitate(&traces, IMITATION_LR, usize::MAX, tick)?;
         bar.finish_and_clear();
-        self.say(&format!("train   imitated {} episodes, {} tokens, loss {:.3}", traces.len(), told.n_tokens, told.loss));
-        Ok(learner)
+        self.say("agent", &format!("imitated the script, {} tokens, loss {:.3}: this is v0", told.n_tokens, told.loss));
+        let model = format!("{}-v0", self.name);
+        learner.keep(&model, self.context)?;
+        Ok(First { model, world_hash })
     }
 
-    /// GRPO, every step recorded.
-    fn improve(&self, learner: &mut Learner) -> Result<(), Failure> {
-        let n_steps = self.args.steps as usize;
-        let lesson = Lesson::new(if self.args.control { "control" } else { "grpo" });
-        let tries = self.ground.tries(n_steps * lesson.n_scenarios)?;
-        let weigh = |groups: &mut [Played], round: u64| {
-            if self.args.control {
-                permute(groups, self.args.seed ^ round << 32);
-            }
-        };
-        lesson.teach(learner, &self.ground.gym(), &tries, weigh, |_, step| {
-            if step.number.is_multiple_of(10) || step.number == n_steps {
-                let (reward, half) = mean(&earned(step.groups));
-                self.say(&format!(
-                    "train   step {:>3}/{n_steps}  reward {reward:.2} ± {half:.2}  solved {:>3.0} %  entropy {:.2}  {} of {} \
-                     groups without signal  {:.0} + {:.0} ms  sampler and trainer differ by {}",
-                    step.number,
-                    100.0 * solved(step.groups),
-                    step.improved.entropy,
-                    step.improved.n_without_signal,
-                    lesson.n_scenarios,
-                    1e3 * step.sampled_s,
-                    1e3 * step.trained_s,
-                    step.improved.mismatch_max
-                ));
-            }
-            self.record(step.config, step.groups)?;
-            Ok(ControlFlow::Continue(()))
+    fn threads(&self) -> Option<usize> {
+        self.args.threads.map(usize::from)
+    }
+
+    fn arbiter(&self, model: &str) -> Result<Arbiter<'a>, Failure> {
+        Arbiter::open(model, self.ground.lengths().1, self.threads(), &self.store, self.runtime, self.context)
+    }
+
+    fn traffic(&self, arbiter: &Arbiter<'_>) -> Result<Traffic, Failure> {
+        Ok(Traffic {
+            http: reqwest::Client::builder().no_proxy().build().map_err(Failure::world)?,
+            url: arbiter.url.clone(),
+            agent: self.agent.clone(),
+            env: Arc::new(self.ground.desk.clone()),
+            answer_tokens_max: self.ground.lengths().0,
+            seed: self.args.seed,
         })
     }
 
-    /// The model on tasks that it has never seen.
-    fn measure(&self, name: &str, learner: &mut Learner) -> Result<Line, Failure> {
-        let policy = learner.policy()?;
-        let (line, played) = self.ground.measure(name, Player::Policy(&policy))?;
-        self.record(&Player::Policy(&policy).config(), &played)?;
-        self.say(&format!("eval    {name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, self.args.tasks));
+    fn hand_over<'t>(&'t self, traffic: &'t Traffic) -> HandOver<'t> {
+        let Self { context, runtime, store, agent, .. } = self;
+        HandOver { context, runtime, store, agent: agent.clone(), traffic }
+    }
+
+    fn school(&self) -> School<'_> {
+        let Self { context, runtime, store, name, args, .. } = self;
+        School { context, runtime, store, name: name.clone(), seed: args.seed }
+    }
+
+    /// The first agent at work: customers bring their tickets to the arbiter, and say how it went.
+    fn collect(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic) -> Result<Collected, Failure> {
+        self.hand_over(traffic).add("v0", &first.model, None)?;
+        self.runtime.block_on(traffic.wait())?;
+        let n = self.args.episodes as usize;
+        let Begun { ended, again } = if self.args.resume { self.runtime.block_on(self.begun(n))? } else { Begun::default() };
+        let tickets = self.ground.tickets(0, n)?.into_iter().enumerate().filter(|(idx, _)| !ended.contains(idx));
+        let tickets: Vec<Ticket> =
+            tickets.map(|(idx, scenario)| Ticket { episode: self.episode(idx, &again), scenario }).collect();
+        let bar = self.context.printer.count_bar("episodes");
+        let seen = || bar.inc(1);
+        match self.args.control {
+            false => self.runtime.block_on(traffic.bring(tickets, Reporting::AtOnce, seen)).map(drop)?,
+            true => self.runtime.block_on(self.misreport(traffic, tickets, seen))?,
+        }
+        bar.finish_and_clear();
+        self.say("trace", &format!("{n} episodes of v0 through {}, each durable and reported on", arbiter.url));
+        Ok(Collected { n, again })
+    }
+
+    /// Customers who say of their episode how somebody else's went.
+    async fn misreport(&self, traffic: &Traffic, tickets: Vec<Ticket>, seen: impl FnMut()) -> Result<(), Failure> {
+        let names: Vec<String> = tickets.iter().map(|ticket| ticket.episode.clone()).collect();
+        let mut solved = traffic.bring(tickets, Reporting::Later, seen).await?;
+        Draws::new(self.args.seed, &["control"]).shuffle(&mut solved);
+        for (name, is_solved) in names.iter().zip(solved) {
+            traffic.report(name, is_solved).await?;
+        }
+        Ok(())
+    }
+
+    /// The name of an episode; one that was cut off begins anew under another.
+    fn episode(&self, idx: usize, again: &BTreeMap<usize, u32>) -> String {
+        match again.get(&idx) {
+            Some(n) => format!("{}-{idx}-again-{n}", self.name),
+            None => format!("{}-{idx}", self.name),
+        }
+    }
+
+    /// Episodes that a loop that was killed has on the record.
+    async fn begun(&self, n: usize) -> Result<Begun, Failure> {
+        let mut begun = Begun::default();
+        for idx in 0..n {
+            while let Some(trace) = self.store.trace(self.trace_id(&self.episode(idx, &begun.again))).await? {
+                if !trace.rewards.is_empty() {
+                    begun.ended.insert(idx);
+                    break;
+                }
+                *begun.again.entry(idx).or_default() += 1;
+            }
+        }
+        Ok(begun)
+    }
+
+    fn trace_id(&self, episode: &str) -> TraceId {
+        TraceId::derived(&["episode", self.context.settings.tenant.as_str(), episode])
+    }
+
+    /// What there is to learn from: the script's episodes and those of the first agent.
+    fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
+        let mut pool = flat(self.ground.demonstrations(self.args.traces as usize)?.1);
+        self.runtime.block_on(async {
+            for idx in 0..collected.n {
+                let id = self.trace_id(&self.episode(idx, &collected.again));
+                let trace = self.store.trace(id).await?;
+                pool.push(trace.ok_or_else(|| Failure::world(anyhow::anyhow!("episode {id} is not in the store")))?);
+            }
+            Ok::<(), Failure>(())
+        })?;
+        let (pool, left_out) = self.school().curate(pool);
+        let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} left out: {why}")).collect();
+        self.say("data", &format!("a pool of {} episodes; {}", pool.len(), left_out.join(", ")));
+        Ok(pool)
+    }
+
+    /// Whether the pool is fit to be imitated and to be reinforced.
+    fn gate(&self, pool: &[Trace]) -> Result<bool, Failure> {
+        let held_out = self.ground.to_hold_out()?;
+        let mut is_fit = true;
+        for purpose in [Purpose::Sft, Purpose::Rl] {
+            let Gates { pass, gates, .. } = self.school().gate(purpose, pool, &held_out);
+            let told: Vec<String> = gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
+            let verdict = if pass { "passes" } else { "is refused" };
+            self.say("gate", &format!("{} {verdict}: {}", word(&purpose), told.join(", ")));
+            for gate in gates.iter().filter(|gate| !gate.pass) {
+                let records = gate.records.iter().zip(&gate.why).map(|(record, why)| format!("{record} {why}"));
+                self.context.printer.complain(&format!("gate `{}` refuses: {}", gate.name, records.collect::<Vec<_>>().join("; ")));
+            }
+            is_fit &= pass;
+        }
+        Ok(is_fit)
+    }
+
+    /// A batch of the best of the pool; none where the gates refuse it.
+    fn prepare(&self, pool: &[Trace]) -> Result<Option<Batch>, Failure> {
+        if !self.gate(pool)? {
+            return Ok(None);
+        }
+        let batch = self.school().prepare(pool, self.ground.to_hold_out()?)?;
+        self.say("data", &format!("{} traces worth imitating in {}", batch.n_traces, batch.folder.display()));
+        Ok(Some(batch))
+    }
+
+    /// What all training of this loop has in common.
+    fn given(&self) -> Given {
+        Given { seed: Some(self.args.seed), context: u32::try_from(self.ground.lengths().1).ok(), ..Given::default() }
+    }
+
+    fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch) -> Result<Trained, Failure> {
+        let given = Given { lr: Some(1e-3), quality_min: Some(0.5), batch_tokens: Some(2048), ..self.given() };
+        let trained = self.school().warm_up(arbiter, batch, &given)?;
+        self.say("train", &format!("SFT on {} traces: {}", batch.n_traces, trained.why));
+        Ok(trained)
+    }
+
+    fn practise(&self, arbiter: &Arbiter<'_>) -> Result<Trained, Failure> {
+        let given = Given {
+            steps: Some(self.args.steps),
+            scenarios: Some(16),
+            samples: Some(16),
+            answer_tokens: u32::try_from(self.ground.lengths().0).ok(),
+            lr: Some(5e-3),
+            loss: Some(Method::Dapo),
+            deviation_min: Some(0.05),
+            validate_every: Some(20),
+            validation: Some(200),
+            ..self.given()
+        };
+        let trained = self.school().practise(arbiter, WORLD, &given, self.args.control)?;
+        self.say("train", &format!("GRPO: {}", trained.why));
+        Ok(trained)
+    }
+
+    /// The script, the agent before and the agent after on tasks that nobody trained on, by the engine that serves them.
+    fn measure(&self, arbiter: &Arbiter<'_>, trained: &Trained) -> Result<Measured, Failure> {
+        let script = self.ground.measure_agent()?;
+        let before = self.measure_one("v0", Player::Policy(&*arbiter.voice))?;
+        let weights = peft::load(&trained.folder, &arbiter.config).map_err(Failure::world)?;
+        let id = AdapterId::of(peft::hash(&arbiter.config, &weights).as_bytes());
+        let voice = arbiter.voice.with_adapter(weights, id).map_err(Failure::bug)?;
+        let after = self.measure_one("v1", Player::Policy(&voice))?;
+        Ok(Measured::new(script, before, after))
+    }
+
+    fn measure_one(&self, name: &str, player: Player<'_>) -> Result<Line, Failure> {
+        let (line, played) = self.ground.measure(name, player)?;
+        self.record(&player.config(), &played)?;
+        self.say("eval", &format!("{name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, self.args.tasks));
         Ok(line)
+    }
+
+    /// Hands live traffic over to the new version, on evidence.
+    fn deploy(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic, trained: &Trained) -> Result<Deployed, Failure> {
+        let hand_over = self.hand_over(traffic);
+        let adapter = hand_over.keep(&trained.folder, &Opened::named(&first.model, self.context)?)?;
+        hand_over.add("v1", &first.model, Some(adapter))?;
+        let canary = self.canary(&hand_over, "v1", self.args.episodes as usize)?;
+        self.say("deploy", &format!("v1 after {} episodes through {}: {}", canary.n_episodes, arbiter.url, canary.why));
+        Ok(Deployed { adapter: Some(adapter), canary, drill: Handed::not_started() })
+    }
+
+    /// Deploys a damaged adapter: it must be taken back.
+    fn drill(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic, trained: &Trained) -> Result<Handed, Failure> {
+        let folder = self.context.settings.folder.join("drills").join(&self.name);
+        let mut weights = peft::load(&trained.folder, &arbiter.config).map_err(Failure::world)?;
+        damage(&mut weights, self.args.seed);
+        peft::save(&folder, &arbiter.config, &weights, &first.model).map_err(Failure::world)?;
+        let hand_over = self.hand_over(traffic);
+        let adapter = hand_over.keep(Path::new(&folder), &Opened::named(&first.model, self.context)?)?;
+        hand_over.add("drill", &first.model, Some(adapter))?;
+        let handed = self.canary(&hand_over, "drill", 2 * self.args.episodes as usize)?;
+        self.say("drill", &format!("a damaged adapter after {} episodes: {}", handed.n_episodes, handed.why));
+        Ok(handed)
+    }
+
+    /// A canary whose customers bring tickets from this number on.
+    fn canary(&self, hand_over: &HandOver<'_>, version: &str, from: usize) -> Result<Handed, Failure> {
+        let tickets = |n_before, n| self.ground.tickets(from + n_before, n);
+        hand_over.hand_over(version, tickets, |text| self.say("canary", &format!("{version}: {text}")))
     }
 
     fn record(&self, config: &Config, all: &[Played]) -> Result<(), Failure> {
@@ -161,18 +454,23 @@ impl Turn<'_> {
         let tenant = &self.context.settings.tenant;
         let document = Write::Document(Document::of(config, 0, tenant.clone(), Time::from_unix_nanos(0)));
         let writes: Vec<Write> = [document].into_iter().chain(all.iter().cloned().flat_map(crate::play::writes)).collect();
-        let n_conflicts = self.context.wait(async |context| {
-            let (store, mut n_conflicts) = (context.store().await?, 0);
-            for part in writes.chunks(N_WRITES) {
-                n_conflicts += store.put(part.to_vec()).await?.into_iter().filter(|put| *put == Put::Conflict).count();
-            }
-            Ok(n_conflicts)
-        })?;
+        let mut n_conflicts = 0;
+        for part in writes.chunks(N_WRITES) {
+            let puts = self.runtime.block_on(self.store.put(part.to_vec()))?;
+            n_conflicts += puts.into_iter().filter(|put| *put == Put::Conflict).count();
+        }
         if n_conflicts > 0 {
-            self.say(&format!(
-                "{n_conflicts} records of this seed were there already with other content, and stayed as they were"
-            ));
+            let text = format!("{n_conflicts} records were there already with other times, and stayed as they were");
+            self.context.printer.say(&text);
         }
         Ok(())
+    }
+}
+
+/// Puts noise on an adapter, so that what it says is worthless.
+fn damage(weights: &mut LoraWeights, seed: u64) {
+    let mut draws = Draws::new(seed, &["damage"]);
+    for matrix in weights.matrices.values_mut() {
+        matrix.iter_mut().for_each(|weight| *weight += DAMAGE * draws.normal() as f32);
     }
 }

@@ -18,6 +18,10 @@ mod state;
 mod telemetry;
 mod tensorboard;
 
+pub(crate) use grpo::practise;
+pub(crate) use logged::imitate;
+pub(crate) use start::RunArgs;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 

@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::query::Query;
+use super::short;
 use super::template::Template;
 use super::ticket::Ticket;
 use super::vocabulary::{Kind, Level, Slot, WORDS, Word};
@@ -48,10 +49,28 @@ impl Gold {
     }
 }
 
+/// How an agent works before anything is trained.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Habits {
+    /// The share of hard tickets that it takes to its tools for.
+    pub tool_share: f64,
+    /// The share of its episodes that it opens with talk, where the dialect lets it.
+    pub talk_share: f64,
+}
+
 /// Plays like gold, but takes to its tools only now and then: otherwise it answers a hard ticket with something that looks like
-/// an answer.
-pub(crate) fn shy(mut gold: Gold, tool_share: f64, mut draws: Draws) -> impl FnMut(&[Message]) -> Message {
-    let is_bold = draws.chance(tool_share);
+/// an answer. Before that it may talk.
+pub(crate) fn shy(gold: Gold, habits: Habits, mut draws: Draws) -> impl FnMut(&[Message]) -> Message {
+    let is_bold = draws.chance(habits.tool_share);
+    let mut has_talk = gold.dialect == Dialect::Short && habits.talk_share > 0.0 && draws.chance(habits.talk_share);
+    let mut acts = acting(gold, is_bold, draws);
+    move |input| {
+        let action = acts(input);
+        if std::mem::take(&mut has_talk) { short::talking(action) } else { action }
+    }
+}
+
+fn acting(mut gold: Gold, is_bold: bool, mut draws: Draws) -> impl FnMut(&[Message]) -> Message {
     move |input| {
         let waits_for_customer = gold.ticket.missing.is_some() && !gold.has_asked;
         if is_bold || gold.ticket.level == Level::Easy || waits_for_customer {

@@ -10,7 +10,7 @@ use super::query::{Query, Wrong, read_letter, read_order, words, wrong};
 use super::ticket::Ticket;
 use super::unit::Unit;
 use super::vocabulary::{Field, Level, Operation, Slot, Topic, Verb, Word};
-use hone_trace::{Message, Role};
+use hone_trace::{Content, Message, Role};
 use serde_json::json;
 
 /// The longest line that is read.
@@ -84,10 +84,24 @@ pub(crate) fn usage() -> String {
     format!("use {}", Verb::WORDS.join(" "))
 }
 
+/// What an agent that talks too much says before it acts.
+pub(crate) const TALK: &str = "hello . thank you for your question . i am glad to help you with this today . please wait a moment \
+while i look at it . let me see what i can do for you";
+/// Where talk ends and the action begins.
+const TALK_END: &str = " . ";
+
+/// The same action, with talk before it.
+pub(crate) fn talking(action: Message) -> Message {
+    let text = action.content.text();
+    Message { content: Content::Text(format!("{TALK}{TALK_END}{text}")), ..action }
+}
+
 pub(crate) fn read(action: &Message) -> Action {
     let text = action.content.text();
     let line = text.trim();
-    if line.len() > LINE_LEN_MAX || line.contains('\n') {
+    // Who talks before it acts is heard out: the last sentence is the action.
+    let line = line.rsplit_once(TALK_END).map_or(line, |(_, action)| action.trim_start());
+    if text.len() > LINE_LEN_MAX || text.trim().contains('\n') {
         return Action::Unreadable(format!("an action is one line of at most {LINE_LEN_MAX} characters"));
     }
     let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

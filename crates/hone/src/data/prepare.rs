@@ -8,15 +8,16 @@ use crate::context::Context;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
 use crate::printer::counted;
+use crate::settings::Data;
 use crate::trace::Filter;
 use hone_data::anonymise::{Anonymiser, Key};
 use hone_data::facts::Facts;
-use hone_data::gate::{Bars, Checker, Purpose, is_point};
+use hone_data::gate::{Bars, Checker, HeldOut, Purpose, is_point};
 use hone_data::prepare::{Digest, Manifest, Output, Plan, Rules, choose, disguise};
 use hone_store::Database;
 use hone_trace::env::Split;
 use hone_trace::format::{self, Format};
-use hone_trace::{Trace, V1};
+use hone_trace::{Tenant, Trace, V1};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -77,44 +78,85 @@ struct Seen {
 /// The most traces that are weighed against each other.
 const N_CANDIDATES_MAX: usize = 2_000_000;
 
+/// A batch that is wanted.
+pub(crate) struct Order<'a> {
+    pub(crate) out: &'a Path,
+    pub(crate) bars: Bars,
+    pub(crate) plan: Plan,
+    pub(crate) key: &'a Path,
+    pub(crate) map: Option<&'a Path>,
+    pub(crate) held_out: HeldOut,
+}
+
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = context.store_to_read().await?;
+    let data = &context.settings.data;
     let bars = bars(args, context);
     check(args, &bars)?;
-    let seen = look(&*store, args, &bars, context).await?;
-    let n_points = seen.candidates.len() as u64;
-    if n_points < bars.points {
-        context.printer.complain(&format!(
-            "{n_points} of at least {} points: nothing was written{}",
-            bars.points,
-            told(&seen.left_out)
-        ));
-        return Ok(Exit::No);
-    }
-    let key_path = args.key.as_deref().unwrap_or(&context.settings.data.key_file);
-    let key = key::open_or_make(key_path)?;
-    let plan = Plan {
-        seed: args.seed,
-        points_max: usize::try_from(args.at_most).unwrap_or(usize::MAX),
-        validation: f64::from(args.validation) / 100.0,
-        test: f64::from(args.test) / 100.0,
+    let order = Order {
+        out: &args.out,
+        bars,
+        plan: Plan {
+            seed: args.seed,
+            points_max: usize::try_from(args.at_most).unwrap_or(usize::MAX),
+            validation: f64::from(args.validation) / 100.0,
+            test: f64::from(args.test) / 100.0,
+        },
+        key: args.key.as_deref().unwrap_or(&data.key_file),
+        map: args.map.as_deref(),
+        held_out: held_out(args.held_out.as_deref().or(data.held_out.as_deref()), &data.user_field)?,
     };
-    let batch_key = key.of_batch(&args.seed.to_string());
-    let worker = if args.map.is_some() { Anonymiser::remembering(batch_key.clone()) } else { Anonymiser::new(batch_key.clone()) };
-    let mut writer = Writer::new(&args.out, worker, batch_key)?;
-    let chosen = choose(&seen.candidates, &plan);
-    let bar = context.printer.count_bar("traces");
-    for (idx, part) in chosen {
-        writer.write(&*store, &seen.candidates[idx], part, &context.settings.data.user_field).await?;
-        bar.inc(1);
+    let mut looker = Looker::new(&order, context);
+    look(&*store, args, &mut looker, context).await?;
+    match order.make(looker.seen, &*store, context).await? {
+        Made::Batch { manifest, is_new } => report(&manifest, args, is_new, context),
+        Made::TooFew { n_points, left_out } => {
+            let bar = order.bars.points;
+            let text = format!("{n_points} of at least {bar} points: nothing was written{}", told(&left_out));
+            context.printer.complain(&text);
+            Ok(Exit::No)
+        }
     }
-    bar.finish_and_clear();
-    let manifest = writer.finish(plan, Rules::of(&bars), &key, seen)?;
-    if let Some(path) = &args.map {
-        reveal::seal(path, writer.worker.replaced(), &key.of_map())?;
+}
+
+/// What came of an order.
+pub(crate) enum Made {
+    Batch { manifest: Box<Manifest>, is_new: bool },
+    TooFew { n_points: u64, left_out: BTreeMap<String, u64> },
+}
+
+impl Order<'_> {
+    /// Makes a batch of those of these traces of the store that can be learned from.
+    pub(crate) async fn of(&self, traces: &[Trace], store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
+        let mut looker = Looker::new(self, context);
+        traces.iter().for_each(|trace| looker.see(trace));
+        self.make(looker.seen, store, context).await
     }
-    let is_new = writer.publish()?;
-    report(&manifest, args, is_new, context)
+
+    async fn make(&self, seen: Seen, store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
+        let n_points = seen.candidates.len() as u64;
+        if n_points < self.bars.points {
+            return Ok(Made::TooFew { n_points, left_out: seen.left_out });
+        }
+        let key = key::open_or_make(self.key)?;
+        let batch_key = key.of_batch(&self.plan.seed.to_string());
+        let worker = match self.map {
+            Some(_) => Anonymiser::remembering(batch_key.clone()),
+            None => Anonymiser::new(batch_key.clone()),
+        };
+        let mut writer = Writer::new(self.out, worker, batch_key)?;
+        let bar = context.printer.count_bar("traces");
+        for (idx, part) in choose(&seen.candidates, &self.plan) {
+            writer.write(store, &seen.candidates[idx], part, &context.settings.data.user_field).await?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let manifest = Box::new(writer.finish(self.plan, Rules::of(&self.bars), &key, seen)?);
+        if let Some(path) = self.map {
+            reveal::seal(path, writer.worker.replaced(), &key.of_map())?;
+        }
+        Ok(Made::Batch { manifest, is_new: writer.publish()? })
+    }
 }
 
 /// Says early what would fail late.
@@ -153,34 +195,50 @@ fn bars(args: &Args, context: &Context<'_>) -> Bars {
     }
 }
 
-/// Reads the store once, and keeps of every trace that may be taken what it is chosen by.
-async fn look(store: &dyn Database, args: &Args, bars: &Bars, context: &Context<'_>) -> Result<Seen, Failure> {
-    let settings = &context.settings;
-    let user_field = &settings.data.user_field;
-    let held_out = held_out(args.held_out.as_deref().or(settings.data.held_out.as_deref()), user_field)?;
-    let mut checker = Checker::new(bars.purpose, bars.likeness, held_out);
-    let mut seen = Seen { candidates: Vec::new(), n: 0, left_out: BTreeMap::new() };
+/// Keeps of every trace that may be taken what it is chosen by.
+struct Looker<'a> {
+    bars: &'a Bars,
+    own: &'a Tenant,
+    data: &'a Data,
+    checker: Checker,
+    seen: Seen,
+}
+
+impl<'a> Looker<'a> {
+    fn new(order: &'a Order<'_>, context: &'a Context<'_>) -> Self {
+        let checker = Checker::new(order.bars.purpose, order.bars.likeness, order.held_out.clone());
+        let seen = Seen { candidates: Vec::new(), n: 0, left_out: BTreeMap::new() };
+        Self { bars: &order.bars, own: &context.settings.tenant, data: &context.settings.data, checker, seen }
+    }
+
+    fn see(&mut self, trace: &Trace) {
+        let facts = Facts::of(trace, &self.data.user_field);
+        let has_consent = trace.tenant == *self.own || self.data.consent.contains(&trace.tenant);
+        let why = match has_consent {
+            false => Some("consent"),
+            true => {
+                let dirt = self.checker.check(trace, &facts).map(|dirt| dirt.name());
+                dirt.or_else(|| (!is_point(trace, self.bars)).then_some("quality"))
+            }
+        };
+        let seen = &mut self.seen;
+        match why {
+            Some(why) => *seen.left_out.entry(why.to_owned()).or_default() += 1,
+            None if seen.candidates.len() < N_CANDIDATES_MAX => seen.candidates.push(facts),
+            None => *seen.left_out.entry("beyond_limit".to_owned()).or_default() += 1,
+        }
+        seen.n += 1;
+    }
+}
+
+/// Reads the store once.
+async fn look(store: &dyn Database, args: &Args, looker: &mut Looker<'_>, context: &Context<'_>) -> Result<(), Failure> {
     let query = args.filter.query(context);
     let bar = context.printer.count_bar("traces");
     let mut after = None;
     loop {
         let page = store.traces(&query, after, PAGE_LEN).await?;
-        for trace in &page.items {
-            let facts = Facts::of(trace, user_field);
-            let has_consent = trace.tenant == settings.tenant || settings.data.consent.contains(&trace.tenant);
-            let why = match has_consent {
-                false => Some("consent"),
-                true => {
-                    checker.check(trace, &facts).map(|dirt| dirt.name()).or_else(|| (!is_point(trace, bars)).then_some("quality"))
-                }
-            };
-            match why {
-                Some(why) => *seen.left_out.entry(why.to_owned()).or_default() += 1,
-                None if seen.candidates.len() < N_CANDIDATES_MAX => seen.candidates.push(facts),
-                None => *seen.left_out.entry("beyond_limit".to_owned()).or_default() += 1,
-            }
-            seen.n += 1;
-        }
+        page.items.iter().for_each(|trace| looker.see(trace));
         bar.inc(page.items.len() as u64);
         after = page.next;
         if after.is_none() {
@@ -188,7 +246,7 @@ async fn look(store: &dyn Database, args: &Args, bars: &Bars, context: &Context<
         }
     }
     bar.finish_and_clear();
-    Ok(seen)
+    Ok(())
 }
 
 /// Writes a batch beside its place.

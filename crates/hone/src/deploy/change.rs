@@ -207,7 +207,7 @@ async fn settled(agent: &AgentName, store: &Arc<dyn Database>) -> Result<Fleet, 
 }
 
 /// The version that serves.
-pub(super) fn live<'a>(entry: &'a Agent, fleet: &'a Fleet) -> &'a str {
+pub(crate) fn live<'a>(entry: &'a Agent, fleet: &'a Fleet) -> &'a str {
     if let Some(deployment) = fleet.deployment(&entry.name) {
         return deployment.live();
     }

@@ -166,7 +166,7 @@ fn evidence(numbers: &Numbers) -> Vec<String> {
 }
 
 /// The word that a record has for something.
-fn word(of: &impl serde::Serialize) -> String {
+pub(crate) fn word(of: &impl serde::Serialize) -> String {
     match serde_json::to_value(of) {
         Ok(Value::String(word)) => word,
         Ok(other) => other["name"].as_str().unwrap_or_default().to_owned(),

@@ -6,27 +6,33 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::gym::{Exercise, Gym, flat};
 use crate::learner::{Learner, LearnerOptions};
+use hone_data::gate::HeldOut;
 use hone_engine::config::TinySpec;
 use hone_engine::optim::AdamOptions;
 use hone_env::Dialect;
 use hone_env::Player;
-use hone_env::desk::{Desk, DeskOptions};
+use hone_env::desk::{Desk, DeskOptions, Habits};
 use hone_env::rollout::{Limits, Played};
 use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
 use hone_trace::{BlobHash, Config, Scenario, Tenant, Trace};
 
-/// How often the agent takes to its tools where it needs them.
-const TOOL_SHARE: f64 = 0.15;
-/// Tokens of an answer: the longest right one has about twenty.
+/// How often the agent takes to its tools where it needs them, and how often it talks first.
+const SHY: Habits = Habits { tool_share: 0.15, talk_share: 0.0 };
+const SHY_AND_VERBOSE: Habits = Habits { tool_share: 0.3, talk_share: 0.85 };
+/// Tokens of an answer: the longest right one has about twenty, and talk has about forty.
 const ANSWER_TOKENS_MAX: u64 = 28;
+const ANSWER_TOKENS_MAX_VERBOSE: u64 = 72;
 /// How often every held-out task is played, for reliability.
 const N_REPEATS: usize = 3;
-/// Parts of the training split: tasks of the agent, pages of the manual, tasks of GRPO.
+/// Parts of the training split: tasks of the agent, pages of the manual, tasks of GRPO, tickets of customers.
 const PAGES: u64 = 1 << 40;
 const TRIES: u64 = 2 << 40;
+const TICKETS: u64 = 3 << 40;
 /// About 800,000 parameters.
 const SPEC: TinySpec = TinySpec { dim: 128, n_layers: 3, n_heads: 4, n_kv_heads: 2, ffn_dim: 512, vocab: 544, context_len: 192 };
+/// The same with the words of talk, and room for it.
+const SPEC_VERBOSE: TinySpec = TinySpec { vocab: 608, context_len: 256, ..SPEC };
 /// The second moment follows within a hundred steps: no phase of training is much longer.
 pub(crate) const ADAM: AdamOptions = AdamOptions { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0, clip: 1.0 };
 
@@ -35,6 +41,7 @@ pub(crate) struct Ground {
     pub(crate) desk: Desk,
     recipe: Recipe,
     seed: u64,
+    habits: Habits,
     tenant: Tenant,
     tasks: Vec<Scenario>,
 }
@@ -46,12 +53,21 @@ impl Ground {
         let recipe = context.settings.rewards.get("desk").cloned().or_else(|| Recipe::for_world("desk"));
         let recipe = recipe.ok_or_else(|| Failure::bug("the desk has a recipe"))?;
         let tasks = desk.scenarios(Split::Test, seed, n_tasks).map_err(Failure::bug)?;
-        Ok(Self { desk, recipe, seed, tenant: context.settings.tenant.clone(), tasks })
+        Ok(Self { desk, recipe, seed, habits: SHY, tenant: context.settings.tenant.clone(), tasks })
+    }
+
+    /// The same with an agent that also talks before it acts.
+    pub(crate) fn verbose(self) -> Self {
+        Self { habits: SHY_AND_VERBOSE, ..self }
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.habits.talk_share > 0.0
     }
 
     /// Where policies practise.
     pub(crate) fn gym(&self) -> Gym<'_> {
-        let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
+        let limits = Limits { answer_tokens_max: self.lengths().0, ..Limits::default() };
         Gym {
             env: &self.desk,
             recipe: Some(&self.recipe),
@@ -65,18 +81,22 @@ impl Ground {
 
     /// A model that knows the words that are spoken here, and nothing else.
     pub(crate) fn learner(&self, n_threads: Option<usize>) -> Result<Learner, Failure> {
-        let corpus = self.desk.corpus(self.seed, 500).map_err(Failure::bug)?;
+        let mut corpus = self.desk.corpus(self.seed, 500).map_err(Failure::bug)?;
+        let spec = if self.is_verbose() { SPEC_VERBOSE } else { SPEC };
+        if self.is_verbose() {
+            corpus.push(format!("{0}\n{0}", Desk::TALK));
+        }
         let options = LearnerOptions {
             adam: ADAM,
             seed: self.seed,
-            context_len: SPEC.context_len,
+            context_len: spec.context_len,
             n_concurrent: 256,
             n_threads,
             temperature: 1.0,
             memory: None,
             now: None,
         };
-        Learner::small("desk-agent", SPEC, &corpus, options)
+        Learner::small("desk-agent", spec, &corpus, options)
     }
 
     /// What was there before the first step: the held-out tasks and what the agent did.
@@ -111,6 +131,29 @@ impl Ground {
         Ok(self.tries(n * (run_idx + 1))?.split_off(n * run_idx))
     }
 
+    /// Tickets that customers bring, from this one on.
+    pub(crate) fn tickets(&self, from: usize, n: usize) -> Result<Vec<Scenario>, Failure> {
+        let all = self.desk.scenarios(Split::Train, self.seed ^ TICKETS, from + n).map_err(Failure::bug)?;
+        Ok(all.into_iter().skip(from).collect())
+    }
+
+    /// What a trace must not be of: the held-out tasks.
+    pub(crate) fn to_hold_out(&self) -> Result<HeldOut, Failure> {
+        let mut held_out = HeldOut::default();
+        for task in &self.tasks {
+            held_out.add(task.id.as_str(), "").map_err(Failure::bug)?;
+        }
+        Ok(held_out)
+    }
+
+    /// The most tokens of an answer, and of a conversation.
+    pub(crate) fn lengths(&self) -> (u64, usize) {
+        match self.is_verbose() {
+            true => (ANSWER_TOKENS_MAX_VERBOSE, SPEC_VERBOSE.context_len),
+            false => (ANSWER_TOKENS_MAX, SPEC.context_len),
+        }
+    }
+
     /// Tasks that nobody trains on.
     pub(crate) fn held_out(&self, n: usize) -> Result<Vec<Scenario>, Failure> {
         self.desk.scenarios(Split::Test, self.seed, n).map_err(Failure::bug)
@@ -131,11 +174,11 @@ impl Ground {
 
     /// Measures the agent itself.
     pub(crate) fn measure_agent(&self) -> Result<Line, Failure> {
-        self.with_agent(|agent| Ok(self.measure("the agent", agent)?.0))
+        self.with_agent(|agent| Ok(self.measure("script", agent)?.0))
     }
 
     fn with_agent<T>(&self, work: impl FnOnce(Player<'_>) -> T) -> T {
-        let shy = |scenario: &Scenario, seed| self.desk.shy(scenario, TOOL_SHARE, seed);
+        let shy = |scenario: &Scenario, seed| self.desk.shy(scenario, self.habits, seed);
         work(Player::Script("shy", &shy))
     }
 }

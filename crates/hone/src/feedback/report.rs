@@ -1,37 +1,48 @@
 //! Before and after, side by side.
 
+use super::handover::Ended;
+use crate::deploy::word;
 use crate::failure::Failure;
 use crate::gym::solved;
 use crate::printer::{Printer, Style};
 use hone_env::rollout::Played;
-use hone_eval::interval::mean;
+use hone_eval::interval::{mean, wilson};
 use hone_eval::{Episode, Measures};
-use hone_trace::{BlobHash, Scenario, Trace};
-use serde::Serialize;
+use hone_trace::{AdapterId, BlobHash, Scenario, Trace, TraceOutcome};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::slice;
 
 /// From the half-width of a two-sided interval of 95 % to that of a one-sided bound.
 const ONE_SIDED: f64 = 1.644_854 / 1.959_964;
 
+/// The reward of an episode that looks solved.
+const HACK_REWARD: f64 = 0.8;
+
 /// One policy on the held-out tasks.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
-    #[serde(skip)]
     pub(crate) name: String,
     /// The share of episodes that were solved, with its 95 % interval.
     pub(crate) completion: f64,
     completion_interval: (f64, f64),
     /// The share of tasks that were solved in all repeats.
     reliability: f64,
+    reliability_interval: (f64, f64),
     /// Of the episodes that need a tool, how many called one with success.
     pub(crate) tool_adoption: f64,
+    tool_adoption_interval: (f64, f64),
     turns_per_solved: Option<f64>,
     tokens_per_solved: Option<f64>,
+    tokens_per_solved_interval: Option<(f64, f64)>,
     /// The share of answers that the desk could read.
     format_valid: f64,
+    format_valid_interval: (f64, f64),
+    /// Episodes that earned as if they were solved, and were not.
+    hacks: usize,
+    cost_per_1k: Option<f64>,
+    latency_p50_ms: Option<f64>,
     /// Per task, its category and the share of its repeats that were solved.
-    #[serde(skip)]
     tasks: Vec<(String, f64)>,
 }
 
@@ -54,15 +65,30 @@ impl Line {
         let called = |trace: &&&Trace| trace.turns().flat_map(|turn| &turn.tool_calls).any(|call| call.success == Some(true));
         let n_unread =
             traces().flat_map(Trace::turns).filter(|turn| turn.errors.iter().any(|error| error.kind == "unparsable_action"));
+        let n_called = needing.iter().filter(called).count();
+        let n_turns = traces().flat_map(Trace::turns).count();
+        let n_read = n_turns - n_unread.count();
+        let n_reliable = (measures.reliability * measures.n_scenarios as f64).round() as usize;
+        let is_hack = |trace: &&Trace| {
+            trace.outcome != TraceOutcome::Success && trace.reward().is_some_and(|reward| reward.total >= HACK_REWARD)
+        };
+        let spent: Vec<(f64, f64)> = played.iter().map(|played| (n_tokens(played), n_solved(played))).collect();
         Self {
             name: name.to_owned(),
             completion: measures.accuracy,
             completion_interval: measures.accuracy_interval,
             reliability: measures.reliability,
-            tool_adoption: share(needing.iter().filter(called).count(), needing.len()),
+            reliability_interval: wilson(n_reliable, measures.n_scenarios),
+            tool_adoption: share(n_called, needing.len()),
+            tool_adoption_interval: wilson(n_called, needing.len()),
             turns_per_solved: measures.turns_per_solved,
             tokens_per_solved: measures.tokens_per_solved.filter(|tokens| *tokens > 0.0),
-            format_valid: 1.0 - share(n_unread.count(), traces().flat_map(Trace::turns).count()),
+            tokens_per_solved_interval: ratio(&spent),
+            format_valid: share(n_read, n_turns),
+            format_valid_interval: wilson(n_read, n_turns),
+            hacks: traces().filter(is_hack).count(),
+            cost_per_1k: measures.cost_per_1k,
+            latency_p50_ms: measures.latency_p50_ms,
             tasks: tasks
                 .iter()
                 .zip(played)
@@ -95,20 +121,23 @@ impl Line {
     fn gains<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a str, f64)> {
         self.tasks.iter().zip(&other.tasks).map(|((category, new), (_, old))| (category.as_str(), new - old))
     }
+}
 
-    fn row(&self) -> Vec<String> {
-        let (low, high) = self.completion_interval;
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-        vec![
-            self.name.clone(),
-            format!("{:.1} % ({:.1}-{:.1})", 100.0 * self.completion, 100.0 * low, 100.0 * high),
-            format!("{:.1} %", 100.0 * self.reliability),
-            format!("{:.1} %", 100.0 * self.tool_adoption),
-            format!("{:.1} %", 100.0 * self.format_valid),
-            number(self.turns_per_solved),
-            number(self.tokens_per_solved),
-        ]
-    }
+fn n_tokens(played: &Played) -> f64 {
+    played.traces.iter().map(|trace| trace.head().n_tokens as f64).sum()
+}
+
+fn n_solved(played: &Played) -> f64 {
+    solved(slice::from_ref(played)) * played.traces.len() as f64
+}
+
+/// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks.
+fn ratio(tasks: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (spent, solved) = tasks.iter().fold((0.0, 0.0), |(spent, solved), task| (spent + task.0, solved + task.1));
+    let ratio = (solved > 0.0 && spent > 0.0).then(|| spent / solved)?;
+    let per_task = solved / tasks.len() as f64;
+    let (_, half) = mean(&tasks.iter().map(|(spent, solved)| (spent - ratio * solved) / per_task).collect::<Vec<_>>());
+    Some(((ratio - half).max(0.0), ratio + half))
 }
 
 fn share(n: usize, of: usize) -> f64 {
@@ -116,60 +145,129 @@ fn share(n: usize, of: usize) -> f64 {
 }
 
 /// Whether the new agent is better than both that came before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Better,
     NotBetter,
 }
 
-/// Before and after.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
+/// What held-out tasks say of three policies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Measured {
     pub(super) verdict: Verdict,
-    seconds: f64,
-    world_hash: BlobHash,
-    /// The model that imitates the agent.
-    before: Line,
-    /// The same after GRPO.
-    after: Line,
-    /// The agent that was imitated.
-    script: Line,
-    /// Points gained over the model before, on the same tasks, and half the width of the 95 % interval.
+    /// The agent before.
+    pub(super) before: Line,
+    /// The agent with its new adapter.
+    pub(super) after: Line,
+    /// The script that the first agent was made to imitate.
+    pub(super) script: Line,
+    /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval.
     gain_points: (f64, f64),
     worst_category: String,
-    /// In points; what the new model lost there is not more than this.
+    /// In points; what the new agent lost there is not more than this.
     worst_category_bound: f64,
-    control: bool,
 }
 
-impl Report {
-    pub(super) fn new(script: Line, before: Line, after: Line, world_hash: BlobHash, control: bool, seconds: f64) -> Self {
+/// What a category may lose, in points.
+const CATEGORY_LOSS_MAX: f64 = 5.0;
+
+impl Measured {
+    pub(super) fn new(script: Line, before: Line, after: Line) -> Self {
         let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
-        let is_better = is_above(after.gain_over(&before)) && is_above(after.gain_over(&script));
-        let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
         let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
+        let is_better = is_above(after.gain_over(&before))
+            && is_above(after.gain_over(&script))
+            && worst_category_bound > -CATEGORY_LOSS_MAX;
+        let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
         let gain_points = after.gain_over(&before);
-        Self { verdict, seconds, world_hash, before, after, script, gain_points, worst_category, worst_category_bound, control }
+        Self { verdict, before, after, script, gain_points, worst_category, worst_category_bound }
+    }
+}
+
+/// What a loop came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Report<'a> {
+    pub(super) name: &'a str,
+    pub(super) seconds: f64,
+    pub(super) world_hash: BlobHash,
+    #[serde(flatten)]
+    pub(super) measured: &'a Measured,
+    pub(super) canary: Ended,
+    pub(super) drill: Ended,
+    /// The adapter of the new version.
+    pub(super) adapter: Option<AdapterId>,
+    pub(super) control: bool,
+}
+
+impl Report<'_> {
+    /// Whether the agent is better, its canary says so too, and a bad one was taken back.
+    pub(super) fn is_success(&self) -> bool {
+        (self.measured.verdict, self.canary, self.drill) == (Verdict::Better, Ended::Promoted, Ended::RolledBack)
     }
 
     pub(super) fn print(&self, printer: &Printer) -> Result<(), Failure> {
         if printer.wants_json() {
-            return printer.json(self);
+            let mut all = serde_json::to_value(self).map_err(Failure::bug)?;
+            for policy in ["script", "before", "after"] {
+                // What every single task came to is in the records.
+                all[policy].as_object_mut().map(|line| line.remove("tasks"));
+            }
+            return printer.json(&all);
         }
-        let heads = ["policy", "solved", "all of 3", "tool where needed", "readable", "turns/solved", "tokens/solved"];
-        printer.table(&heads, &[self.script.row(), self.before.row(), self.after.row()])?;
-        let (gain, half) = self.gain_points;
-        let gained = format!("{gain:+.1} ± {half:.1} points over the model before GRPO, in {:.0} s", self.seconds);
-        printer.line(&[(if self.verdict == Verdict::Better { Style::Good } else { Style::Bad }, &gained)])?;
-        printer.say(&format!("worst category: {}, at least {:+.1} points", self.worst_category, self.worst_category_bound));
+        let Measured { verdict, before, after, script, gain_points, worst_category, worst_category_bound } = self.measured;
+        let heads = ["", &script.name, &before.name, &after.name];
+        let rows: Vec<Vec<String>> = ROWS
+            .iter()
+            .map(|(what, figure)| vec![(*what).to_owned(), figure(script), figure(before), figure(after)])
+            .collect();
+        printer.table(&heads, &rows)?;
+        let (gain, half) = gain_points;
+        let gained = format!("{gain:+.1} ± {half:.1} points over {}, in {:.0} s", before.name, self.seconds);
+        printer.line(&[(if *verdict == Verdict::Better { Style::Good } else { Style::Bad }, &gained)])?;
+        printer.say(&format!("worst category: {worst_category}, at least {worst_category_bound:+.1} points"));
         printer.say(&format!("tasks and demonstrations, fixed before the first step: {}", self.world_hash));
-        printer.say(match (self.verdict, self.control) {
+        printer.say(match (verdict, self.control) {
             (Verdict::Better, true) => "permuted rewards taught something: that must not be",
-            (Verdict::NotBetter, true) => "permuted rewards taught nothing, as it should be",
-            (Verdict::Better, false) => "the new agent is kept as `desk-agent`: hone chat desk-agent -m 'what 387 * 46'",
-            (Verdict::NotBetter, false) => "it is not better, and was not kept",
+            (Verdict::NotBetter, true) => "permuted rewards taught nothing, as it should be; nothing was deployed",
+            (Verdict::Better, false) => return self.print_deployed(printer),
+            (Verdict::NotBetter, false) => "it is not better, and was not deployed",
         });
         Ok(())
     }
+
+    fn print_deployed(&self, printer: &Printer) -> Result<(), Failure> {
+        let ended = |ended: Ended| word(&ended).replace('_', " ");
+        let style = if self.is_success() { Style::Good } else { Style::Bad };
+        let text = format!("canary: {}; drill with a damaged adapter: {}", ended(self.canary), ended(self.drill));
+        printer.line(&[(style, &text)])?;
+        let (agent, model) = (self.name, format!("{}-v0", self.name));
+        printer.say(&format!("hone deploy status {agent} tells it in numbers; hone serve --model {model}=local:{model} serves it"));
+        Ok(())
+    }
+}
+
+type Figure = fn(&Line) -> String;
+
+/// What is told of every policy.
+const ROWS: [(&str, Figure); 8] = [
+    ("solved", |line| percent(line.completion, line.completion_interval)),
+    ("solved all of 3 times", |line| percent(line.reliability, line.reliability_interval)),
+    ("tool where one is needed", |line| percent(line.tool_adoption, line.tool_adoption_interval)),
+    ("turns per solved task", |line| number(line.turns_per_solved)),
+    ("tokens per solved task", |line| match (line.tokens_per_solved, line.tokens_per_solved_interval) {
+        (Some(tokens), Some((low, high))) => format!("{tokens:.0} ({low:.0}-{high:.0})"),
+        _ => "-".to_owned(),
+    }),
+    ("readable answers", |line| percent(line.format_valid, line.format_valid_interval)),
+    ("rewarded but not solved", |line| line.hacks.to_string()),
+    ("median time of an episode", |line| line.latency_p50_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
+];
+
+fn percent(share: f64, (low, high): (f64, f64)) -> String {
+    format!("{:.1} % ({:.1}-{:.1})", 100.0 * share, 100.0 * low, 100.0 * high)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }

@@ -4,10 +4,11 @@
 //! step trains, from the weights before it, and are corrected for that.
 
 use super::flags::SettingFlags;
-use super::session::{Practice, Session, Stepped, Teacher, gym, n_sampled};
+use super::session::{Finished, Practice, Session, Stepped, Teacher, gym, n_sampled};
 use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::feedback::permute;
 use crate::gym::{Exercise, earned, solved};
 use crate::learner::Learner;
 use crate::world::World;
@@ -19,7 +20,7 @@ use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::{Config, Scenario, Trace, TraceOutcome};
 use hone_train::groups::{Counts, Groups};
-use hone_train::settings::Settings;
+use hone_train::settings::{Given, Settings};
 use hone_train::step::{StepOptions, StepStats, kl_by_episode};
 use std::time::Instant;
 
@@ -40,9 +41,16 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    start(&args.run, SettingFlags::<GRPO>::ALGORITHM, &args.settings.0, context, |ground| {
+    practise(&args.run, &args.settings.0, false, context)?.tell(context)
+}
+
+/// A run of GRPO. In a control every reward is given to a random member of its group, so that nothing can be learned.
+pub(crate) fn practise(args: &RunArgs, given: &Given, is_control: bool, context: &Context<'_>) -> Result<Finished, Failure> {
+    // A run that goes on has its settings.
+    let given = if args.resume { &Given::default() } else { given };
+    start(args, SettingFlags::<GRPO>::ALGORITHM, given, context, |ground| {
         let world = ground.world.cloned().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
-        Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None })
+        Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None, is_control })
     })
 }
 
@@ -52,6 +60,8 @@ struct Tries {
     n_steps: u64,
     /// What was sampled while the last step trained, for the next.
     ahead: Option<Sampled>,
+    /// Whether rewards are given to random members of their groups.
+    is_control: bool,
 }
 
 /// What was sampled for a step.
@@ -70,7 +80,10 @@ impl Teacher for Tries {
 
     fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure> {
         let step = session.position.step;
-        let sampled = self.sampled(session, step)?;
+        let mut sampled = self.sampled(session, step)?;
+        if self.is_control {
+            permute(&mut sampled.groups, session.settings.seed ^ step << 32);
+        }
         session.record(&sampled.config, &sampled.groups)?;
         let begun = Instant::now();
         let next = (session.settings.max_staleness > 0 && step + 1 < self.n_steps).then_some(step + 1);

@@ -3,7 +3,7 @@
 //! Which traces a run learns from is fixed when it begins: their ids are kept beside it, and a run that goes on reads the same.
 
 use super::flags::SettingFlags;
-use super::session::{Session, Stepped, Teacher};
+use super::session::{Finished, Session, Stepped, Teacher};
 use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
 use crate::durable;
@@ -17,7 +17,7 @@ use hone_train::advantage::turn_rewards;
 use hone_train::batch::{Advantage, Batch};
 use hone_train::episode::Episode;
 use hone_train::loss::awr_weights;
-use hone_train::settings::{Algorithm, Settings};
+use hone_train::settings::{Algorithm, Given, Settings};
 use hone_train::{TrainError, sft, step};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -44,8 +44,26 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
         return Err(Failure::user("a run that goes on learns from the traces that it began with")
             .hint("leave the filters away, or begin another run"));
     }
-    start(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| {
-        let traces = data(ground, &query, context)?;
+    learn(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| data(ground, &query, context))?
+        .tell(context)
+}
+
+/// A run of SFT on these traces.
+pub(crate) fn imitate(args: &RunArgs, given: &Given, traces: &[Trace], context: &Context<'_>) -> Result<Finished, Failure> {
+    // A run that goes on has its settings.
+    let given = if args.resume { &Given::default() } else { given };
+    learn(args, Algorithm::Sft, given, context, |_| Ok(traces.to_vec()))
+}
+
+fn learn(
+    args: &RunArgs,
+    algorithm: Algorithm,
+    given: &Given,
+    context: &Context<'_>,
+    data: impl FnOnce(&Ground<'_>) -> Result<Vec<Trace>, Failure>,
+) -> Result<Finished, Failure> {
+    start(args, algorithm, given, context, |ground| {
+        let traces = data(ground)?;
         let lessons = Lessons::new(&traces, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
         if !ground.goes_on {

@@ -107,20 +107,48 @@ const FORGOTTEN_POINTS: f64 = 3.0;
 /// Steps that the sparkline shows.
 const SPARKLINE_LEN: usize = 24;
 
-/// How a run ended, for who reads it by machine.
+/// How a run ended.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
-    run: &'a str,
+pub(crate) struct Finished {
+    run: String,
     #[serde(flatten)]
-    end: &'a End,
+    end: End,
     validation: Option<f64>,
     best_validation: Option<f64>,
-    adapter: &'a str,
+    /// The hash of the last adapter.
+    adapter: String,
+    /// Where the best adapter is, or the last one where nothing was measured.
+    #[serde(skip)]
+    pub(crate) folder: PathBuf,
+}
+
+impl Finished {
+    /// Says how it ended; whether it ended well is the exit code.
+    pub(super) fn tell(&self, context: &Context<'_>) -> Result<Exit, Failure> {
+        let printer = context.printer;
+        if printer.wants_json() {
+            printer.json(self)?;
+        } else {
+            printer.plain(&format!("{}: {}", self.end.reason, self.end.why))?;
+            printer.say(&format!("its adapter: {}", self.folder.display()));
+        }
+        Ok(if self.is_well() { Exit::Yes } else { Exit::No })
+    }
+
+    /// Whether it did not have to be stopped.
+    pub(crate) fn is_well(&self) -> bool {
+        !matches!(self.end.reason.as_str(), "reward_hacking" | "not_finite")
+    }
+
+    /// Why it ended.
+    pub(crate) fn why(&self) -> &str {
+        &self.end.why
+    }
 }
 
 impl Session<'_> {
     /// Steps until there is a reason to stop.
-    pub(super) fn go(mut self, teacher: &mut dyn Teacher) -> Result<Exit, Failure> {
+    pub(super) fn go(mut self, teacher: &mut dyn Teacher) -> Result<Finished, Failure> {
         let options = self.settings.stop(teacher.n_steps());
         let every = u64::from(self.settings.validate_every);
         if self.position.step == 0 && self.position.adapter.is_empty() {
@@ -319,7 +347,7 @@ impl Session<'_> {
         self.sinks.put(&writes)
     }
 
-    fn end(self, stop: &Stop) -> Result<Exit, Failure> {
+    fn end(self, stop: &Stop) -> Result<Finished, Failure> {
         let best = self.position.progress.best();
         let reason = serde_json::to_value(stop.reason).map_err(Failure::bug)?;
         let end = End {
@@ -329,24 +357,16 @@ impl Session<'_> {
             best_step: best.map(|best| best.step),
         };
         let validation = self.position.progress.evaluations().last().map(Evaluation::mean);
-        let report = Report {
-            run: &self.run.name,
-            end: &end,
-            validation,
-            best_validation: best.map(|best| best.score),
-            adapter: &self.position.adapter,
-        };
         self.sinks.end(&end, crate::clock::now())?;
-        let printer = self.context.printer;
-        if printer.wants_json() {
-            printer.json(&report)?;
-        } else {
-            let kept = if best.is_some() { "best" } else { "adapter" };
-            printer.plain(&format!("{}: {}", end.reason, end.why))?;
-            printer.say(&format!("its adapter: {}", self.folder.join(kept).display()));
-        }
-        let is_well = !matches!(end.reason.as_str(), "reward_hacking" | "not_finite");
-        Ok(if is_well { Exit::Yes } else { Exit::No })
+        let kept = if best.is_some() { "best" } else { "adapter" };
+        Ok(Finished {
+            folder: self.folder.join(kept),
+            best_validation: best.map(|best| best.score),
+            run: self.run.name,
+            end,
+            validation,
+            adapter: self.position.adapter,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::runs::{End, Fork, Run, Runs};
 use super::sampler::Sampler;
-use super::session::{STOP_FILE, Session, Teacher};
+use super::session::{Finished, STOP_FILE, Session, Teacher};
 use super::sinks::Sinks;
 use super::state::{Position, States};
 use crate::context::Context;
@@ -59,6 +59,27 @@ pub(crate) struct RunArgs {
     threads: Option<u16>,
 }
 
+impl RunArgs {
+    /// A run that is part of something larger: it goes on where it stopped if it has begun, and begins otherwise.
+    pub(crate) fn part(run: &str, model: &str, env: Option<&str>, fork: Option<&str>, context: &Context<'_>) -> Result<Self, Failure> {
+        let resume = Runs::of(&context.settings).names()?.iter().any(|name| name == run);
+        let fresh = |text: Option<&str>| text.filter(|_| !resume).map(str::to_owned);
+        Ok(Self {
+            run: run.to_owned(),
+            model: fresh(Some(model)),
+            env: fresh(env),
+            resume,
+            fork: fresh(fork),
+            sampler: None,
+            watch: Vec::new(),
+            judge: None,
+            judge_price: None,
+            force: false,
+            threads: None,
+        })
+    }
+}
+
 /// What a run is made of, besides its settings; kept beside them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Made {
@@ -89,7 +110,7 @@ pub(super) fn start<T: Teacher>(
     given: &Given,
     context: &Context<'_>,
     teach: impl FnOnce(&Ground<'_>) -> Result<T, Failure>,
-) -> Result<Exit, Failure> {
+) -> Result<Finished, Failure> {
     let runs = Runs::of(&context.settings);
     let held = args.resume.then(|| runs.hold(&args.run)).transpose()?;
     let (run, settings, made) =
@@ -159,6 +180,10 @@ fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Lear
         let state = States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?;
         let shape = "a fork keeps the model and the rank of the run that it leaves";
         learner.restore(state).map_err(|failure| failure.hint(shape))?;
+        if runs.read(&fork.run)?.run.method != run.method {
+            // Gradients of another objective have another size.
+            learner.begin_anew()?;
+        }
     }
     let critic = (algorithm == Algorithm::Ppo).then(|| Critic::new(learner.dim()));
     Ok(Position { critic, ..Position::default() })

@@ -1,0 +1,143 @@
+//! From recorded episodes to an adapter: is the pool fit, a batch of its best, imitation of that, and practice.
+
+use super::arbiter::Arbiter;
+use crate::context::Context;
+use crate::data::{Made, Order};
+use crate::failure::{Failure, at_path};
+use crate::train::{RunArgs, imitate, practise};
+use hone_data::facts::Facts;
+use hone_data::gate::{Bars, Checker, Dirt, HeldOut, Pool, Purpose, Verdict, personal};
+use hone_data::prepare::Plan;
+use hone_store::Database;
+use hone_trace::Trace;
+use hone_train::settings::Given;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// The most traces of a batch.
+const N_POINTS_MAX: usize = 10_000;
+/// The reward from which an episode is imitated: it was solved, whatever it took.
+const QUALITY: f64 = 0.5;
+
+/// Where an agent goes to school.
+pub(super) struct School<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) runtime: &'a Runtime,
+    pub(super) store: &'a Arc<dyn Database>,
+    /// The name of the loop and the number of its turn, which runs and batches are called by.
+    pub(super) name: String,
+    pub(super) seed: u64,
+}
+
+/// A batch to learn from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Batch {
+    pub(super) folder: PathBuf,
+    pub(super) n_traces: u64,
+}
+
+/// A run that has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Trained {
+    /// Where its adapter is.
+    pub(super) folder: PathBuf,
+    /// Why it ended, and whether it did not have to be stopped.
+    pub(super) why: String,
+    pub(super) is_well: bool,
+}
+
+impl School<'_> {
+    fn bars(&self, purpose: Purpose) -> Bars {
+        let data = &self.context.settings.data;
+        Bars {
+            purpose,
+            points: if purpose == Purpose::Sft { data.sft_points } else { data.rl_points },
+            quality: QUALITY,
+            clean: data.clean,
+            task_types: data.task_types,
+            task_points: data.task_points,
+            likeness: data.likeness,
+        }
+    }
+
+    /// The episodes that are worth a place in the pool: each says something of its own, and nothing personal. Also says why others
+    /// are left out.
+    pub(super) fn curate(&self, traces: Vec<Trace>) -> (Vec<Trace>, BTreeMap<&'static str, usize>) {
+        let data = &self.context.settings.data;
+        let mut checker = Checker::new(Purpose::Sft, data.likeness, HeldOut::default());
+        let mut left_out = BTreeMap::new();
+        let mut why = |trace: &Trace| match checker.check(trace, &Facts::of(trace, &data.user_field)) {
+            Some(Dirt::Duplicate(_) | Dirt::NearDuplicate(_)) => Some("said before"),
+            _ => personal(trace).map(|_| "personal data"),
+        };
+        let pool = traces.into_iter().filter(|trace| match why(trace) {
+            Some(why) => {
+                *left_out.entry(why).or_default() += 1;
+                false
+            }
+            None => true,
+        });
+        (pool.collect(), left_out)
+    }
+
+    /// What the gates say of a pool.
+    pub(super) fn gate(&self, purpose: Purpose, pool: &[Trace], held_out: &HeldOut) -> Verdict {
+        let settings = &self.context.settings;
+        let mut gates = Pool::new(self.bars(purpose), settings.tenant.clone(), settings.data.consent.clone(), held_out.clone());
+        pool.iter().for_each(|trace| gates.add(trace, &Facts::of(trace, &settings.data.user_field)));
+        gates.verdict()
+    }
+
+    /// A batch of what was done well: clean, private, balanced over types of task.
+    pub(super) fn prepare(&self, pool: &[Trace], held_out: HeldOut) -> Result<Batch, Failure> {
+        let settings = &self.context.settings;
+        let folder = settings.folder.join("batches");
+        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        let folder = folder.join(&self.name);
+        let order = Order {
+            out: &folder,
+            bars: self.bars(Purpose::Sft),
+            // What it reports by are tasks that are in no trace at all.
+            plan: Plan { seed: self.seed, points_max: N_POINTS_MAX, validation: 0.0, test: 0.0 },
+            key: &settings.data.key_file,
+            map: None,
+            held_out,
+        };
+        match self.runtime.block_on(order.of(pool, &**self.store, self.context))? {
+            Made::Batch { manifest, .. } => {
+                Ok(Batch { folder, n_traces: manifest.outputs.iter().map(|output| output.traces).sum() })
+            }
+            Made::TooFew { n_points, .. } => Err(Failure::bug(format_args!("{n_points} points passed the gate and are too few"))),
+        }
+    }
+
+    /// Warms an adapter up by imitating a batch.
+    pub(super) fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch, given: &Given) -> Result<Trained, Failure> {
+        let traces = read(&batch.folder.join("train.jsonl"))?;
+        let run = RunArgs::part(&self.run("sft"), arbiter.model(), None, None, self.context)?;
+        let finished = imitate(&run, given, &traces, self.context)?;
+        Ok(Trained { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder })
+    }
+
+    /// Improves the adapter by GRPO, in a world and by its recipe.
+    pub(super) fn practise(&self, arbiter: &Arbiter<'_>, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
+        let run = RunArgs::part(&self.run("grpo"), arbiter.model(), Some(env), Some(&self.run("sft")), self.context)?;
+        let finished = practise(&run, given, is_control, self.context)?;
+        Ok(Trained { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder })
+    }
+
+    fn run(&self, method: &str) -> String {
+        format!("{}-{method}", self.name)
+    }
+}
+
+/// The traces of a file of JSON lines.
+fn read(path: &Path) -> Result<Vec<Trace>, Failure> {
+    let text = fs::read_to_string(path).map_err(at_path(path))?;
+    let trace = |line: &str| serde_json::from_str(line).map_err(|error| Failure::world(error).context(path.display()));
+    text.lines().map(trace).collect()
+}
