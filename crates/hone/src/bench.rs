@@ -12,6 +12,8 @@ mod env;
 mod figures;
 mod gateway;
 mod grpo;
+mod guards;
+mod kills;
 mod large;
 mod learn;
 mod machine;
@@ -42,11 +44,13 @@ enum Command {
     Large(large::Args),
     Onpolicy(onpolicy::Args),
     Grpo(grpo::Args),
+    Guards(guards::Args),
     Env(env::Args),
     Alarms(alarms::Args),
     Anonymise(anonymise::Args),
     Diff(diff::Args),
     Learn(learn::Args),
+    Loop(kills::Args),
     Canary(canary::Args),
     Bandit(bandit::Args),
     Gateway(gateway::Args),
@@ -66,11 +70,13 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Large(args) => context.wait(async |context| large::run(args, context).await),
         Command::Onpolicy(args) => onpolicy::run(args, context),
         Command::Grpo(args) => grpo::run(args, context),
+        Command::Guards(args) => guards::run(args, context),
         Command::Env(args) => env::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
         Command::Anonymise(args) => anonymise::run(args, context),
         Command::Diff(args) => diff::run(args, context),
         Command::Learn(args) => learn::run(args, context),
+        Command::Loop(args) => kills::run(args, context),
         Command::Canary(args) => canary::run(args, context),
         Command::Bandit(args) => bandit::run(args, context),
         Command::Gateway(args) => context.wait(async |context| gateway::run(args, context).await),

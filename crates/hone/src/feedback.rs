@@ -40,6 +40,7 @@ use journal::{BEGIN, END, Journal};
 use report::{Measured, Report, Verdict};
 use school::{Batch, School, Trained};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ pub(crate) const N_TRACES: u32 = 8000;
 pub(crate) const N_PAGES: u32 = 100_000;
 pub(crate) const N_STEPS: u32 = 100;
 /// Steps of GRPO on an adapter.
-const N_LOOP_STEPS: u32 = 80;
+const N_LOOP_STEPS: u32 = 100;
 /// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
 pub(crate) const IMITATION_LR: f32 = 1e-3;
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let mut arbiter = turn.arbiter(&first.model)?;
     let traffic = turn.traffic(&arbiter)?;
     let told = journal.stage("trace", || turn.collect(&first, &arbiter, &traffic))?; // trace → reward
-    let Some(batch) = journal.stage("data", || turn.prepare(&turn.pool(&told)?))? else { return Ok(Exit::No) }; // data
+    let Some(batch) = journal.stage("data", || turn.prepare(&turn.pool(&told)?))? else { return refused(context) }; // data
     journal.stage("warm_up", || turn.warm_up(&arbiter, &batch))?; // train
     let trained = journal.stage("train", || turn.practise(&arbiter))?;
     let measured = journal.stage("eval", || turn.measure(&arbiter, &trained))?; // eval
@@ -140,6 +141,14 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     journal.stage(END, || Ok(report.is_success()))?;
     report.print(context.printer)?;
     Ok(if report.is_success() { Exit::Yes } else { Exit::No })
+}
+
+/// The gates have said why.
+fn refused(context: &Context<'_>) -> Result<Exit, Failure> {
+    if context.printer.wants_json() {
+        context.printer.json(&json!({"verdict": "refused"}))?;
+    }
+    Ok(Exit::No)
 }
 
 /// The same context with a recipe for the desk, where the user has none.
@@ -349,12 +358,17 @@ impl<'a> Turn<'a> {
         let mut is_fit = true;
         for purpose in [Purpose::Sft, Purpose::Rl] {
             let Gates { pass, gates, .. } = self.school().gate(purpose, pool, &held_out);
-            let told: Vec<String> = gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
+            let told: Vec<String> =
+                gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
             let verdict = if pass { "passes" } else { "is refused" };
             self.say("gate", &format!("{} {verdict}: {}", word(&purpose), told.join(", ")));
             for gate in gates.iter().filter(|gate| !gate.pass) {
                 let records = gate.records.iter().zip(&gate.why).map(|(record, why)| format!("{record} {why}"));
-                self.context.printer.complain(&format!("gate `{}` refuses: {}", gate.name, records.collect::<Vec<_>>().join("; ")));
+                self.context.printer.complain(&format!(
+                    "gate `{}` refuses: {}",
+                    gate.name,
+                    records.collect::<Vec<_>>().join("; ")
+                ));
             }
             is_fit &= pass;
         }
@@ -386,10 +400,10 @@ impl<'a> Turn<'a> {
     fn practise(&self, arbiter: &Arbiter<'_>) -> Result<Trained, Failure> {
         let given = Given {
             steps: Some(self.args.steps),
-            scenarios: Some(16),
-            samples: Some(16),
+            scenarios: Some(32),
+            samples: Some(8),
             answer_tokens: u32::try_from(self.ground.lengths().0).ok(),
-            lr: Some(5e-3),
+            lr: Some(3e-3),
             loss: Some(Method::Dapo),
             deviation_min: Some(0.05),
             validate_every: Some(20),

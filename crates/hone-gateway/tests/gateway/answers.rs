@@ -121,7 +121,8 @@ async fn anthropic_words_reach_a_server_of_openai() {
 async fn what_a_client_says_of_its_episode_stands_on_the_trace() {
     let world = World::open().await;
     let said = json!({"family": "refunds", "agent": {"agent": "desk", "version": "v9", "task": "any", "asked_for": "desk"}});
-    let told = world.post("/v1/chat/completions", &json!({"model": "well", "messages": messages(HI), "metadata": said}), &[]).await;
+    let told =
+        world.post("/v1/chat/completions", &json!({"model": "well", "messages": messages(HI), "metadata": said}), &[]).await;
     assert_eq!(told.status, 200, "{}", told.body);
     let trace = world.trace_of(1).await;
     assert_eq!(trace.metadata["family"], "refunds");

@@ -24,9 +24,10 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::feedback::N_STEPS;
 use clap::ValueEnum;
+pub(super) use hacking::{Incidents, incidents};
 use serde::Serialize;
 use std::path::PathBuf;
-use warm::Warm;
+pub(super) use warm::Warm;
 
 /// Measure what training reaches on held-out tasks, beside its controls
 ///

@@ -63,7 +63,8 @@ impl<'a> Journal<'a> {
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         if let Some(done) = self.done.get(stage) {
-            return T::deserialize(done).map_err(|error| Failure::world(error).context(format_args!("stage `{stage}` of {}", self.name)));
+            return T::deserialize(done)
+                .map_err(|error| Failure::world(error).context(format_args!("stage `{stage}` of {}", self.name)));
         }
         let result = work()?;
         let body = serde_json::to_value(&result).map_err(Failure::bug)?;

@@ -9,13 +9,12 @@ use crate::learner::Learner;
 use hone_engine::optim::Schedule;
 use hone_env::Player;
 use hone_env::rollout::Played;
-use hone_trace::{Config, Draws, Scenario, Trace};
+use hone_trace::{Draws, Scenario, Trace};
 use hone_train::advantage::Centring;
 use hone_train::groups::{Credit, GroupOptions, Groups};
 use hone_train::loss::Method;
 use hone_train::step::{Objective, StepOptions};
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// Rows computed at once.
 const N_ROWS_MAX: usize = 8192;
@@ -55,12 +54,8 @@ impl<'a> Lesson<'a> {
 pub(crate) struct Step<'a> {
     /// Counted from 1.
     pub(crate) number: usize,
-    /// Who played.
-    pub(crate) config: &'a Config,
     pub(crate) groups: &'a [Played],
     pub(crate) improved: Improved,
-    pub(crate) sampled_s: f64,
-    pub(crate) trained_s: f64,
 }
 
 /// What a step did to the model.
@@ -98,12 +93,10 @@ impl Lesson<'_> {
         let n_steps = scenarios.len().div_ceil(self.n_scenarios);
         let mut n_moved = 0;
         for (i, scenarios) in scenarios.chunks(self.n_scenarios).enumerate() {
-            let start = Instant::now();
             let policy = learner.policy()?;
             let player = Player::Policy(&policy);
             let round = i as u64;
             let mut groups = gym.play(Exercise { name: self.name, round, n_samples: self.n_samples }, player, scenarios)?;
-            let sampled_s = start.elapsed().as_secs_f64();
             weigh(&mut groups, round);
             let lr = self.lr * (1.0 - 0.8 * i as f32 / n_steps as f32);
             let mut improved = Improved::default();
@@ -112,8 +105,7 @@ impl Lesson<'_> {
                 let lr = lr * (n_moved as f32 / self.n_warm.max(1) as f32).min(1.0);
                 improved.add(&self.improve(learner, part, lr)?);
             }
-            let trained_s = start.elapsed().as_secs_f64() - sampled_s;
-            let step = Step { number: i + 1, config: &player.config(), groups: &groups, improved, sampled_s, trained_s };
+            let step = Step { number: i + 1, groups: &groups, improved };
             if see(learner, step)?.is_break() {
                 break;
             }

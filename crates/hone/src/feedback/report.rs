@@ -176,9 +176,8 @@ impl Measured {
     pub(super) fn new(script: Line, before: Line, after: Line) -> Self {
         let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
         let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
-        let is_better = is_above(after.gain_over(&before))
-            && is_above(after.gain_over(&script))
-            && worst_category_bound > -CATEGORY_LOSS_MAX;
+        let is_better =
+            is_above(after.gain_over(&before)) && is_above(after.gain_over(&script)) && worst_category_bound > -CATEGORY_LOSS_MAX;
         let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
         let gain_points = after.gain_over(&before);
         Self { verdict, before, after, script, gain_points, worst_category, worst_category_bound }
@@ -217,10 +216,8 @@ impl Report<'_> {
         }
         let Measured { verdict, before, after, script, gain_points, worst_category, worst_category_bound } = self.measured;
         let heads = ["", &script.name, &before.name, &after.name];
-        let rows: Vec<Vec<String>> = ROWS
-            .iter()
-            .map(|(what, figure)| vec![(*what).to_owned(), figure(script), figure(before), figure(after)])
-            .collect();
+        let rows: Vec<Vec<String>> =
+            ROWS.iter().map(|(what, figure)| vec![(*what).to_owned(), figure(script), figure(before), figure(after)]).collect();
         printer.table(&heads, &rows)?;
         let (gain, half) = gain_points;
         let gained = format!("{gain:+.1} ± {half:.1} points over {}, in {:.0} s", before.name, self.seconds);
@@ -242,7 +239,8 @@ impl Report<'_> {
         let text = format!("canary: {}; drill with a damaged adapter: {}", ended(self.canary), ended(self.drill));
         printer.line(&[(style, &text)])?;
         let (agent, model) = (self.name, format!("{}-v0", self.name));
-        printer.say(&format!("hone deploy status {agent} tells it in numbers; hone serve --model {model}=local:{model} serves it"));
+        printer
+            .say(&format!("hone deploy status {agent} tells it in numbers; hone serve --model {model}=local:{model} serves it"));
         Ok(())
     }
 }

@@ -117,7 +117,13 @@ impl School<'_> {
 
     /// Warms an adapter up by imitating a batch.
     pub(super) fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch, given: &Given) -> Result<Trained, Failure> {
-        let traces = read(&batch.folder.join("train.jsonl"))?;
+        let mut traces = read(&batch.folder.join("train.jsonl"))?;
+        // By what was said, not by ids, which another loop of the same seed does not share.
+        let said = |trace: &Trace| -> Vec<String> {
+            let messages = trace.turns().flat_map(|turn| turn.input.iter().chain([&turn.answer]));
+            messages.map(|message| message.content.text()).collect()
+        };
+        traces.sort_by_cached_key(said);
         let run = RunArgs::part(&self.run("sft"), arbiter.model(), None, None, self.context)?;
         let finished = imitate(&run, given, &traces, self.context)?;
         Ok(Trained { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder })

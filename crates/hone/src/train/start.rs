@@ -61,7 +61,13 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// A run that is part of something larger: it goes on where it stopped if it has begun, and begins otherwise.
-    pub(crate) fn part(run: &str, model: &str, env: Option<&str>, fork: Option<&str>, context: &Context<'_>) -> Result<Self, Failure> {
+    pub(crate) fn part(
+        run: &str,
+        model: &str,
+        env: Option<&str>,
+        fork: Option<&str>,
+        context: &Context<'_>,
+    ) -> Result<Self, Failure> {
         let resume = Runs::of(&context.settings).names()?.iter().any(|name| name == run);
         let fresh = |text: Option<&str>| text.filter(|_| !resume).map(str::to_owned);
         Ok(Self {

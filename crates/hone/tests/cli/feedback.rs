@@ -3,35 +3,59 @@
 use super::Desk;
 use serde_json::Value;
 
-const SMALL: &str = "loop --pages 3000 --traces 200 --steps 2 --tasks 50 --json";
+const SMALL: &str = "loop --pages 3000 --traces 200 --episodes 150 --steps 2 --tasks 50 --json";
+/// Bars that so few episodes can reach.
+const BARS: &str = "[data]\nsft_points = 50\nrl_points = 100\ntask_types = 3\ntask_points = 5\n";
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    std::fs::write(desk.path("hone.toml"), BARS).expect("written");
+    desk
+}
 
 /// The report without what the clock says.
-fn report(desk: &Desk, line: &str, exit: i32) -> Value {
-    let mut report = desk.hone(line).expect(exit, "\"verdict\"", "after ").json()[0].clone();
-    let seconds = report.as_object_mut().expect("an object").remove("seconds");
-    assert!(seconds.is_some());
+fn report(desk: &Desk, line: &str, says: &str) -> Value {
+    let mut report = desk.hone(line).expect(1, "\"verdict\"", says).json()[0].clone();
+    let mut remove = |place: &str, key: &str| {
+        let object = report.pointer_mut(place).and_then(Value::as_object_mut).expect("an object");
+        assert!(object.remove(key).is_some(), "{place} {key}");
+    };
+    remove("", "seconds");
+    ["/script", "/before", "/after"].iter().for_each(|policy| remove(policy, "latency_p50_ms"));
     report
 }
 
 #[test]
 fn every_stage_leaves_its_records_and_the_seed_fixes_the_table() {
-    let desk = Desk::new();
-    let first = report(&desk, SMALL, 1);
+    let desk = desk();
+    let first = report(&desk, SMALL, "v1: ");
     assert_eq!(first["verdict"], "not_better", "two steps make nobody better: {first}");
-    for key in ["completion", "reliability", "tool_adoption", "tokens_per_solved", "format_valid"] {
+    assert_eq!((&first["canary"], &first["drill"]), (&"not_started".into(), &"not_started".into()));
+    for key in ["completion", "reliability", "tool_adoption", "tokens_per_solved", "format_valid", "hacks"] {
         assert!(first["before"].get(key).is_some() && first["after"].get(key).is_some(), "{key}: {first}");
     }
     let script = first["script"]["completion"].as_f64().unwrap();
-    assert!((0.45..0.75).contains(&script), "easy tickets and a few others: {script}");
-    // The agent's 200, two steps of 16 by 16, and twice 50 tasks three times.
+    assert!((0.5..0.8).contains(&script), "easy tickets and some others: {script}");
+    // The script's 200, 150 of the first agent, two steps of 16 by 16, 200 tasks to validate by, and twice 50 tasks three times.
     let n_traces = desk.hone("trace list --limit 2000 --json").expect(0, "\"id\"", "").json().len();
-    assert_eq!(n_traces, 200 + 2 * 256 + 2 * 150);
-    desk.hone("model list").expect(0, "", "no model was added");
+    assert_eq!(n_traces, 200 + 150 + 2 * 256 + 200 + 2 * 150);
+    desk.hone("train list").expect(0, "desk-grpo", "");
+    desk.hone("deploy status desk").expect(0, "v0 serves", "");
 
-    let other_desk = Desk::new();
-    assert_eq!(report(&other_desk, &format!("{SMALL} --threads 1"), 1), first, "threads change no bit");
-    assert_ne!(report(&other_desk, &format!("{SMALL} --seed 2"), 1)["world_hash"], first["world_hash"]);
-    let control = report(&Desk::new(), &format!("{SMALL} --control"), 1);
-    assert_eq!((&control["before"], &control["world_hash"]), (&first["before"], &first["world_hash"]));
-    assert_ne!(control["after"], first["after"], "other rewards, another model");
+    let mut again = report(&desk, "loop --resume --json", "");
+    assert_eq!(again, first, "a loop that has ended says the same again");
+    again = report(&desk, SMALL, "v1: ");
+    assert_eq!(again["name"], "desk-2", "another loop has another name");
+    again["name"] = "desk".into();
+    assert_eq!(again, first, "and comes to the same");
+    let control = report(&desk, &format!("{SMALL} --control --threads 1"), "v1: ");
+    assert_eq!((&control["before"], &control["world_hash"]), (&first["before"], &first["world_hash"]), "threads change no bit");
+    assert_ne!(control["after"], first["after"], "other rewards, another agent");
+}
+
+#[test]
+fn a_pool_that_is_too_small_is_refused_by_the_name_of_the_gate() {
+    let desk = Desk::new();
+    desk.hone("loop --resume").expect(2, "", "there is no loop to go on with");
+    desk.hone("loop --pages 100 --traces 100 --episodes 100 --steps 1 --tasks 50").expect(1, "", "gate `points` refuses");
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// A model that imitates the agent.
-pub(super) struct Warm {
+pub(in crate::bench) struct Warm {
     pub(super) seed: u64,
     pub(super) ground: Ground,
     pub(super) learner: Learner,
@@ -27,7 +27,7 @@ pub(super) struct Warm {
 }
 
 impl Warm {
-    pub(super) fn new(seed: u64, n_tasks: usize, kept: Option<&Path>, context: &Context<'_>) -> Result<Self, Failure> {
+    pub(in crate::bench) fn new(seed: u64, n_tasks: usize, kept: Option<&Path>, context: &Context<'_>) -> Result<Self, Failure> {
         let start = Instant::now();
         let ground = Ground::new(seed, n_tasks, context)?;
         let mut learner = ground.learner(None)?;
