@@ -143,8 +143,8 @@ impl Canary {
             self.state = State::RolledBack;
             return Ok(Some(self.decided(Action::RollBack, Actor::Machine, reason)));
         }
-        // A mere answer shows nothing about quality.
-        if self.state == State::Paused || matches!(row.fact, Fact::Answered { .. }) {
+        // A mere assignment or answer shows nothing about quality.
+        if self.state == State::Paused || matches!(row.fact, Fact::Assigned | Fact::Answered { .. }) {
             return Ok(None);
         }
         if self.missing_piece().is_none() {

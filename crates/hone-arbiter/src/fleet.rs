@@ -206,6 +206,7 @@ impl Deployment {
 
     fn see(&mut self, row: &CanaryRow, at: Time) -> Result<Option<Decision>, String> {
         match row.row.fact {
+            Fact::Assigned => {}
             Fact::Answered { .. } => self.waiting.add(row, at),
             Fact::Matured { .. } | Fact::Missing => self.waiting.remove(row.trace),
         }

@@ -146,9 +146,10 @@ impl Line {
 }
 
 impl CanaryRow {
-    /// The id of the line, fixed by what it is about: an episode is answered once, and has one outcome or none.
+    /// The id of the line, fixed by what it is about: an episode is assigned and answered once, and has one outcome or none.
     pub fn id(&self) -> EventId {
         let what = match self.row.fact {
+            Fact::Assigned => "assigned",
             Fact::Answered { .. } => "answered",
             Fact::Matured { .. } | Fact::Missing => "outcome",
         };

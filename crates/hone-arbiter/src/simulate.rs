@@ -87,7 +87,8 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
         let now_idx = n_rows % due.len();
         let matured = std::mem::take(&mut due[now_idx]);
         n_outcomes += matured.len();
-        for row in std::iter::once(Row { arm, canary_share, fact: answer }).chain(matured.iter().copied()) {
+        let known = [Fact::Assigned, answer].map(|fact| Row { arm, canary_share, fact });
+        for row in known.into_iter().chain(matured.iter().copied()) {
             let decision = canary.observe(&row).expect("shares and values of a simulation are sound");
             if matches!(canary.state(), State::Promoted | State::RolledBack) {
                 return Played { state: canary.state(), n_rows, n_outcomes, n_canary, last: decision };

@@ -50,11 +50,26 @@ fn feed(canary: &mut Canary, episodes: Episodes, n_rows: usize, seed: u64) -> Ve
             true => Fact::Missing,
             false => Fact::Matured { quality: f64::from(u8::from(is_solved)) },
         };
-        for fact in [answer, outcome] {
+        for fact in [Fact::Assigned, answer, outcome] {
             decisions.extend(canary.observe(&Row { arm, canary_share, fact }).unwrap());
         }
     }
     decisions
+}
+
+#[test]
+fn an_arm_that_is_slow_is_not_taken_for_a_small_one() {
+    let mut canary = Canary::new(Settings::default()).unwrap();
+    let row = |arm, fact| Row { arm, canary_share: 0.1, fact };
+    let answered = Fact::Answered { is_error: false, cost_usd: None, latency_ms: None };
+    for n in 0..1000 {
+        let arm = if n % 10 == 0 { Arm::Canary } else { Arm::Control };
+        assert_eq!(canary.observe(&row(arm, Fact::Assigned)).unwrap(), None);
+        if arm == Arm::Control {
+            assert_eq!(canary.observe(&row(arm, answered)).unwrap(), None, "the answers of the canary are still underway");
+        }
+    }
+    assert_eq!(canary.state(), State::Running);
 }
 
 #[track_caller]

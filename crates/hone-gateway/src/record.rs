@@ -130,6 +130,12 @@ impl Record {
         kept
     }
 
+    /// Writes a line of the log down, and waits for nobody: what follows from it does not depend on it.
+    pub(crate) fn note(&self, event: Event) {
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move { drop(store.put(vec![Write::Event(event)]).await) });
+    }
+
     /// Writes down a trace that nothing goes on with, and answers when that is durable.
     pub(crate) async fn keep_alone(&self, config: &Config, trace: Trace) -> Result<(), StoreError> {
         let config = Document::of(config, 0, trace.tenant.clone(), trace.started);

@@ -19,7 +19,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use hone_arbiter::Situation;
-use hone_arbiter::log::Assigned;
+use hone_arbiter::canary::Fact;
+use hone_arbiter::log::{Assigned, Line};
 use hone_policy::upstream::Wire;
 use hone_trace::{Time, TraceId};
 use serde_json::{Value, json};
@@ -236,6 +237,12 @@ async fn who(
     };
     let before = gateway.record().assigned(&caller.tenant, episode).await.map_err(|_| Refused::Store)?;
     let picked = agents.pick(&caller.tenant, &asked.model, episode.trace(), &situation, before.as_ref())?;
+    if before.is_none()
+        && let Some(row) = picked.assigned.row(episode.trace(), Fact::Assigned)
+    {
+        let event = Line::Row(row.clone()).event(row.id(), gateway.now(), caller.tenant.clone());
+        gateway.record().note(event);
+    }
     Ok((picked.model, Some((picked.assigned, picked.version))))
 }
 

@@ -19,6 +19,7 @@ pub(super) struct Evidence {
     cost: Option<Scores>,
     log_latency: Option<Scores>,
     errors: Counts,
+    assigned: Counts,
     answered: Counts,
 }
 
@@ -35,6 +36,7 @@ impl Evidence {
             cost: settings.cost_rise_max.map(|rise| Scores::new(1.0 + rise)),
             log_latency: settings.latency_rise_max.map(|_| Scores::new(1.0)),
             errors: Counts::new(Alternative::More),
+            assigned: Counts::new(Alternative::Different),
             answered: Counts::new(Alternative::Different),
         }
     }
@@ -42,6 +44,7 @@ impl Evidence {
     pub(super) fn add(&mut self, row: &Row) {
         let (arm, share) = (row.arm, row.canary_share);
         match row.fact {
+            Fact::Assigned => self.assigned.add(arm, share),
             Fact::Answered { is_error, cost_usd, latency_ms } => {
                 self.answered.add(arm, share);
                 if is_error {
@@ -88,13 +91,13 @@ impl Evidence {
         };
         match fact {
             Fact::Missing => None,
+            Fact::Assigned => (self.assigned.evidence() >= 1.0 / settings.guard_part()).then_some(Reason::SampleRatio),
             Fact::Matured { .. } => bounds(&self.quality, settings.harm_sequence())
                 .is_some_and(|(_, high)| high < 0.0)
                 .then_some(Reason::QualityWorse),
             Fact::Answered { is_error: true, .. } if self.errors.evidence() >= 1.0 / settings.error_part() => {
                 Some(Reason::MoreErrors)
             }
-            Fact::Answered { .. } if self.answered.evidence() >= 1.0 / settings.guard_part() => Some(Reason::SampleRatio),
             Fact::Answered { .. } if rises(&self.cost, 0.0) => Some(Reason::CostHigher),
             Fact::Answered { .. } if rises(&self.log_latency, settings.latency_rise_max.unwrap_or(0.0).ln_1p()) => {
                 Some(Reason::LatencyHigher)
@@ -145,7 +148,7 @@ impl Evidence {
             log_latency: self.log_latency.as_ref().map(guard),
             error_evidence: self.errors.evidence(),
             error_evidence_max: 1.0 / settings.error_part(),
-            sample_ratio_evidence: self.answered.evidence(),
+            sample_ratio_evidence: self.assigned.evidence(),
             sample_ratio_evidence_max: 1.0 / settings.guard_part(),
         }
     }

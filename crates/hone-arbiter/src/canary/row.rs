@@ -3,7 +3,7 @@
 use crate::Arm;
 use serde::{Deserialize, Serialize};
 
-/// One thing that became known about one episode. An episode gives one `Answered`, and later one `Matured` or `Missing`.
+/// One thing that became known about one episode. An episode gives one `Assigned`, one `Answered`, and later one `Matured` or `Missing`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Who answered.
@@ -18,6 +18,8 @@ pub struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
+    /// The episode was given to an arm. Known at once, so that a slow arm does not look like a small one.
+    Assigned,
     /// The episode was answered, well or not.
     Answered {
         /// An error, a timeout or a broken schema.
@@ -69,7 +71,7 @@ impl Row {
                 finite("latency_ms", latency_ms.unwrap_or(0.0), true)
             }
             Fact::Matured { quality } => finite("quality", quality, false),
-            Fact::Missing => Ok(()),
+            Fact::Assigned | Fact::Missing => Ok(()),
         }
     }
 }
