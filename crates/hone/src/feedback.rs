@@ -24,7 +24,7 @@ use crate::failure::{Exit, Failure};
 use crate::gym::{flat, solved};
 use crate::model::Opened;
 use arbiter::Arbiter;
-use handover::{HandOver, Handed};
+use handover::{Ended, HandOver, Handed};
 use hone_data::gate::{Purpose, Verdict as Gates};
 use hone_engine::lora::LoraWeights;
 use hone_engine::peft;
@@ -42,9 +42,9 @@ use school::{Batch, School, Trained};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use traffic::{Reporting, Ticket, Traffic};
 
@@ -53,21 +53,24 @@ use traffic::{Reporting, Ticket, Traffic};
 /// Takes a few minutes on two cores, and needs no model, no GPU, no key and no server. A first agent serves customers through an arbiter
 /// of its own; what it did becomes data, an adapter is trained on it, measured on held-out tasks, rolled out by a canary on live
 /// traffic, and a damaged one is rolled back. Everything is recorded. Exit code 1 when the new agent is not better, or not deployed.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Args {
     /// The seed of everything
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Make the agent of this model, by its name or path, instead of one made from nothing: it learns from the script by an adapter
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// Steps of GRPO
     #[arg(long, default_value_t = N_LOOP_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
     /// Episodes of the script that the first agent imitates
     #[arg(long, default_value_t = N_TRACES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
     traces: u32,
-    /// Pages of the desk's manual
-    #[arg(long, default_value_t = N_PAGES, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    /// Pages of the desk's manual, for a model made from nothing
+    #[arg(long, default_value_t = N_LOOP_PAGES, value_name = "N", conflicts_with = "model", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pages: u32,
-    /// Episodes of the first agent that are learned from
+    /// Episodes of the agent that a turn learns from
     #[arg(long, default_value_t = 6000, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
     episodes: u32,
     /// Held-out tasks that every policy is measured on
@@ -76,8 +79,20 @@ pub(crate) struct Args {
     /// Give every reward to somebody else: nothing should be learned, and nothing deployed
     #[arg(long)]
     control: bool,
+    /// Keep learning: turn after turn, each from where the last one ended, once there is enough new data or it is time
+    #[arg(long)]
+    watch: bool,
+    /// Days after which a turn begins with what data there is
+    #[arg(long, default_value_t = 7.0, value_name = "DAYS", requires = "watch")]
+    every: f64,
+    /// Customers a second while it waits for data
+    #[arg(long, default_value_t = 1.0, value_name = "N", requires = "watch")]
+    rate: f64,
+    /// Stop after so many turns; without this, never
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
     /// Go on with the last loop where it was killed, with the options that it had
-    #[arg(long, conflicts_with_all = ["seed", "steps", "traces", "pages", "episodes", "tasks", "control"])]
+    #[arg(long, conflicts_with_all = ["seed", "model", "steps", "traces", "pages", "episodes", "tasks", "control", "watch"])]
     #[serde(skip)]
     resume: bool,
     /// How many threads compute; without this, all cores
@@ -90,7 +105,8 @@ pub(crate) struct Args {
 pub(crate) const N_TRACES: u32 = 8000;
 pub(crate) const N_PAGES: u32 = 100_000;
 pub(crate) const N_STEPS: u32 = 100;
-/// Steps of GRPO on an adapter.
+/// The same of a loop, in which an adapter is trained.
+const N_LOOP_PAGES: u32 = 60_000;
 const N_LOOP_STEPS: u32 = 100;
 /// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
@@ -106,41 +122,83 @@ const RECIPE: &str = r#"components = [
 ]"#;
 /// The deviation of the noise that a damaged adapter has on its weights.
 const DAMAGE: f32 = 0.5;
+/// Tickets that are set aside for a turn.
+const N_TICKETS_TURN: usize = 1_000_000;
+/// The longest conversation with a model that was not made here, in tokens.
+const CONTEXT_LEN: usize = 512;
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let context = &weighing(context)?;
     let runtime = &tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Failure::world)?;
     let mut journal = Journal::open(args.resume, runtime, context)?;
     let args = &Args { resume: args.resume, threads: args.threads, ..journal.stage(BEGIN, || Ok(args.clone()))? };
-    let turn = Turn::new(args, &journal.name, runtime, context)?;
-
+    args.check()?;
+    let mut turn = Turn::new(args, &journal.name, runtime, context)?;
     let first = journal.stage("agent", || turn.first_agent())?;
     let mut arbiter = turn.arbiter(&first.model)?;
     let traffic = turn.traffic(&arbiter)?;
-    let told = journal.stage("trace", || turn.collect(&first, &arbiter, &traffic))?; // trace → reward
-    let Some(batch) = journal.stage("data", || turn.prepare(&turn.pool(&told)?))? else { return refused(context) }; // data
-    journal.stage("warm_up", || turn.warm_up(&arbiter, &batch))?; // train
-    let trained = journal.stage("train", || turn.practise(&arbiter))?;
-    let measured = journal.stage("eval", || turn.measure(&arbiter, &trained))?; // eval
-    let mut deployed = Deployed::nothing();
-    if measured.verdict == Verdict::Better && trained.is_well && !args.control {
-        deployed = journal.stage("deploy", || turn.deploy(&first, &arbiter, &traffic, &trained))?; // deploy
-        deployed.drill = journal.stage("drill", || turn.drill(&first, &arbiter, &traffic, &trained))?;
+    turn.standing = first.standing.clone();
+    loop {
+        let exit = go_round(&mut turn, &first, &mut arbiter, &traffic, &mut journal)?;
+        if !args.watch || args.turns.is_some_and(|turns| turn.number >= turns) {
+            return Ok(exit);
+        }
+        turn.number += 1;
     }
-    arbiter.said().iter().for_each(|text| context.printer.complain(text));
+}
+
+/// One turn of the loop: every stage is written down when it ends, and not done again.
+fn go_round(
+    turn: &mut Turn<'_>,
+    first: &First,
+    arbiter: &mut Arbiter<'_>,
+    traffic: &Traffic,
+    journal: &mut Journal<'_>,
+) -> Result<Exit, Failure> {
+    let stage = |name: &str| if turn.number == 1 { name.to_owned() } else { format!("{}/{name}", turn.number) };
+    let told = journal.stage(&stage("trace"), || turn.collect(first, arbiter, traffic))?; // trace → reward
+    let batch = journal.stage(&stage("data"), || turn.prepare(&turn.pool(&told)?))?; // data
+    let Some(batch) = batch else { return refused(turn.context) };
+    journal.stage(&stage("warm_up"), || turn.warm_up(arbiter, &batch))?; // train
+    let trained = journal.stage(&stage("train"), || turn.practise(arbiter))?;
+    let measured = journal.stage(&stage("eval"), || turn.measure(arbiter, &trained))?; // eval
+    let mut deployed = Deployed::nothing();
+    if measured.verdict == Verdict::Better && trained.is_well && !turn.args.control {
+        deployed = journal.stage(&stage("deploy"), || turn.deploy(first, arbiter, traffic, &trained))?; // deploy
+        deployed.drill = journal.stage(&stage("drill"), || turn.drill(first, arbiter, traffic, &trained))?;
+    }
+    arbiter.said().iter().for_each(|text| turn.context.printer.complain(text));
     let report = Report {
-        name: &journal.name.clone(),
+        name: &turn.name,
+        model: &first.model,
+        turn: turn.number,
         seconds: turn.began.elapsed().as_secs_f64(),
         world_hash: first.world_hash,
         measured: &measured,
         canary: deployed.canary.ended,
         drill: deployed.drill.ended,
         adapter: deployed.adapter,
-        control: args.control,
+        control: turn.args.control,
     };
-    journal.stage(END, || Ok(report.is_success()))?;
-    report.print(context.printer)?;
-    Ok(if report.is_success() { Exit::Yes } else { Exit::No })
+    journal.stage(&stage(END), || Ok(report.is_success()))?;
+    report.print(turn.context.printer)?;
+    let exit = if report.is_success() { Exit::Yes } else { Exit::No };
+    if deployed.canary.ended == Ended::Promoted {
+        let run = Some(turn.school().run("grpo"));
+        turn.standing = Standing { version: turn.version(), adapter: Some(trained.folder), run };
+    }
+    Ok(exit)
+}
+
+impl Args {
+    fn check(&self) -> Result<(), Failure> {
+        for (flag, value) in [("--every", self.every), ("--rate", self.rate)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(Failure::user(format_args!("{flag} {value} is not above 0")));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The gates have said why.
@@ -164,10 +222,20 @@ fn weighing<'a>(context: &Context<'a>) -> Result<Context<'a>, Failure> {
 /// The first agent.
 #[derive(Debug, Serialize, Deserialize)]
 struct First {
-    /// The model that imitates the script.
+    /// The model that all versions are made of.
     model: String,
+    standing: Standing,
     /// What was there before anything was trained.
     world_hash: BlobHash,
+}
+
+/// The version that serves.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Standing {
+    version: String,
+    /// The folder of its adapter, and the run that made it; a model made here for the purpose has neither.
+    adapter: Option<PathBuf>,
+    run: Option<String>,
 }
 
 /// What was collected.
@@ -211,6 +279,9 @@ struct Turn<'a> {
     ground: Ground,
     name: String,
     agent: AgentName,
+    /// Counted from 1.
+    number: u32,
+    standing: Standing,
     began: Instant,
 }
 
@@ -219,33 +290,59 @@ impl<'a> Turn<'a> {
         let ground = Ground::new(args.seed, args.tasks as usize, context)?.verbose();
         let agent = AgentName::new(name).map_err(Failure::bug)?;
         let store = runtime.block_on(context.store())?;
-        Ok(Self { args, context, runtime, store, ground, name: name.to_owned(), agent, began: Instant::now() })
+        let (name, standing, began) = (name.to_owned(), Standing::default(), Instant::now());
+        Ok(Self { args, context, runtime, store, ground, name, agent, number: 1, standing, began })
+    }
+
+    /// What the version is called that this turn makes.
+    fn version(&self) -> String {
+        format!("v{}", self.number)
+    }
+
+    /// What batches and runs of this turn are called by.
+    fn called(&self) -> String {
+        if self.number == 1 { self.name.clone() } else { format!("{}-{}", self.name, self.number) }
     }
 
     fn say(&self, stage: &str, text: &str) {
         self.context.printer.say(&format!("{:>4.0} s  {stage:<7} {text}", self.began.elapsed().as_secs_f64()));
     }
 
-    /// A model that does what the script does, only worse.
+    /// An agent that does what the script does, only worse.
     fn first_agent(&self) -> Result<First, Failure> {
         let (config, played) = self.ground.demonstrations(self.args.traces as usize)?;
         let world_hash = self.ground.hash(&played)?;
         self.record(&config, &played)?;
         let n_solved = 100.0 * solved(&played);
         self.say("agent", &format!("{} episodes of the legacy script, {n_solved:.0} % of them solved", played.len()));
+        let traces = flat(played);
+        let version = "v0".to_owned();
+        let (model, adapter, run) = match &self.args.model {
+            None => (self.made_from_nothing(&traces)?, None, None),
+            Some(model) => {
+                let school = School { name: format!("{}-v0", self.name), ..self.school() };
+                let trained = school.imitate(model, &traces, None, &self.given())?;
+                self.say("agent", &format!("{model} imitated the script by an adapter: this is v0"));
+                (model.clone(), Some(trained.folder), Some(school.run("sft")))
+            }
+        };
+        Ok(First { model, standing: Standing { version, adapter, run }, world_hash })
+    }
+
+    /// A model that knows the manual and imitates the script.
+    fn made_from_nothing(&self, traces: &[Trace]) -> Result<String, Failure> {
         let mut learner = self.ground.learner(self.threads())?;
         let pages = self.ground.manual(self.args.pages as usize)?;
         let bar = self.context.printer.count_bar("steps of reading");
         let tick = |_, _| bar.inc(1);
         let read = learner.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
         self.say("agent", &format!("read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
-        let traces = flat(played);
-        let told = learner.imitate(&traces, IMITATION_LR, usize::MAX, tick)?;
+        let told = learner.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
         bar.finish_and_clear();
         self.say("agent", &format!("imitated the script, {} tokens, loss {:.3}: this is v0", told.n_tokens, told.loss));
         let model = format!("{}-v0", self.name);
         learner.keep(&model, self.context)?;
-        Ok(First { model, world_hash })
+        Ok(model)
     }
 
     fn threads(&self) -> Option<usize> {
@@ -253,7 +350,12 @@ impl<'a> Turn<'a> {
     }
 
     fn arbiter(&self, model: &str) -> Result<Arbiter<'a>, Failure> {
-        Arbiter::open(model, self.ground.lengths().1, self.threads(), &self.store, self.runtime, self.context)
+        Arbiter::open(model, self.context_len(), self.threads(), &self.store, self.runtime, self.context)
+    }
+
+    /// The longest conversation in tokens.
+    fn context_len(&self) -> usize {
+        if self.args.model.is_some() { CONTEXT_LEN } else { self.ground.lengths().1 }
     }
 
     fn traffic(&self, arbiter: &Arbiter<'_>) -> Result<Traffic, Failure> {
@@ -264,6 +366,7 @@ impl<'a> Turn<'a> {
             env: Arc::new(self.ground.desk.clone()),
             answer_tokens_max: self.ground.lengths().0,
             seed: self.args.seed,
+            pause: Duration::ZERO,
         })
     }
 
@@ -273,28 +376,50 @@ impl<'a> Turn<'a> {
     }
 
     fn school(&self) -> School<'_> {
-        let Self { context, runtime, store, name, args, .. } = self;
-        School { context, runtime, store, name: name.clone(), seed: args.seed }
+        let Self { context, runtime, store, args, .. } = self;
+        School { context, runtime, store, name: self.called(), seed: args.seed }
     }
 
-    /// The first agent at work: customers bring their tickets to the arbiter, and say how it went.
+    /// The agent at work: customers bring their tickets to the arbiter, and say how it went.
     fn collect(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic) -> Result<Collected, Failure> {
-        self.hand_over(traffic).add("v0", &first.model, None)?;
-        self.runtime.block_on(traffic.wait())?;
+        if self.number == 1 {
+            self.add(&self.standing, first, traffic)?;
+            self.runtime.block_on(traffic.wait())?;
+        }
         let n = self.args.episodes as usize;
         let Begun { ended, again } = if self.args.resume { self.runtime.block_on(self.begun(n))? } else { Begun::default() };
-        let tickets = self.ground.tickets(0, n)?.into_iter().enumerate().filter(|(idx, _)| !ended.contains(idx));
+        let from = N_TICKETS_TURN * (self.number as usize - 1);
+        let tickets = self.ground.tickets(from, n)?.into_iter().enumerate().filter(|(idx, _)| !ended.contains(idx));
         let tickets: Vec<Ticket> =
             tickets.map(|(idx, scenario)| Ticket { episode: self.episode(idx, &again), scenario }).collect();
         let bar = self.context.printer.count_bar("episodes");
         let seen = || bar.inc(1);
-        match self.args.control {
-            false => self.runtime.block_on(traffic.bring(tickets, Reporting::AtOnce, seen)).map(drop)?,
-            true => self.runtime.block_on(self.misreport(traffic, tickets, seen))?,
+        let is_waiting = self.number > 1;
+        if self.args.control {
+            self.runtime.block_on(self.misreport(traffic, tickets, seen))?;
+        } else if is_waiting {
+            let days = Duration::from_secs_f64(86_400.0 * self.args.every);
+            let slow = Traffic { pause: Duration::from_secs_f64(1.0 / self.args.rate), ..traffic.clone() };
+            self.say("watch", &format!("waits for {} more episodes, or for {:.2} days", tickets.len(), self.args.every));
+            let brought = slow.bring(tickets, Reporting::AtOnce, seen);
+            // Whoever is underway when the time is over is not waited for.
+            let _ = self.runtime.block_on(async { tokio::time::timeout(days, brought).await }).ok().transpose()?;
+        } else {
+            self.runtime.block_on(traffic.bring(tickets, Reporting::AtOnce, seen)).map(drop)?;
         }
         bar.finish_and_clear();
-        self.say("trace", &format!("{n} episodes of v0 through {}, each durable and reported on", arbiter.url));
+        let told = format!("episodes of {} through {}, each durable and reported on", self.standing.version, arbiter.url);
+        self.say("trace", &format!("{n} {told}"));
         Ok(Collected { n, again })
+    }
+
+    /// Adds a version to the agent.
+    fn add(&self, version: &Standing, first: &First, traffic: &Traffic) -> Result<Option<AdapterId>, Failure> {
+        let hand_over = self.hand_over(traffic);
+        let base = || Opened::named(&first.model, self.context);
+        let adapter = version.adapter.as_ref().map(|folder| hand_over.keep(folder, &base()?)).transpose()?;
+        hand_over.add(&version.version, &first.model, adapter)?;
+        Ok(adapter)
     }
 
     /// Customers who say of their episode how somebody else's went.
@@ -311,8 +436,8 @@ impl<'a> Turn<'a> {
     /// The name of an episode; one that was cut off begins anew under another.
     fn episode(&self, idx: usize, again: &BTreeMap<usize, u32>) -> String {
         match again.get(&idx) {
-            Some(n) => format!("{}-{idx}-again-{n}", self.name),
-            None => format!("{}-{idx}", self.name),
+            Some(n) => format!("{}-{idx}-again-{n}", self.called()),
+            None => format!("{}-{idx}", self.called()),
         }
     }
 
@@ -335,14 +460,14 @@ impl<'a> Turn<'a> {
         TraceId::derived(&["episode", self.context.settings.tenant.as_str(), episode])
     }
 
-    /// What there is to learn from: the script's episodes and those of the first agent.
+    /// What there is to learn from: the script's episodes and those of the agent.
     fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
         let mut pool = flat(self.ground.demonstrations(self.args.traces as usize)?.1);
         self.runtime.block_on(async {
             for idx in 0..collected.n {
                 let id = self.trace_id(&self.episode(idx, &collected.again));
-                let trace = self.store.trace(id).await?;
-                pool.push(trace.ok_or_else(|| Failure::world(anyhow::anyhow!("episode {id} is not in the store")))?);
+                // Those that did not come in time are no part of it.
+                pool.extend(self.store.trace(id).await?.filter(|trace| !trace.rewards.is_empty()));
             }
             Ok::<(), Failure>(())
         })?;
@@ -387,43 +512,54 @@ impl<'a> Turn<'a> {
 
     /// What all training of this loop has in common.
     fn given(&self) -> Given {
-        Given { seed: Some(self.args.seed), context: u32::try_from(self.ground.lengths().1).ok(), ..Given::default() }
+        Given { seed: Some(self.args.seed), context: u32::try_from(self.context_len()).ok(), ..Given::default() }
     }
 
     fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch) -> Result<Trained, Failure> {
-        let given = Given { lr: Some(1e-3), quality_min: Some(0.5), batch_tokens: Some(2048), ..self.given() };
-        let trained = self.school().warm_up(arbiter, batch, &given)?;
+        let given = Given { quality_min: Some(0.5), lr: self.small(1e-3), ..self.given() };
+        let trained = self.school().warm_up(arbiter.model(), batch, self.standing.run.as_deref(), &given)?;
         self.say("train", &format!("SFT on {} traces: {}", batch.n_traces, trained.why));
         Ok(trained)
     }
 
     fn practise(&self, arbiter: &Arbiter<'_>) -> Result<Trained, Failure> {
+        let is_small = self.args.model.is_none();
         let given = Given {
             steps: Some(self.args.steps),
-            scenarios: Some(32),
+            scenarios: Some(if is_small { 32 } else { 8 }),
             samples: Some(8),
             answer_tokens: u32::try_from(self.ground.lengths().0).ok(),
-            lr: Some(3e-3),
+            lr: self.small(3e-3),
             loss: Some(Method::Dapo),
             deviation_min: Some(0.05),
             validate_every: Some(20),
-            validation: Some(200),
+            validation: Some(if is_small { 200 } else { 64 }),
             ..self.given()
         };
-        let trained = self.school().practise(arbiter, WORLD, &given, self.args.control)?;
+        let trained = self.school().practise(arbiter.model(), WORLD, &given, self.args.control)?;
         self.say("train", &format!("GRPO: {}", trained.why));
         Ok(trained)
+    }
+
+    /// A learning rate for a model made from nothing; others have the usual one.
+    fn small(&self, lr: f64) -> Option<f64> {
+        self.args.model.is_none().then_some(lr)
     }
 
     /// The script, the agent before and the agent after on tasks that nobody trained on, by the engine that serves them.
     fn measure(&self, arbiter: &Arbiter<'_>, trained: &Trained) -> Result<Measured, Failure> {
         let script = self.ground.measure_agent()?;
-        let before = self.measure_one("v0", Player::Policy(&*arbiter.voice))?;
-        let weights = peft::load(&trained.folder, &arbiter.config).map_err(Failure::world)?;
+        let before = self.measure_version(&self.standing.version, self.standing.adapter.as_deref(), arbiter)?;
+        let after = self.measure_version(&self.version(), Some(&trained.folder), arbiter)?;
+        Ok(Measured::new(script, before, after))
+    }
+
+    fn measure_version(&self, version: &str, adapter: Option<&Path>, arbiter: &Arbiter<'_>) -> Result<Line, Failure> {
+        let Some(folder) = adapter else { return self.measure_one(version, Player::Policy(&*arbiter.voice)) };
+        let weights = peft::load(folder, &arbiter.config).map_err(Failure::world)?;
         let id = AdapterId::of(peft::hash(&arbiter.config, &weights).as_bytes());
         let voice = arbiter.voice.with_adapter(weights, id).map_err(Failure::bug)?;
-        let after = self.measure_one("v1", Player::Policy(&voice))?;
-        Ok(Measured::new(script, before, after))
+        self.measure_one(version, Player::Policy(&voice))
     }
 
     fn measure_one(&self, name: &str, player: Player<'_>) -> Result<Line, Failure> {
@@ -435,32 +571,32 @@ impl<'a> Turn<'a> {
 
     /// Hands live traffic over to the new version, on evidence.
     fn deploy(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic, trained: &Trained) -> Result<Deployed, Failure> {
-        let hand_over = self.hand_over(traffic);
-        let adapter = hand_over.keep(&trained.folder, &Opened::named(&first.model, self.context)?)?;
-        hand_over.add("v1", &first.model, Some(adapter))?;
-        let canary = self.canary(&hand_over, "v1", self.args.episodes as usize)?;
-        self.say("deploy", &format!("v1 after {} episodes through {}: {}", canary.n_episodes, arbiter.url, canary.why));
-        Ok(Deployed { adapter: Some(adapter), canary, drill: Handed::not_started() })
+        let version = Standing { version: self.version(), adapter: Some(trained.folder.clone()), run: None };
+        let adapter = self.add(&version, first, traffic)?;
+        let canary = self.canary(traffic, &version.version, self.args.episodes as usize)?;
+        let told = format!("after {} episodes through {}: {}", canary.n_episodes, arbiter.url, canary.why);
+        self.say("deploy", &format!("{} {told}", version.version));
+        Ok(Deployed { adapter, canary, drill: Handed::not_started() })
     }
 
     /// Deploys a damaged adapter: it must be taken back.
     fn drill(&self, first: &First, arbiter: &Arbiter<'_>, traffic: &Traffic, trained: &Trained) -> Result<Handed, Failure> {
-        let folder = self.context.settings.folder.join("drills").join(&self.name);
+        let folder = self.context.settings.folder.join("drills").join(self.called());
         let mut weights = peft::load(&trained.folder, &arbiter.config).map_err(Failure::world)?;
         damage(&mut weights, self.args.seed);
         peft::save(&folder, &arbiter.config, &weights, &first.model).map_err(Failure::world)?;
-        let hand_over = self.hand_over(traffic);
-        let adapter = hand_over.keep(Path::new(&folder), &Opened::named(&first.model, self.context)?)?;
-        hand_over.add("drill", &first.model, Some(adapter))?;
-        let handed = self.canary(&hand_over, "drill", 2 * self.args.episodes as usize)?;
+        let version = Standing { version: format!("{}-drill", self.version()), adapter: Some(folder), run: None };
+        self.add(&version, first, traffic)?;
+        let handed = self.canary(traffic, &version.version, 2 * self.args.episodes as usize)?;
         self.say("drill", &format!("a damaged adapter after {} episodes: {}", handed.n_episodes, handed.why));
         Ok(handed)
     }
 
     /// A canary whose customers bring tickets from this number on.
-    fn canary(&self, hand_over: &HandOver<'_>, version: &str, from: usize) -> Result<Handed, Failure> {
+    fn canary(&self, traffic: &Traffic, version: &str, from: usize) -> Result<Handed, Failure> {
+        let from = N_TICKETS_TURN * (self.number as usize - 1) + from;
         let tickets = |n_before, n| self.ground.tickets(from + n_before, n);
-        hand_over.hand_over(version, tickets, |text| self.say("canary", &format!("{version}: {text}")))
+        self.hand_over(traffic).hand_over(version, tickets, |text| self.say("canary", &format!("{version}: {text}")))
     }
 
     fn record(&self, config: &Config, all: &[Played]) -> Result<(), Failure> {

@@ -20,6 +20,7 @@ mod tensorboard;
 
 pub(crate) use grpo::practise;
 pub(crate) use logged::imitate;
+pub(crate) use session::Finished;
 pub(crate) use start::RunArgs;
 
 use crate::context::Context;

@@ -1,6 +1,7 @@
 //! The training ground: the service desk in its short dialect, the agent that works there and shuns its tools, the agent's
 //! manual, and held-out tasks. All of it follows from the seed, before anything is trained.
 
+use super::N_TICKETS_TURN;
 use super::report::Line;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -133,7 +134,9 @@ impl Ground {
 
     /// Tickets that customers bring, from this one on.
     pub(crate) fn tickets(&self, from: usize, n: usize) -> Result<Vec<Scenario>, Failure> {
-        let all = self.desk.scenarios(Split::Train, self.seed ^ TICKETS, from + n).map_err(Failure::bug)?;
+        let turn = (from / N_TICKETS_TURN) as u64;
+        let from = from % N_TICKETS_TURN;
+        let all = self.desk.scenarios(Split::Train, self.seed ^ TICKETS ^ turn << 20, from + n).map_err(Failure::bug)?;
         Ok(all.into_iter().skip(from).collect())
     }
 

@@ -188,6 +188,9 @@ impl Measured {
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
     pub(super) name: &'a str,
+    #[serde(skip)]
+    pub(super) model: &'a str,
+    pub(super) turn: u32,
     pub(super) seconds: f64,
     pub(super) world_hash: BlobHash,
     #[serde(flatten)]
@@ -238,7 +241,7 @@ impl Report<'_> {
         let style = if self.is_success() { Style::Good } else { Style::Bad };
         let text = format!("canary: {}; drill with a damaged adapter: {}", ended(self.canary), ended(self.drill));
         printer.line(&[(style, &text)])?;
-        let (agent, model) = (self.name, format!("{}-v0", self.name));
+        let Self { name: agent, model, .. } = self;
         printer
             .say(&format!("hone deploy status {agent} tells it in numbers; hone serve --model {model}=local:{model} serves it"));
         Ok(())

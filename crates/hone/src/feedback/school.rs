@@ -1,10 +1,9 @@
 //! From recorded episodes to an adapter: is the pool fit, a batch of its best, imitation of that, and practice.
 
-use super::arbiter::Arbiter;
 use crate::context::Context;
 use crate::data::{Made, Order};
 use crate::failure::{Failure, at_path};
-use crate::train::{RunArgs, imitate, practise};
+use crate::train::{Finished, RunArgs, imitate, practise};
 use hone_data::facts::Facts;
 use hone_data::gate::{Bars, Checker, Dirt, HeldOut, Pool, Purpose, Verdict, personal};
 use hone_data::prepare::Plan;
@@ -115,8 +114,8 @@ impl School<'_> {
         }
     }
 
-    /// Warms an adapter up by imitating a batch.
-    pub(super) fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch, given: &Given) -> Result<Trained, Failure> {
+    /// Warms an adapter up by imitating a batch, from where another run ended if one is named.
+    pub(super) fn warm_up(&self, model: &str, batch: &Batch, from: Option<&str>, given: &Given) -> Result<Trained, Failure> {
         let mut traces = read(&batch.folder.join("train.jsonl"))?;
         // By what was said, not by ids, which another loop of the same seed does not share.
         let said = |trace: &Trace| -> Vec<String> {
@@ -124,20 +123,30 @@ impl School<'_> {
             messages.map(|message| message.content.text()).collect()
         };
         traces.sort_by_cached_key(said);
-        let run = RunArgs::part(&self.run("sft"), arbiter.model(), None, None, self.context)?;
-        let finished = imitate(&run, given, &traces, self.context)?;
-        Ok(Trained { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder })
+        self.imitate(model, &traces, from, given)
+    }
+
+    /// Imitates traces.
+    pub(super) fn imitate(&self, model: &str, traces: &[Trace], from: Option<&str>, given: &Given) -> Result<Trained, Failure> {
+        let run = RunArgs::part(&self.run("sft"), model, None, from, self.context)?;
+        imitate(&run, given, traces, self.context).map(Trained::from)
     }
 
     /// Improves the adapter by GRPO, in a world and by its recipe.
-    pub(super) fn practise(&self, arbiter: &Arbiter<'_>, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
-        let run = RunArgs::part(&self.run("grpo"), arbiter.model(), Some(env), Some(&self.run("sft")), self.context)?;
-        let finished = practise(&run, given, is_control, self.context)?;
-        Ok(Trained { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder })
+    pub(super) fn practise(&self, model: &str, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
+        let run = RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.context)?;
+        practise(&run, given, is_control, self.context).map(Trained::from)
     }
 
-    fn run(&self, method: &str) -> String {
+    /// What a run is called.
+    pub(super) fn run(&self, method: &str) -> String {
         format!("{}-{method}", self.name)
+    }
+}
+
+impl From<Finished> for Trained {
+    fn from(finished: Finished) -> Self {
+        Self { why: finished.why().to_owned(), is_well: finished.is_well(), folder: finished.folder }
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Traffic {
     pub(super) env: Arc<dyn Env>,
     pub(super) answer_tokens_max: u64,
     pub(super) seed: u64,
+    /// What passes between two customers; none where they come as fast as they are served.
+    pub(super) pause: Duration,
 }
 
 /// A ticket, and the name of the episode that it becomes.
@@ -59,6 +61,9 @@ impl Traffic {
             while underway.len() < N_CONVERSATIONS
                 && let Some((idx, ticket)) = waiting.next()
             {
+                if !self.pause.is_zero() {
+                    tokio::time::sleep(self.pause).await;
+                }
                 let customer = self.clone();
                 underway.spawn(async move {
                     let is_solved = customer.episode(&ticket).await?;
