@@ -9,6 +9,7 @@ mod world;
 mod access;
 mod agents;
 mod answers;
+mod browser;
 mod choices;
 mod completions;
 mod dashboard;
