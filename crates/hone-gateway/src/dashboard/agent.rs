@@ -31,6 +31,9 @@ const WISHES: [(&str, &str, Command); 4] = [
     ("resume", "Resume", Command::Resume),
 ];
 
+/// Bounds are drawn from where they are so many times as far apart as they are now.
+const N_WIDTHS_MAX: f64 = 5.0;
+
 pub(crate) async fn agent(
     State(gateway): State<Gateway>,
     Reader(viewer): Reader,
@@ -66,7 +69,9 @@ fn missing() -> Refused {
 }
 
 fn versions(entry: &Entry) -> Html {
-    let mut page = html!("<section aria-labelledby=\"versions\"><h2 id=\"versions\">Versions</h2><div class=\"wide\"><table>");
+    let mut page = html!(
+        "<section aria-labelledby=\"versions\"><h2 id=\"versions\">Versions</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
+    );
     html!(
         page,
         "<caption class=\"unseen\">Versions with their shares of the traffic</caption><thead><tr><th scope=\"col\">Version</th>"
@@ -178,8 +183,12 @@ fn quality_chart(entry: &Entry) -> Html {
     let points = entry.past.points();
     let sequence = |name: &str, of: &dyn Fn(&crate::dashboard::past::Point) -> Option<Bound>| {
         let known: Vec<(f64, Bound)> = points.iter().filter_map(|point| Some((point.n_rows as f64, of(point)?))).collect();
-        let band = known.iter().filter_map(|(at, bound)| Some((*at, bound.low?, bound.high?))).collect();
-        let points = known.iter().map(|(at, bound)| (*at, bound.estimate)).collect();
+        let band: Vec<(f64, f64, f64)> = known.iter().filter_map(|(at, bound)| Some((*at, bound.low?, bound.high?))).collect();
+        // While next to nothing is known the bounds are so far apart that nobody would see the rest.
+        let width_max = band.last().map_or(0.0, |(_, low, high)| N_WIDTHS_MAX * (high - low));
+        let band: Vec<_> = band.into_iter().filter(|(_, low, high)| high - low <= width_max).collect();
+        let first = band.first().map_or(0.0, |one| one.0);
+        let points = known.iter().filter(|(at, _)| *at >= first).map(|(at, bound)| (*at, bound.estimate)).collect();
         Chart { marks: vec![(0.0, "no difference".to_owned())], ..Chart::line(name, "outcomes", points) }.banded(band).draw()
     };
     let mut page = sequence("Quality less that of the version before", &|point| Some(point.quality));
@@ -191,8 +200,9 @@ fn quality_chart(entry: &Entry) -> Html {
 
 /// The numbers behind it all.
 fn numbers(numbers: &Numbers) -> Html {
-    let mut page =
-        html!("<div class=\"wide\"><table class=\"slim\"><caption>Episodes</caption><thead><tr><th scope=\"col\">Side</th>");
+    let mut page = html!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"slim\"><caption>Episodes</caption><thead><tr><th scope=\"col\">Side</th>"
+    );
     html!(
         page,
         "<th scope=\"col\" class=\"n\">Answered</th><th scope=\"col\" class=\"n\">Errors</th><th scope=\"col\" class=\"n\">Outcomes</th><th scope=\"col\" class=\"n\">Missing</th></tr></thead><tbody>"
@@ -204,7 +214,7 @@ fn numbers(numbers: &Numbers) -> Html {
     }
     html!(
         page,
-        "</tbody></table></div><div class=\"wide\"><table class=\"slim\"><caption>Bounds that hold at every row</caption><thead><tr>"
+        "</tbody></table></div><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"slim\"><caption>Bounds that hold at every row</caption><thead><tr>"
     );
     html!(
         page,
@@ -245,7 +255,7 @@ fn performance(entry: &Entry) -> Html {
         return Html::default();
     }
     let mut page = html!(
-        "<section aria-labelledby=\"performance\"><h2 id=\"performance\">How well versions do</h2><div class=\"wide\"><table>"
+        "<section aria-labelledby=\"performance\"><h2 id=\"performance\">How well versions do</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
     );
     html!(
         page,
@@ -283,7 +293,7 @@ fn decisions(entry: &Entry, now: Time) -> Html {
     }
     html!(
         page,
-        "<div class=\"wide\"><table><caption class=\"unseen\">Decisions, newest first</caption><thead><tr><th scope=\"col\">When</th><th scope=\"col\">What</th>"
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><caption class=\"unseen\">Decisions, newest first</caption><thead><tr><th scope=\"col\">When</th><th scope=\"col\">What</th>"
     );
     html!(
         page,

@@ -21,7 +21,7 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(viewer): Reade
     } else {
         html!(
             main,
-            "<div class=\"wide\"><table><caption class=\"unseen\">Agents by name</caption><thead><tr><th scope=\"col\">Agent</th>"
+            "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><caption class=\"unseen\">Agents by name</caption><thead><tr><th scope=\"col\">Agent</th>"
         );
         html!(
             main,
@@ -57,7 +57,9 @@ fn routes(gateway: &Gateway, tenant: &hone_trace::Tenant) -> Html {
     if routes.is_empty() {
         return Html::default();
     }
-    let mut page = html!("<section aria-labelledby=\"routes\"><h2 id=\"routes\">Routes</h2><div class=\"wide\"><table>");
+    let mut page = html!(
+        "<section aria-labelledby=\"routes\"><h2 id=\"routes\">Routes</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
+    );
     html!(
         page,
         "<caption class=\"unseen\">Routes</caption><thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Goes to</th><th scope=\"col\">By</th></tr></thead><tbody>"

@@ -12,6 +12,8 @@ const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 160.0;
 /// Points that a line has at most; of more, neighbours are drawn as one.
 const N_POINTS_MAX: usize = 400;
+/// Steps between round numbers that a vertical axis has about.
+const N_STEPS: f64 = 4.0;
 /// The room above and below the highest and lowest point.
 const MARGIN: f64 = 0.06;
 
@@ -57,6 +59,18 @@ impl Scale {
         (low <= high).then_some(Self { low, high })
     }
 
+    /// From one round number to another, with the step between the round numbers that lie within.
+    fn round(self) -> (Self, f64) {
+        let extent = if self.high > self.low { self.high - self.low } else { self.high.abs().max(1e-9) };
+        let rough = extent / N_STEPS;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|times| times * power).into_iter().find(|step| *step >= rough * 0.999);
+        let step = step.unwrap_or(power);
+        // A hair less, so that what is round stays as it is.
+        let (low, high) = ((self.low / step + 1e-9).floor() * step, (self.high / step - 1e-9).ceil() * step);
+        (Self { low, high: if high > low { high } else { low + step } }, step)
+    }
+
     /// With room at both ends, and never without extent.
     fn roomy(self) -> Self {
         let extent = self.high - self.low;
@@ -98,18 +112,18 @@ impl Chart {
                 self.title
             );
         };
-        let y = y.roomy();
+        let (y, step) = y.round();
+        let n_steps = ((y.high - y.low) / step).round().clamp(1.0, 20.0) as usize;
+        let ticks: Vec<f64> = (0..=n_steps).rev().map(|idx| y.low + idx as f64 * step).collect();
         let mut page = Html::default();
         html!(page, "<figure class=\"chart\"><figcaption><b>{}</b>{}</figcaption>", self.title, self.legend());
-        html!(
-            page,
-            "<div class=\"plot\"><div class=\"ends\"><span>{}</span><span>{}</span></div>",
-            figure(y.high),
-            figure(y.low)
-        );
+        html!(page, "<div class=\"plot\"><div class=\"ends\" aria-hidden=\"true\">");
+        ticks.iter().for_each(|tick| html!(page, "<span>{}</span>", figure(rounded(*tick, step))));
+        html!(page, "</div>");
         html!(page, "<svg viewBox=\"0 0 600 160\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">", self.told());
-        for share in ["0", "40", "80", "120", "160"] {
-            html!(page, "<line class=\"grid\" x1=\"0\" x2=\"600\" y1=\"{}\" y2=\"{}\"/>", share, share);
+        for tick in &ticks {
+            let at = number((1.0 - y.place(*tick)) * HEIGHT);
+            html!(page, "<line class=\"grid\" x1=\"0\" x2=\"600\" y1=\"{}\" y2=\"{}\"/>", at, at);
         }
         for event in &self.events {
             let at = number(x.place(*event) * WIDTH);
@@ -240,6 +254,11 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(n_together).map(mean).collect()
 }
 
+/// A multiple of this step without what the machine's arithmetic has left over.
+fn rounded(value: f64, step: f64) -> f64 {
+    (value / step).round() * step
+}
+
 /// A coordinate, as short as a picture needs it.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
@@ -259,12 +278,31 @@ mod tests {
 
     #[test]
     fn lines_go_through_their_points() {
-        // From 0 to 1 with room at both ends.
-        check(&[(0.0, 0.0), (10.0, 1.0)], false, "d=\"M0 151.4L600 8.6\"");
-        check(&[(0.0, 0.0), (5.0, 0.5), (10.0, 1.0)], true, "d=\"M0 151.4H300V80H600V8.6\"");
+        check(&[(0.0, 0.0), (10.0, 1.0)], false, "d=\"M0 160L600 0\"");
+        check(&[(0.0, 0.0), (5.0, 0.5), (10.0, 1.0)], true, "d=\"M0 160H300V80H600V0\"");
         check(&[(3.0, 0.5)], false, "d=\"M300 80h0.01\"");
-        check(&[(0.0, 0.0), (5.0, f64::NAN), (10.0, 1.0)], false, "d=\"M0 151.4L600 8.6\"");
+        check(&[(0.0, 0.0), (5.0, f64::NAN), (10.0, 1.0)], false, "d=\"M0 160L600 0\"");
         check(&[], false, "nothing yet");
+    }
+
+    #[test]
+    fn axes_go_from_one_round_number_to_another() {
+        for (low, high, expected) in [
+            (0.0, 1.0, (0.0, 1.0, 0.25)),
+            (0.123, 0.698, (0.0, 0.8, 0.2)),
+            (1651.0, 1959.0, (1600.0, 2000.0, 100.0)),
+            (-0.31, 0.44, (-0.4, 0.6, 0.2)),
+            (2e-5, 2e-5, (2e-5, 2.5e-5, 5e-6)),
+            (7.0, 7.0, (6.0, 8.0, 2.0)),
+        ] {
+            let (scale, step) = Scale { low, high }.round();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1e-9);
+            let found = (scale.low, scale.high, step);
+            assert!(
+                near(found.0, expected.0) && near(found.1, expected.1) && near(found.2, expected.2),
+                "{low} to {high}: {found:?}"
+            );
+        }
     }
 
     #[test]

@@ -15,7 +15,10 @@ pub(crate) async fn configuration(State(gateway): State<Gateway>, Reader(viewer)
     let mut main = html!("<h1>Configuration</h1>{}{}", answers(&gateway, &viewer), keys);
     let dashboard = gateway.dashboard();
     if dashboard.tenant == viewer.identity.tenant {
-        html!(main, "<section aria-labelledby=\"settings\"><h2 id=\"settings\">Settings</h2><div class=\"wide\"><table>");
+        html!(
+            main,
+            "<section aria-labelledby=\"settings\"><h2 id=\"settings\">Settings</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
+        );
         html!(
             main,
             "<caption>In effect since the server was started; passwords are left out</caption><thead><tr><th scope=\"col\">Setting</th>"
@@ -56,7 +59,9 @@ async fn keys_of(gateway: &Gateway, viewer: &Viewer) -> Html {
     if ours.is_empty() {
         return Html::default();
     }
-    let mut page = html!("<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2><div class=\"wide\"><table>");
+    let mut page = html!(
+        "<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
+    );
     html!(
         page,
         "<caption class=\"unseen\">Keys to this server</caption><thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Role</th>"

@@ -43,7 +43,7 @@ fn shown(at: Time, verdict: &Verdict, now: Time) -> Html {
     let mut page = html!("<section aria-label=\"{}\"><h2>{} {} ", title, title, badge(verdict.pass));
     html!(
         page,
-        "<span class=\"quiet\">{} traces, {}</span></h2><div class=\"wide\"><table>",
+        "<span class=\"quiet\">{} traces, {}</span></h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>",
         count(verdict.traces),
         ago(at, now)
     );
@@ -86,7 +86,9 @@ fn figures(gate: &Gate) -> (String, String) {
 }
 
 fn earlier(verdicts: &[(Time, Verdict)], now: Time) -> Html {
-    let mut page = html!("<section aria-labelledby=\"earlier\"><h2 id=\"earlier\">All verdicts</h2><div class=\"wide\"><table>");
+    let mut page = html!(
+        "<section aria-labelledby=\"earlier\"><h2 id=\"earlier\">All verdicts</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
+    );
     html!(
         page,
         "<caption class=\"unseen\">Verdicts, newest first</caption><thead><tr><th scope=\"col\">When</th><th scope=\"col\">For</th>"

@@ -153,7 +153,9 @@ fn curves(all: &[&Seen]) -> Html {
     first.for_each(|(name, title)| html!(page, "{}", chart(all, name, title)));
     html!(page, "</div>");
     if !others.is_empty() {
-        html!(page, "<details class=\"more\"><summary>{} further values</summary><div class=\"charts\">", others.len());
+        let all_of_them = if others.len() == 1 { "value" } else { "values" };
+        html!(page, "<details class=\"more\"><summary>{} further {}</summary>", others.len(), all_of_them);
+        html!(page, "<div class=\"charts\">");
         others.iter().for_each(|name| html!(page, "{}", chart(all, name, name)));
         html!(page, "</div></details>");
     }
@@ -277,7 +279,7 @@ fn ends(one: &Seen, two: &Seen) -> Html {
 
 fn head(one: &Seen, two: &Seen, caption: &str, first: &str) -> Html {
     html!(
-        "<div class=\"wide\"><table class=\"slim\"><caption class=\"unseen\">{}</caption><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"slim\"><caption class=\"unseen\">{}</caption><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
         caption,
         first,
         one.named.name,

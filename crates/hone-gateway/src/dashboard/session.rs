@@ -126,15 +126,19 @@ impl Viewer {
     }
 }
 
-/// Whether the browser says that a page of this very server sent the request.
+/// Whether the browser says that a page of this very server sent the request. A page that tells nobody where it is, as ours, is an origin
+/// without a name: then what the browser itself says of the two sites decides.
 pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ours = |origin: &str| {
         let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         place.is_some() && place == text("host")
     };
-    let site = text("sec-fetch-site");
-    text("origin").is_some_and(is_ours) && site.is_none_or(|site| site == "same-origin")
+    let origin = text("origin").filter(|origin| *origin != "null");
+    match text("sec-fetch-site") {
+        Some(site) => site == "same-origin" && origin.is_none_or(is_ours),
+        None => origin.is_some_and(is_ours),
+    }
 }
 
 /// Who asks for a page, if it may.
@@ -250,6 +254,9 @@ mod tests {
             ("http://localhost:2", "localhost:1", Some("same-site"), false),
             ("http://evil.example", "localhost:1", Some("cross-site"), false),
             ("http://localhost:1", "localhost:1", Some("cross-site"), false),
+            ("null", "localhost:1", Some("same-origin"), true),
+            ("null", "localhost:1", Some("cross-site"), false),
+            ("http://evil.example", "localhost:1", Some("same-origin"), false),
             ("null", "localhost:1", None, false),
             ("localhost:1", "localhost:1", None, false),
         ] {

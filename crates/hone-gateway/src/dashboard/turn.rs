@@ -32,16 +32,16 @@ pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward]) -> Html {
         let state = if error.recovered { "went on" } else { "ended here" };
         html!(
             page,
-            "<p class=\"error\"><span class=\"tag bad\">{}</span> {} <span class=\"quiet\">{}</span></p>",
+            "<div class=\"error\"><span class=\"tag bad\">{}</span> <span class=\"quiet\">{}</span>{}</div>",
             error.kind,
-            text(&error.message),
-            state
+            state,
+            text(&error.message)
         );
     }
     for decision in &turn.decisions {
         html!(
             page,
-            "<p class=\"chose\"><span class=\"who\">chose</span> {} <span class=\"quiet\">{}</span></p>",
+            "<div class=\"chose\"><span class=\"who\">chose</span>{}<div class=\"quiet\">{}</div></div>",
             text(&decision.chosen),
             text(&decision.rationale)
         );
@@ -86,7 +86,10 @@ pub(super) fn message(message: &Message) -> Html {
         Content::Text(said) if message.role == Role::System && said.len() > 400 => {
             html!(page, "<details><summary>{}…</summary>{}</details>", said.chars().take(120).collect::<String>(), text(said));
         }
-        Content::Text(said) => html!(page, "{}", text(said)),
+        Content::Text(said) => match serde_json::from_str(said) {
+            Ok(found) if message.role == Role::Tool => html!(page, "{}", value(&found)),
+            _ => html!(page, "{}", text(said)),
+        },
         Content::Parts(parts) => {
             for part in parts {
                 match part.get("text").and_then(Value::as_str) {

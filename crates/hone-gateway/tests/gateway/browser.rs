@@ -20,6 +20,12 @@ async fn opened(access: Access) -> Option<(World, Sample, Browser)> {
     let browser = Browser::start().await?;
     let world = World::with(access, Limits { stop_ms: 1_000, ..Limits::default() }).await;
     let sample = sample::write(&*world.store).await;
+    // The record is whole when its last canary is known.
+    let (agent, began) = (format!("{}/v1/agents/desk", world.url), std::time::Instant::now());
+    while !world.http.get(&agent).bearer_auth("sk-admin").send().await.unwrap().text().await.unwrap().contains("\"share\":0.5") {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     Some((world, sample, browser))
 }
 

@@ -39,7 +39,8 @@ impl Browser {
         let port = port(&mut driver);
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut browser = Self { driver, http, session: format!("http://127.0.0.1:{port}/session") };
-        let arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1360,900"];
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1360,900"];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"},
         }}});
@@ -139,14 +140,17 @@ impl Browser {
         self.tell("Emulation.setEmulatedMedia", json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]})).await;
     }
 
-    async fn tell(&self, command: &str, parameters: Value) {
-        self.ask("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters})).await;
+    /// Tells Chromium something that the protocol has no word for.
+    async fn tell(&self, command: &str, parameters: Value) -> Value {
+        self.ask("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters})).await
     }
 
     /// Keeps what is shown, from top to bottom, under `target/screenshots`.
     pub(super) async fn keep(&self, name: &str) {
-        let taken = self.ask("POST", "/goog/cdp/execute", &json!({"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": true}}));
-        let picture = BASE64_STANDARD.decode(taken.await["data"].as_str().unwrap()).unwrap();
+        let size = self.script("const all = document.documentElement; return [all.clientWidth, all.scrollHeight]").await;
+        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
+        let taken = self.tell("Page.captureScreenshot", json!({"captureBeyondViewport": true, "clip": clip})).await;
+        let picture = BASE64_STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
         let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let folder = target.parent().unwrap().join("screenshots");
         std::fs::create_dir_all(&folder).unwrap();
@@ -170,7 +174,9 @@ impl Drop for Browser {
         {
             use std::io::{Read, Write};
             let asked = write!(stream, "DELETE /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-            drop(asked.and_then(|()| stream.read_to_string(&mut String::new())));
+            // It answers when Chromium has ended, and does not close the connection.
+            drop(asked.and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(10)))));
+            drop(stream.read(&mut [0; 1024]));
         }
         drop(self.driver.kill());
         drop(self.driver.wait());
