@@ -4,12 +4,13 @@ use super::figure::{count, percent};
 use super::html::{Html, html, segment};
 use super::page::{Page, Place, Turned};
 use super::session::Reader;
+use super::table::Table;
 use crate::agents::{Canary, Entry, RouteBy};
 use crate::server::Gateway;
 use axum::extract::State;
 use axum::response::Response;
 use hone_arbiter::canary::State as Stands;
-use hone_trace::AgentName;
+use hone_trace::{AgentName, Tenant};
 
 pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(viewer): Reader) -> Result<Response, Turned> {
     let view = gateway.agents().view();
@@ -17,60 +18,42 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(viewer): Reade
         view.agents.iter().filter(|(_, entry)| entry.tenant == viewer.identity.tenant).collect();
     let mut main = html!("<h1>Agents</h1>");
     if ours.is_empty() {
-        html!(main, "<p class=\"empty\">No agent yet. `hone deploy add desk v1 --model NAME` makes one.</p>");
+        html!(main, "<p class=\"empty\">No agent yet. <code>hone deploy add desk v1 --model NAME</code> makes one.</p>");
     } else {
-        html!(
-            main,
-            "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><caption class=\"unseen\">Agents by name</caption><thead><tr><th scope=\"col\">Agent</th>"
-        );
-        html!(
-            main,
-            "<th scope=\"col\">Serves</th><th scope=\"col\">Canary</th><th scope=\"col\">Share</th><th scope=\"col\" class=\"n\">Episodes</th>"
-        );
-        html!(main, "<th scope=\"col\" class=\"n\">Success</th></tr></thead><tbody>");
-        ours.iter().for_each(|(name, entry)| html!(main, "{}", row(name, entry)));
-        html!(main, "</tbody></table></div>");
+        let mut table = Table::new("Agents by name", &["Agent", "Serves", "Canary", "Share", "#Episodes", "#Success"]);
+        ours.iter().for_each(|(name, entry)| row(&mut table, name, entry));
+        html!(main, "{}", table.shown());
     }
     html!(main, "{}", routes(&gateway, &viewer.identity.tenant));
     let n_running = ours.iter().filter(|(_, entry)| entry.canary.as_ref().is_some_and(is_running)).count();
     Ok(Page::new(Place::Agents, "Agents", main).moving(format!("{n_running} canaries run")).shown(Some(&viewer)))
 }
 
-fn row(name: &AgentName, entry: &Entry) -> Html {
-    let mut page = html!("<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td>", address(name), name, entry.live);
-    match &entry.canary {
-        Some(canary) => {
-            html!(page, "<td>{} {}</td><td>{}</td>", canary.to, badge(canary.state), bar(canary.report.share));
-        }
-        None => html!(page, "<td></td><td></td>"),
-    }
+fn row(table: &mut Table, name: &AgentName, entry: &Entry) {
+    let (canary, share) = match &entry.canary {
+        Some(canary) => (html!("{} {}", canary.to, badge(canary.state)), bar(canary.report.share)),
+        None => (html!(""), html!("")),
+    };
     let known = entry.performance.iter().filter(|(version, _)| *version == entry.live).flat_map(|(_, tasks)| tasks.values());
     let (n, solved) = known.fold((0, 0.0), |(n, solved), one| (n + one.n_episodes, solved + one.success * one.n_episodes as f64));
     let success = if n > 0 { percent(solved / n as f64) } else { "–".to_owned() };
-    html!(page, "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>", count(n), success);
-    page
+    let link = html!("<a href=\"{}\">{}</a>", address(name), name);
+    table.row(&[&link, &entry.live, &canary, &share, &count(n), &success]);
 }
 
 /// Names that stand for whichever agent does best.
-fn routes(gateway: &Gateway, tenant: &hone_trace::Tenant) -> Html {
+fn routes(gateway: &Gateway, tenant: &Tenant) -> Html {
     let routes: Vec<_> = gateway.agents().routes.iter().filter(|route| gateway.agents().knows(tenant, &route.name)).collect();
     if routes.is_empty() {
         return Html::default();
     }
-    let mut page = html!(
-        "<section aria-labelledby=\"routes\"><h2 id=\"routes\">Routes</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
-    );
-    html!(
-        page,
-        "<caption class=\"unseen\">Routes</caption><thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Goes to</th><th scope=\"col\">By</th></tr></thead><tbody>"
-    );
+    let mut table = Table::new("Routes", &["Name", "Goes to", "By"]);
     for route in routes {
         let agents: Vec<&str> = route.agents.iter().map(AgentName::as_str).collect();
         let by = if route.by == RouteBy::Task { "type of task" } else { "features" };
-        html!(page, "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>", route.name, agents.join(", "), by);
+        table.row(&[&route.name, &agents.join(", "), &by]);
     }
-    html!(page, "</tbody></table></div></section>");
-    page
+    html!("<section aria-labelledby=\"routes\"><h2 id=\"routes\">Routes</h2>{}</section>", table.shown())
 }
 
 /// Where an agent is shown.

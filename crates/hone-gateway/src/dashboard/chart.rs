@@ -1,7 +1,7 @@
 //! Charts as SVG, drawn by hand: lines with bands, steps, intervals, bars.
 //!
-//! A drawing has no text: it is stretched to whatever room there is, and what is to be read stands beside it as text of the page. Colours
-//! and widths are the style sheet's.
+//! A drawing has no text: it is stretched to whatever room there is, and what is to be read stands beside it as text of the page.
+//! Colours and widths are the style sheet's.
 
 use super::figure::figure;
 use super::html::{Html, html};
@@ -120,7 +120,7 @@ impl Chart {
         html!(page, "<div class=\"plot\"><div class=\"ends\" aria-hidden=\"true\">");
         ticks.iter().for_each(|tick| html!(page, "<span>{}</span>", figure(rounded(*tick, step))));
         html!(page, "</div>");
-        html!(page, "<svg viewBox=\"0 0 600 160\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">", self.told());
+        html!(page, "{}", plane("curve", &self.told()));
         for tick in &ticks {
             let at = number((1.0 - y.place(*tick)) * HEIGHT);
             html!(page, "<line class=\"grid\" x1=\"0\" x2=\"600\" y1=\"{}\" y2=\"{}\"/>", at, at);
@@ -176,11 +176,14 @@ pub(crate) fn sparkline(values: &[f64], told: &str) -> Html {
     let line = Line { points, ..Line::default() };
     let scales = (Scale::of(line.points.iter().map(|point| point.0)), Scale::of(line.points.iter().map(|point| point.1)));
     let (Some(x), Some(y)) = scales else { return Html::default() };
-    html!(
-        "<svg class=\"spark\" viewBox=\"0 0 600 160\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\"><path class=\"line c0\" d=\"{}\"/></svg>",
-        told,
-        path(&line, x, y.roomy())
-    )
+    html!("{}<path class=\"line c0\" d=\"{}\"/></svg>", plane("spark", told), path(&line, x, y.roomy()))
+}
+
+/// The beginning of a picture that these words tell.
+fn plane(class: &'static str, told: &str) -> Html {
+    let mut page = html!("<svg class=\"{}\" viewBox=\"0 0 600 160\" preserveAspectRatio=\"none\" ", class);
+    html!(page, "role=\"img\" aria-label=\"{}\">", told);
+    page
 }
 
 /// Counts side by side, as a picture that these words tell.
@@ -204,13 +207,12 @@ pub(crate) fn interval(value: f64, bounds: (f64, f64), (low, high): (f64, f64)) 
     let at = |number: f64| scale.place(number) * WIDTH;
     let (left, right) = (at(bounds.0), at(bounds.1));
     let told = format!("{} between {} and {}", figure(value), figure(bounds.0), figure(bounds.1));
-    html!(
-        "<svg class=\"interval\" viewBox=\"0 0 600 160\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\"><rect class=\"ground\" x=\"0\" y=\"72\" width=\"600\" height=\"16\"/><rect class=\"range\" x=\"{}\" y=\"48\" width=\"{}\" height=\"64\"/><rect class=\"value\" x=\"{}\" y=\"16\" width=\"8\" height=\"128\"/></svg>",
-        told,
-        number(left),
-        number((right - left).max(2.0)),
-        number((at(value) - 4.0).max(0.0))
-    )
+    let (width, centre) = (number((right - left).max(2.0)), number((at(value) - 4.0).max(0.0)));
+    let mut page = plane("interval", &told);
+    html!(page, "<rect class=\"ground\" x=\"0\" y=\"72\" width=\"600\" height=\"16\"/>");
+    html!(page, "<rect class=\"range\" x=\"{}\" y=\"48\" width=\"{}\" height=\"64\"/>", number(left), width);
+    html!(page, "<rect class=\"value\" x=\"{}\" y=\"16\" width=\"8\" height=\"128\"/></svg>", centre);
+    page
 }
 
 fn path(line: &Line, x: Scale, y: Scale) -> String {

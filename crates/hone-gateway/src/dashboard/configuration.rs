@@ -4,6 +4,7 @@ use super::figure::{count, to_second};
 use super::html::{Html, html};
 use super::page::{Page, Place, Turned};
 use super::session::{Reader, Viewer};
+use super::table::Table;
 use crate::access::Access;
 use crate::keys;
 use crate::server::Gateway;
@@ -15,20 +16,13 @@ pub(crate) async fn configuration(State(gateway): State<Gateway>, Reader(viewer)
     let mut main = html!("<h1>Configuration</h1>{}{}", answers(&gateway, &viewer), keys);
     let dashboard = gateway.dashboard();
     if dashboard.tenant == viewer.identity.tenant {
-        html!(
-            main,
-            "<section aria-labelledby=\"settings\"><h2 id=\"settings\">Settings</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
-        );
-        html!(
-            main,
-            "<caption>In effect since the server was started; passwords are left out</caption><thead><tr><th scope=\"col\">Setting</th>"
-        );
-        html!(main, "<th scope=\"col\">Value</th><th scope=\"col\">From</th></tr></thead><tbody>");
+        let table = Table::new("Settings", &["Setting", "Value", "From"]);
+        let mut table = table.titled("In effect since the server was started; passwords are left out");
         for setting in &dashboard.settings {
-            html!(main, "<tr><th scope=\"row\"><code>{}</code></th>", setting.name);
-            html!(main, "<td><code>{}</code></td><td class=\"quiet\">{}</td></tr>", setting.value, setting.from);
+            let (name, value) = (html!("<code>{}</code>", setting.name), html!("<code>{}</code>", setting.value));
+            table.row(&[&name, &value, &html!("<span class=\"quiet\">{}</span>", setting.from)]);
         }
-        html!(main, "</tbody></table></div></section>");
+        html!(main, "<section aria-labelledby=\"settings\"><h2 id=\"settings\">Settings</h2>{}</section>", table.shown());
     }
     Ok(Page::new(Place::Configuration, "Configuration", main).shown(Some(&viewer)))
 }
@@ -59,19 +53,10 @@ async fn keys_of(gateway: &Gateway, viewer: &Viewer) -> Html {
     if ours.is_empty() {
         return Html::default();
     }
-    let mut page = html!(
-        "<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
-    );
-    html!(
-        page,
-        "<caption class=\"unseen\">Keys to this server</caption><thead><tr><th scope=\"col\">Name</th><th scope=\"col\">Role</th>"
-    );
-    html!(page, "<th scope=\"col\">Made</th><th scope=\"col\">State</th></tr></thead><tbody>");
+    let mut table = Table::new("Keys to this server", &["Name", "Role", "Made", "State"]);
     for key in ours {
         let state = key.revoked_at.map_or_else(|| "live".to_owned(), |at| format!("revoked {}", to_second(at)));
-        html!(page, "<tr><th scope=\"row\">{}</th><td>{}</td>", key.name, key.role.as_str());
-        html!(page, "<td>{}</td><td>{}</td></tr>", to_second(key.at), state);
+        table.row(&[&key.name, &key.role.as_str(), &to_second(key.at), &state]);
     }
-    html!(page, "</tbody></table></div></section>");
-    page
+    html!("<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2>{}</section>", table.shown())
 }

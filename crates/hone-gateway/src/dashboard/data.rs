@@ -4,13 +4,13 @@ use super::figure::{ago, count, figure, percent};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::session::Reader;
-use super::trace;
-use super::traces::tail;
+use super::table::Table;
+use super::traces::link;
 use crate::gates::{self, Gate, Verdict};
 use crate::server::Gateway;
 use axum::extract::State;
 use axum::response::Response;
-use hone_trace::{Time, TraceId};
+use hone_trace::Time;
 
 /// Earlier verdicts that are listed.
 const N_EARLIER: usize = 50;
@@ -18,14 +18,11 @@ const N_EARLIER: usize = 50;
 pub(crate) async fn data(State(gateway): State<Gateway>, Reader(viewer): Reader) -> Result<Response, Turned> {
     let verdicts = gates::read(gateway.record().store(), &viewer.identity.tenant).await.seen_by(&viewer)?;
     let now = gateway.now();
-    let mut main = html!(
-        "<h1>Data</h1><p class=\"quiet\">Whether what is on the record is fit to learn from, as `hone data gate` found it.</p>"
-    );
+    let mut main = html!("<h1>Data</h1><p class=\"quiet\">Whether what is on the record is fit to learn from, as ");
+    html!(main, "<code>hone data gate</code> found it.</p>");
     if verdicts.is_empty() {
-        html!(
-            main,
-            "<p class=\"empty\">Nobody has asked yet. `hone data gate --for sft` or `--for rl` looks, and what it finds stands here.</p>"
-        );
+        html!(main, "<p class=\"empty\">Nobody has asked yet. <code>hone data gate --for sft</code> or ");
+        html!(main, "<code>--for rl</code> looks, and what it finds stands here.</p>");
     }
     for purpose in ["sft", "rl"] {
         if let Some((at, verdict)) = verdicts.iter().rev().find(|(_, verdict)| verdict.purpose == purpose) {
@@ -40,35 +37,26 @@ pub(crate) async fn data(State(gateway): State<Gateway>, Reader(viewer): Reader)
 
 fn shown(at: Time, verdict: &Verdict, now: Time) -> Html {
     let title = if verdict.purpose == "sft" { "To be imitated" } else { "To be reinforced" };
+    let mut table = Table::new(title, &["Gate", "Verdict", "#Found", "#Bar", "Behind it"]);
+    for gate in &verdict.gates {
+        let (found, bar) = figures(gate);
+        let mut behind = Html::default();
+        for (record, why) in gate.records.iter().zip(&gate.why) {
+            match record.parse() {
+                Ok(id) => html!(behind, "<div>{} {}</div>", link(id), why),
+                Err(_) => html!(behind, "<div>{} {}</div>", record, why),
+            }
+        }
+        table.row(&[&gate.name.replace('_', " "), &badge(gate.pass), &found, &bar, &behind]);
+    }
     let mut page = html!("<section aria-label=\"{}\"><h2>{} {} ", title, title, badge(verdict.pass));
     html!(
         page,
-        "<span class=\"quiet\">{} traces, {}</span></h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>",
+        "<span class=\"quiet\">{} traces, {}</span></h2>{}</section>",
         count(verdict.traces),
-        ago(at, now)
+        ago(at, now),
+        table.shown()
     );
-    html!(
-        page,
-        "<caption class=\"unseen\">Gates: {}</caption><thead><tr><th scope=\"col\">Gate</th><th scope=\"col\">Verdict</th>",
-        title
-    );
-    html!(
-        page,
-        "<th scope=\"col\" class=\"n\">Found</th><th scope=\"col\" class=\"n\">Bar</th><th scope=\"col\">Behind it</th></tr></thead><tbody>"
-    );
-    for gate in &verdict.gates {
-        let (found, bar) = figures(gate);
-        html!(page, "<tr><th scope=\"row\">{}</th><td>{}</td>", gate.name.replace('_', " "), badge(gate.pass));
-        html!(page, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td>", found, bar);
-        for (record, why) in gate.records.iter().zip(&gate.why) {
-            match record.parse::<TraceId>() {
-                Ok(id) => html!(page, "<div><a href=\"{}\"><code>{}</code></a> {}</div>", trace::address(id), tail(record), why),
-                Err(_) => html!(page, "<div>{} {}</div>", record, why),
-            }
-        }
-        html!(page, "</td></tr>");
-    }
-    html!(page, "</tbody></table></div></section>");
     page
 }
 
@@ -86,23 +74,12 @@ fn figures(gate: &Gate) -> (String, String) {
 }
 
 fn earlier(verdicts: &[(Time, Verdict)], now: Time) -> Html {
-    let mut page = html!(
-        "<section aria-labelledby=\"earlier\"><h2 id=\"earlier\">All verdicts</h2><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>"
-    );
-    html!(
-        page,
-        "<caption class=\"unseen\">Verdicts, newest first</caption><thead><tr><th scope=\"col\">When</th><th scope=\"col\">For</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\">Verdict</th><th scope=\"col\" class=\"n\">Traces</th><th scope=\"col\">Refused by</th></tr></thead><tbody>"
-    );
+    let mut table = Table::new("Verdicts, newest first", &["When", "For", "Verdict", "#Traces", "Refused by"]);
     for (at, verdict) in verdicts.iter().rev().take(N_EARLIER) {
         let refused: Vec<String> =
             verdict.gates.iter().filter(|gate| !gate.pass).map(|gate| gate.name.replace('_', " ")).collect();
-        html!(page, "<tr><td>{}</td><td>{}</td><td>{}</td>", ago(*at, now), verdict.purpose, badge(verdict.pass));
-        html!(page, "<td class=\"n\">{}</td><td>{}</td></tr>", count(verdict.traces), refused.join(", "));
+        let (pass, traces) = (badge(verdict.pass), count(verdict.traces));
+        table.row(&[&ago(*at, now), &verdict.purpose, &pass, &traces, &refused.join(", ")]);
     }
-    html!(page, "</tbody></table></div></section>");
-    page
+    html!("<section aria-labelledby=\"earlier\"><h2 id=\"earlier\">All verdicts</h2>{}</section>", table.shown())
 }

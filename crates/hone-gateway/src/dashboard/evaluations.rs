@@ -8,6 +8,7 @@ use super::query::Query;
 use super::records::{Curve, Named, cursor, cursor_text, curve, of_tenant};
 use super::runs::address;
 use super::session::Reader;
+use super::table::Table;
 use super::traces::tail;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
@@ -35,7 +36,10 @@ pub(crate) async fn evaluations(
     let configs = configs(store, &outcomes).await.seen_by(&viewer)?;
     let mut main = html!("<h1>Evaluations</h1>");
     if outcomes.is_empty() {
-        html!(main, "<p class=\"empty\">No report yet. `hone eval baseline --record` writes one for each policy and world.</p>");
+        html!(
+            main,
+            "<p class=\"empty\">No report yet. <code>hone eval baseline --record</code> writes one for each policy and world.</p>"
+        );
     } else {
         html!(main, "{}", table(&outcomes, &configs, now));
     }
@@ -76,69 +80,66 @@ pub(super) fn bounds(outcome: &Outcome) -> (f64, f64) {
 }
 
 fn table(outcomes: &[Outcome], configs: &HashMap<ConfigHash, Config>, now: Time) -> Html {
-    let mut page =
-        html!("<div class=\"wide\"><table><caption>Reports, newest first; the range is the 95 % interval</caption><thead><tr>");
-    html!(
-        page,
-        "<th scope=\"col\">Measured</th><th scope=\"col\">Tasks</th><th scope=\"col\">Who</th><th scope=\"col\">Solved</th><th scope=\"col\">Range</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\" class=\"n\">Traces</th><th scope=\"col\" class=\"n\">Reliable</th><th scope=\"col\" class=\"n\">Turns/solved</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\" class=\"n\">Tokens/solved</th><th scope=\"col\" class=\"n\">Cost</th><th scope=\"col\" class=\"n\">Median time</th><th scope=\"col\">Failure</th></tr></thead><tbody>"
-    );
+    let columns = [
+        "Who",
+        "Tasks",
+        "Solved",
+        "#Range",
+        "#Traces",
+        "#Reliable",
+        "#Turns/solved",
+        "#Tokens/solved",
+        "#Cost",
+        "#Median time",
+        "Failure",
+        "Measured",
+    ];
+    let mut table = Table::new("Reports", &columns).titled("Reports, newest first; the range is the 95 % interval");
     for outcome in outcomes {
         let (low, high) = bounds(outcome);
         let task = outcome.category.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
         let model = configs.get(&outcome.config).and_then(|config| config.model.clone());
         let who = model.unwrap_or_else(|| tail(&outcome.config.to_string()));
-        html!(page, "<tr><td>{}</td><td>{}</td><th scope=\"row\">", ago(outcome.at, now), task);
-        html!(page, "<a href=\"/dashboard/traces?config={}\">{}</a></th>", outcome.config, who);
-        html!(
-            page,
-            "<td class=\"solved\">{} {}</td>",
-            interval(outcome.success, (low, high), (0.0, 1.0)),
-            percent(outcome.success)
-        );
-        html!(page, "<td class=\"n\">{} – {}</td><td class=\"n\">{}</td>", percent(low), percent(high), count(outcome.n_traces));
-        html!(page, "<td class=\"n\">{}</td>", outcome.reliability.map_or_else(|| "–".to_owned(), percent));
-        html!(
-            page,
-            "<td class=\"n\">{}</td><td class=\"n\">{}</td>",
-            known(outcome.turns_per_solved),
-            known(outcome.tokens_per_solved)
-        );
-        html!(page, "<td class=\"n\">{}</td>", outcome.cost_usd.map(dollars).unwrap_or_default());
-        html!(page, "<td class=\"n\">{}</td>", outcome.latency_p50_ms.map(duration).unwrap_or_default());
-        html!(page, "<td>{}</td></tr>", outcome.failure_pattern.as_deref().unwrap_or_default());
+        table.row(&[
+            &html!("<a href=\"/dashboard/traces?config={}\">{}</a>", outcome.config, who),
+            &task,
+            &solved(outcome.success, (low, high)),
+            &range(low, high),
+            &count(outcome.n_traces),
+            &outcome.reliability.map_or_else(|| "–".to_owned(), percent),
+            &known(outcome.turns_per_solved),
+            &known(outcome.tokens_per_solved),
+            &outcome.cost_usd.map(dollars).unwrap_or_default(),
+            &outcome.latency_p50_ms.map(duration).unwrap_or_default(),
+            &outcome.failure_pattern.as_deref().unwrap_or_default(),
+            &ago(outcome.at, now),
+        ]);
     }
-    html!(page, "</tbody></table></div>");
-    page
+    table.shown()
+}
+
+/// A share with its interval, as a picture and a number.
+fn solved(share: f64, bounds: (f64, f64)) -> Html {
+    html!("{} <span class=\"n\">{}</span>", interval(share, bounds, (0.0, 1.0)), percent(share))
+}
+
+fn range(low: f64, high: f64) -> String {
+    format!("{} – {}", percent(low), percent(high))
 }
 
 /// What runs reached on tasks that they never trained on.
 fn of_runs(validated: &[(Named, Arc<Curve>, f64)]) -> Html {
-    let mut page = html!("<section aria-labelledby=\"runs\"><h2 id=\"runs\">Validation of runs</h2><div class=\"wide\"><table>");
-    html!(
-        page,
-        "<caption class=\"unseen\">Validation of runs</caption><thead><tr><th scope=\"col\">Run</th><th scope=\"col\">World</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\">Last</th><th scope=\"col\">Range</th><th scope=\"col\" class=\"n\">Best</th></tr></thead><tbody>"
-    );
+    let mut table = Table::new("Validation of runs", &["Run", "World", "Last", "#Range", "#Best"]);
     for (named, curve, share) in validated {
         let (low, high) = (curve.last("validation_low").unwrap_or(*share), curve.last("validation_high").unwrap_or(*share));
-        let best =
-            curve.highest("validation").map(|(step, best)| format!("{} at step {step}", percent(best))).unwrap_or_default();
-        html!(page, "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th>", address(&named.name), named.name);
-        html!(page, "<td>{}</td><td class=\"solved\">", named.fact("env").unwrap_or_default());
-        html!(page, "{} {}</td>", interval(*share, (low, high), (0.0, 1.0)), percent(*share));
-        html!(page, "<td class=\"n\">{} – {}</td><td class=\"n\">{}</td></tr>", percent(low), percent(high), best);
+        let best = curve.highest("validation").map(|(step, best)| format!("{} at step {step}", percent(best)));
+        table.row(&[
+            &html!("<a href=\"{}\">{}</a>", address(&named.name), named.name),
+            &named.fact("env").unwrap_or_default(),
+            &solved(*share, (low, high)),
+            &range(low, high),
+            &best.unwrap_or_default(),
+        ]);
     }
-    html!(page, "</tbody></table></div></section>");
-    page
+    html!("<section aria-labelledby=\"runs\"><h2 id=\"runs\">Validation of runs</h2>{}</section>", table.shown())
 }

@@ -6,6 +6,7 @@ use super::page::{For, Page, Place, Turned};
 use super::query::Query;
 use super::records::{cursor, cursor_text, of_tenant};
 use super::session::Reader;
+use super::table::Table;
 use super::traces::{outcome, tail};
 use super::{trace, turn};
 use crate::error::Refused;
@@ -33,7 +34,7 @@ pub(crate) async fn groups(
         html!("<h1>Groups</h1><p class=\"quiet\">Several traces of one scenario: what is judged and learned from together.</p>");
     let groups = groups.seen_by(&viewer)?;
     if groups.is_empty() {
-        html!(main, "<p class=\"empty\">No group yet. `hone rollout` and `hone train grpo` make them.</p>");
+        html!(main, "<p class=\"empty\">No group yet. <code>hone rollout</code> and <code>hone train grpo</code> make them.</p>");
     } else {
         html!(main, "{}", table(&groups, &gateway));
     }
@@ -45,25 +46,14 @@ pub(crate) async fn groups(
 }
 
 fn table(groups: &[Group], gateway: &Gateway) -> Html {
-    let mut page =
-        html!("<div class=\"wide\"><table><caption>Groups, newest first</caption><thead><tr><th scope=\"col\">Group</th>");
-    html!(
-        page,
-        "<th scope=\"col\">Made</th><th scope=\"col\">Scenario</th><th scope=\"col\">Policy</th><th scope=\"col\" class=\"n\">Traces</th></tr></thead><tbody>"
-    );
+    let mut table = Table::new("Groups, newest first", &["Group", "Made", "Scenario", "Policy", "#Traces"]);
     for group in groups {
+        let link = html!("<a href=\"/dashboard/groups/{}\"><code>{}</code></a>", group.id, tail(&group.id.to_string()));
         let scenario = group.scenario.as_ref().map(ToString::to_string).unwrap_or_default();
-        html!(
-            page,
-            "<tr><th scope=\"row\"><a href=\"/dashboard/groups/{}\"><code>{}</code></a></th>",
-            group.id,
-            tail(&group.id.to_string())
-        );
-        html!(page, "<td>{}</td><td>{}</td>", ago(group.at, gateway.now()), scenario);
-        html!(page, "<td>{}</td><td class=\"n\">{}</td></tr>", group.policy.as_deref().unwrap_or_default(), group.traces.len());
+        let policy = group.policy.as_deref().unwrap_or_default();
+        table.row(&[&link, &ago(group.at, gateway.now()), &scenario, &policy, &group.traces.len()]);
     }
-    html!(page, "</tbody></table></div>");
-    page
+    table.shown()
 }
 
 pub(crate) async fn group(

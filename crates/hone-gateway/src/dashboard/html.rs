@@ -1,8 +1,8 @@
 //! Text that is part of a page. Markup is written in this program; every value is escaped on its way in.
 //!
-//! There is no other way in: markup is a `&'static str` with `{}` where a value goes, and a value reaches the page through [`Escaping`],
-//! which takes away whatever could end a text or an attribute. What was made so may be a value of a larger page, as it is. The number of
-//! values is compared with the number of places when this is compiled.
+//! There is no other way in: markup is a `&'static str` with `{}` where a value goes, and a value reaches the page through
+//! [`Escaping`], which takes away whatever could end a text or an attribute. What was made so may be a value of a larger page, as
+//! it is. The number of values is compared with the number of places when this is compiled.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -61,6 +61,11 @@ impl Html {
             value.show(&mut Escaping(&mut self.0));
             self.0.push_str(part);
         }
+    }
+
+    /// Whether this markup is in it.
+    pub(crate) fn has(&self, markup: &'static str) -> bool {
+        self.0.contains(markup)
     }
 
     /// The bytes of it, for the body of a response.

@@ -1,6 +1,7 @@
 //! The frame of every page: its head, the way around, and the headers under which a browser shows it.
 //!
-//! A page is whole without its script, and has no script or style of its own: a browser is told to run nothing else than the one file.
+//! A page is whole without its script, and has no script or style of its own: a browser is told to run nothing else than the one
+//! file.
 
 use super::html::{Html, html, segment};
 use super::session::{By, Viewer};

@@ -1,7 +1,7 @@
 //! What pages read from the store: documents of one tenant, and runs as their events tell them.
 //!
-//! A run is a document, and what it measured is a stream of events. Events are read once and kept for a while, so that a page that asks for
-//! itself every second reads what is new, and no more.
+//! A run is a document, and what it measured is a stream of events. Events are read once and kept for a while, so that a page
+//! that asks for itself every second reads what is new, and no more.
 
 use crate::server::Gateway;
 use hone_trace::store::{Cursor, Document, Event, Kind, Page, Store, StoreError};

@@ -1,25 +1,23 @@
-//! One run, or two in the same pictures: curves, alarms with the traces behind them, and what it was started with.
+//! One run: its curves, alarms with the traces behind them, and what it was started with.
 
 use super::chart::{Chart, Line};
 use super::figure::{ago, known, to_second};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
-use super::query::Query;
 use super::records::{Curve, Named, curve, run_named};
-use super::runs::{address, badge, state};
+use super::runs::{badge, state};
 use super::session::{Reader, Viewer};
-use super::trace;
-use super::traces::tail;
+use super::traces::link;
 use crate::error::Refused;
 use crate::server::Gateway;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use hone_trace::RunState;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What is drawn first, where a run has it: its name in the metrics, and what people call it.
-const FIRST: [(&str, &str); 11] = [
+pub(super) const FIRST: [(&str, &str); 11] = [
     ("reward", "Reward"),
     ("validation", "Validation"),
     ("kl", "KL from the start"),
@@ -38,12 +36,12 @@ const N_OTHERS_MAX: usize = 40;
 const N_ALARMS_MAX: usize = 50;
 
 /// A run with what it has measured.
-struct Seen {
-    named: Named,
-    curve: Arc<Curve>,
+pub(super) struct Seen {
+    pub(super) named: Named,
+    pub(super) curve: Arc<Curve>,
 }
 
-async fn seen(gateway: &Gateway, viewer: &Viewer, name: &str) -> Result<Seen, Turned> {
+pub(super) async fn seen(gateway: &Gateway, viewer: &Viewer, name: &str) -> Result<Seen, Turned> {
     let missing = || Refused::NotFound(format!("there is no run `{}`", name.chars().take(100).collect::<String>()));
     let tenant = &viewer.identity.tenant;
     let named = run_named(gateway.record().store(), tenant, name).await.seen_by(viewer)?;
@@ -134,7 +132,7 @@ fn alarms(curve: &Curve) -> Html {
         }
         for (idx, &id) in alarm.traces.iter().take(8).enumerate() {
             let between = if idx > 0 { ", " } else { "" };
-            html!(page, "{}<a href=\"{}\"><code>{}</code></a>", between, trace::address(id), tail(&id.to_string()));
+            html!(page, "{}{}", between, link(id));
         }
         html!(page, "</li>");
     }
@@ -143,7 +141,7 @@ fn alarms(curve: &Curve) -> Html {
 }
 
 /// Every value as a picture, with the lines of all these runs in it.
-fn curves(all: &[&Seen]) -> Html {
+pub(super) fn curves(all: &[&Seen]) -> Html {
     let names: BTreeSet<&str> = all.iter().flat_map(|seen| seen.curve.names()).collect();
     let is_bound = |name: &str| name.ends_with("_low") || name.ends_with("_high") || name.ends_with("_half_width");
     let first = FIRST.iter().copied().filter(|(name, _)| names.contains(name));
@@ -188,101 +186,4 @@ fn band(curve: &Curve, name: &str, points: &[(f64, f64)]) -> Vec<(f64, f64, f64)
         return Vec::new();
     }
     points.iter().zip(&halves).map(|(point, half)| (point.0, point.1 - half.1, point.1 + half.1)).collect()
-}
-
-pub(crate) async fn compare(
-    State(gateway): State<Gateway>,
-    Reader(viewer): Reader,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Turned> {
-    let query = Query::read(query.as_deref().unwrap_or_default());
-    let names = query.all("run");
-    let [one, two] = &names[..] else {
-        let message =
-            format!("two runs are compared, and {} {} marked", names.len(), if names.len() == 1 { "is" } else { "are" });
-        return Err(Refused::param("run", message)).seen_by(&viewer);
-    };
-    let (one, two) = (seen(&gateway, &viewer, one).await?, seen(&gateway, &viewer, two).await?);
-    let now = gateway.now();
-    let mut main = html!("<p class=\"crumbs\"><a href=\"/dashboard/runs\">Runs</a></p><h1>Two runs</h1><ul class=\"plain\">");
-    for (idx, seen) in [&one, &two].into_iter().enumerate() {
-        let name = &seen.named.name;
-        html!(
-            main,
-            "<li><span class=\"key c{}\"></span> <a href=\"{}\">{}</a> {}",
-            idx,
-            address(name),
-            name,
-            badge(&seen.named, &seen.curve, now)
-        );
-        html!(main, " <span class=\"quiet\">step {}</span></li>", seen.curve.last_step().unwrap_or(0));
-    }
-    html!(main, "</ul>{}{}", differences(&one, &two), ends(&one, &two));
-    html!(main, "<section aria-labelledby=\"curves\"><h2 id=\"curves\">Curves</h2>{}</section>", curves(&[&one, &two]));
-    let line = format!("steps {} and {}", one.curve.last_step().unwrap_or(0), two.curve.last_step().unwrap_or(0));
-    let page = Page::new(Place::Runs, format!("{} and {}", one.named.name, two.named.name), main);
-    let is_open = one.named.is_open() || two.named.is_open();
-    Ok(if is_open { page.moving(line) } else { page }.shown(Some(&viewer)))
-}
-
-/// What they were told apart.
-fn differences(one: &Seen, two: &Seen) -> Html {
-    let (of_one, of_two) = (one.named.facts(), two.named.facts());
-    let keys: BTreeSet<&String> = of_one.keys().chain(of_two.keys()).collect();
-    let differ: Vec<&&String> = keys.iter().filter(|key| of_one.get(**key) != of_two.get(**key)).collect();
-    let mut page = html!("<section aria-labelledby=\"differ\"><h2 id=\"differ\">What differs</h2>");
-    if differ.is_empty() {
-        html!(page, "<p>Both were started with the same settings.</p></section>");
-        return page;
-    }
-    html!(page, "{}", head(one, two, "Settings that differ", "Setting"));
-    for key in differ {
-        let value =
-            |facts: &std::collections::BTreeMap<String, String>| facts.get(*key).cloned().unwrap_or_else(|| "–".to_owned());
-        html!(page, "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>", key, value(&of_one), value(&of_two));
-    }
-    html!(page, "</tbody></table></div></section>");
-    page
-}
-
-/// What came of it.
-fn ends(one: &Seen, two: &Seen) -> Html {
-    let mut page =
-        html!("<section aria-labelledby=\"came\"><h2 id=\"came\">What came of it</h2>{}", head(one, two, "Figures", "Figure"));
-    for (name, title) in FIRST {
-        let last = |seen: &Seen| known(seen.curve.last(name));
-        if one.curve.last(name).is_some() || two.curve.last(name).is_some() {
-            html!(
-                page,
-                "<tr><th scope=\"row\">{}, last</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                title,
-                last(one),
-                last(two)
-            );
-        }
-    }
-    let best = |seen: &Seen| {
-        let best = seen.curve.highest("validation").or_else(|| seen.curve.highest("reward"));
-        best.map_or_else(|| "–".to_owned(), |(step, value)| format!("{} at step {step}", known(Some(value))))
-    };
-    html!(page, "<tr><th scope=\"row\">Best</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>", best(one), best(two));
-    let n_alarms = |seen: &Seen| seen.curve.alarms().count();
-    html!(
-        page,
-        "<tr><th scope=\"row\">Alarms</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-        n_alarms(one),
-        n_alarms(two)
-    );
-    html!(page, "</tbody></table></div></section>");
-    page
-}
-
-fn head(one: &Seen, two: &Seen, caption: &str, first: &str) -> Html {
-    html!(
-        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"slim\"><caption class=\"unseen\">{}</caption><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
-        caption,
-        first,
-        one.named.name,
-        two.named.name
-    )
 }

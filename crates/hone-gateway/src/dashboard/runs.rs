@@ -7,6 +7,7 @@ use super::page::{For, Page, Place, Turned};
 use super::query::Query;
 use super::records::{Curve, Named, cursor, cursor_text, curve, of_tenant};
 use super::session::Reader;
+use super::table::Table;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -35,7 +36,10 @@ pub(crate) async fn runs(
     }
     let mut main = html!("<h1>Runs</h1>");
     if all.is_empty() {
-        html!(main, "<p class=\"empty\">No run yet. `hone train grpo --env desk --model MODEL --name first` starts one.</p>");
+        html!(
+            main,
+            "<p class=\"empty\">No run yet. <code>hone train grpo --env desk --model MODEL --name first</code> starts one.</p>"
+        );
     } else {
         html!(main, "{}", table(&all, now));
     }
@@ -48,33 +52,34 @@ pub(crate) async fn runs(
 }
 
 fn table(all: &[(Named, Arc<Curve>)], now: Time) -> Html {
-    let mut page = html!(
-        "<form method=\"get\" action=\"/dashboard/compare\"><div class=\"wide\"><table><caption>Runs, newest first</caption><thead><tr>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\">Compare</th><th scope=\"col\">Run</th><th scope=\"col\">State</th><th scope=\"col\">Method</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\">Model</th><th scope=\"col\">World</th><th scope=\"col\" class=\"n\">Step</th><th scope=\"col\">Reward</th>"
-    );
-    html!(
-        page,
-        "<th scope=\"col\" class=\"n\">Validation</th><th scope=\"col\" class=\"n\">Alarms</th><th scope=\"col\">Began</th></tr></thead><tbody>"
-    );
+    let columns = ["Run", "State", "Method", "Model", "World", "#Step", "Reward", "#Validation", "#Alarms", "Began", "Compare"];
+    let mut table = Table::new("Runs, newest first", &columns);
     for (named, curve) in all {
         let name = &named.name;
-        html!(page, "<tr><td><label class=\"check\"><input type=\"checkbox\" name=\"run\" value=\"{}\">", name);
-        html!(page, "<span class=\"unseen\">Compare {}</span></label></td>", name);
-        html!(page, "<th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td>", address(name), name, badge(named, curve, now));
+        let link = html!("<a href=\"{}\">{}</a>", address(name), name);
         let fact = |key: &str| named.fact(key).unwrap_or_default().to_owned();
-        html!(page, "<td>{}</td><td>{}</td><td>{}</td>", named.run.stage, fact("model"), fact("env"));
-        html!(page, "<td class=\"n\">{}</td><td>{}</td>", curve.last_step().unwrap_or(0), spark(curve));
-        html!(page, "<td class=\"n\">{}</td>", known(curve.last("validation")));
-        html!(page, "<td class=\"n\">{}</td><td>{}</td></tr>", curve.alarms().count(), ago(named.run.started, now));
+        table.row(&[
+            &link,
+            &badge(named, curve, now),
+            &named.run.stage,
+            &fact("model"),
+            &fact("env"),
+            &curve.last_step().unwrap_or(0),
+            &spark(curve),
+            &known(curve.last("validation")),
+            &curve.alarms().count(),
+            &ago(named.run.started, now),
+            &mark(name),
+        ]);
     }
-    html!(page, "</tbody></table></div><p><button>Compare the two that are marked</button></p></form>");
+    let button = html!("<p><button>Compare the two that are marked</button></p>");
+    html!("<form method=\"get\" action=\"/dashboard/compare\">{}{}</form>", table.shown(), button)
+}
+
+/// The box by which a run is marked.
+fn mark(name: &str) -> Html {
+    let mut page = html!("<label class=\"check\"><input type=\"checkbox\" name=\"run\" value=\"{}\">", name);
+    html!(page, "<span class=\"unseen\">Compare {}</span></label>", name);
     page
 }
 

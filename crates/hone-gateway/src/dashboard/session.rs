@@ -1,8 +1,9 @@
 //! Who looks at a page: somebody on this machine where the server is open, or who signed in with a key.
 //!
-//! The key is sent once. What the browser keeps is a random number that stands for it, in this process alone and for a while; the key is
-//! looked up again at every request, so that one that was revoked opens nothing. What changes something must come from a page of ours: it
-//! names a second random number of its session, or where nobody signs in, the browser says that the page was of the same origin.
+//! The key is sent once. What the browser keeps is a random number that stands for it, in this process alone and for a while; the
+//! key is looked up again at every request, so that one that was revoked opens nothing. What changes something must come from a
+//! page of ours: it names a second random number of its session, or where nobody signs in, the browser says that the page was of
+//! the same origin.
 
 use super::Dashboard;
 use super::page::Turned;
@@ -126,8 +127,8 @@ impl Viewer {
     }
 }
 
-/// Whether the browser says that a page of this very server sent the request. A page that tells nobody where it is, as ours, is an origin
-/// without a name: then what the browser itself says of the two sites decides.
+/// Whether the browser says that a page of this very server sent the request. A page that tells nobody where it is, as ours, is
+/// an origin without a name: then what the browser itself says of the two sites decides.
 pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ours = |origin: &str| {

@@ -5,6 +5,7 @@ use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
 use super::session::Reader;
+use super::table::Table;
 use super::traces::{outcome, tail};
 use super::turn;
 use crate::error::Refused;
@@ -103,16 +104,9 @@ fn rewards(rewards: &[Reward]) -> Html {
             to_second(reward.at)
         );
         if !reward.components.is_empty() {
-            html!(
-                page,
-                "<table class=\"slim\"><caption class=\"unseen\">Parts of this reward</caption><thead><tr><th scope=\"col\">Part</th>"
-            );
-            html!(page, "<th scope=\"col\" class=\"n\">Value</th><th scope=\"col\" class=\"n\">Weight</th></tr></thead><tbody>");
-            for part in &reward.components {
-                html!(page, "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td>", part.name, figure(part.value));
-                html!(page, "<td class=\"n\">{}</td></tr>", figure(part.weight));
-            }
-            html!(page, "</tbody></table>");
+            let mut table = Table::new("Parts of this reward", &["Part", "#Value", "#Weight"]).slim();
+            reward.components.iter().for_each(|part| table.row(&[&part.name, &figure(part.value), &figure(part.weight)]));
+            html!(page, "{}", table.shown());
         }
         if let Some(words) = &reward.explanation {
             html!(page, "<blockquote>{}</blockquote>", turn::text(words));

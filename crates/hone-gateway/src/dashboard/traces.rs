@@ -6,6 +6,7 @@ use super::page::{For, Page, Place, Turned};
 use super::query::Query;
 use super::records::{cursor, cursor_text};
 use super::session::Reader;
+use super::table::Table;
 use super::{page, trace};
 use crate::error::Refused;
 use crate::server::Gateway;
@@ -46,7 +47,7 @@ pub(crate) async fn traces(
         html!(main, "<p class=\"quiet\">Looked for these words in the {}{} that fit.</p>", place, count(n_looked as u64));
     }
     if found.items.is_empty() {
-        html!(main, "<p class=\"empty\">No trace fits. {}</p>", hint(&query));
+        html!(main, "<p class=\"empty\">{}</p>", hint(&query));
     } else {
         html!(main, "{}", table(&found.items, gateway.now(), "Traces, newest first"));
     }
@@ -63,23 +64,26 @@ pub(crate) async fn traces(
 
 /// A table of traces.
 pub(super) fn table(heads: &[TraceHead], now: Time, caption: &str) -> Html {
-    let mut page = html!("<div class=\"wide\"><table><caption>{}</caption><thead><tr>", caption);
-    html!(
-        page,
-        "<th scope=\"col\">Trace</th><th scope=\"col\">Began</th><th scope=\"col\">Task</th><th scope=\"col\">Outcome</th>"
-    );
-    html!(page, "<th scope=\"col\" class=\"n\">Reward</th><th scope=\"col\" class=\"n\">Turns</th>");
-    html!(page, "<th scope=\"col\" class=\"n\">Tokens</th><th scope=\"col\" class=\"n\">Cost</th></tr></thead><tbody>");
+    let mut table = Table::new(caption, &["Trace", "Began", "Task", "Outcome", "#Reward", "#Turns", "#Tokens", "#Cost"]);
     for head in heads {
-        let id = head.id.to_string();
-        html!(page, "<tr><th scope=\"row\"><a href=\"{}\"><code>{}</code></a></th>", trace::address(head.id), tail(&id));
         let category = head.category.as_ref().map(Category::as_str).unwrap_or_default();
-        html!(page, "<td>{}</td><td>{}</td><td>{}</td>", ago(head.started, now), category, outcome(head.outcome));
-        html!(page, "<td class=\"n\">{}</td><td class=\"n\">{}</td>", known(head.reward), head.n_turns);
-        html!(page, "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>", count(head.n_tokens), dollars(head.cost_usd));
+        table.row(&[
+            &link(head.id),
+            &ago(head.started, now),
+            &category,
+            &outcome(head.outcome),
+            &known(head.reward),
+            &head.n_turns,
+            &count(head.n_tokens),
+            &dollars(head.cost_usd),
+        ]);
     }
-    html!(page, "</tbody></table></div>");
-    page
+    table.shown()
+}
+
+/// The way to a trace.
+pub(super) fn link(id: TraceId) -> Html {
+    html!("<a href=\"{}\"><code>{}</code></a>", trace::address(id), tail(&id.to_string()))
 }
 
 /// What tells ids apart that were given at about the same time: their end.
@@ -160,12 +164,14 @@ fn has(trace: &Trace, words: &str) -> bool {
         || trace.rewards.iter().any(|reward| reward.explanation.as_deref().is_some_and(is_in))
 }
 
-fn hint(query: &Query) -> &'static str {
-    let is_filtered = ["q", "task", "outcome", "reward_min", "reward_max", "since", "until", "config", "after"];
-    match is_filtered.iter().any(|name| query.get(name).is_some()) {
-        true => "Take a filter away, or look further back.",
-        false => "Traces come from clients that ask this server, from `hone trace import` and from runs.",
+fn hint(query: &Query) -> Html {
+    let filters = ["q", "task", "outcome", "reward_min", "reward_max", "since", "until", "config", "after"];
+    if filters.iter().any(|name| query.get(name).is_some()) {
+        return html!("No trace fits. Take a filter away, or look further back.");
     }
+    let mut page = html!("No trace yet. They come from clients that ask this server, from ");
+    html!(page, "<code>hone trace import</code> and from runs.");
+    page
 }
 
 fn form(query: &Query) -> Html {

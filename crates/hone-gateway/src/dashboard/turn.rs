@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Signs of one text that are shown.
 const TEXT_LEN_MAX: usize = 20_000;
 
+/// A JSON value that is longer has lines of its own for its parts.
+const LINE_LEN_MAX: usize = 90;
+
 /// A turn by its number, with what was said to earn it something.
 pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward]) -> Html {
     let mut page = html!("<article class=\"turn\" id=\"turn-{}\" aria-label=\"Turn {}\">", idx + 1, idx + 1);
@@ -23,7 +26,10 @@ pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward]) -> Html {
         };
         let took = call.duration_ms.map(duration).unwrap_or_default();
         html!(page, "<div class=\"ran\"><span class=\"who\">ran</span> <code>{}</code> {} {}", call.name, state, took);
-        if !call.arguments.is_null() {
+        let is_said = |asked: &ToolRequest| {
+            asked.name == call.name && serde_json::from_str::<Value>(&asked.arguments).is_ok_and(|read| read == call.arguments)
+        };
+        if !call.arguments.is_null() && !turn.answer.tool_calls.iter().any(is_said) {
             html!(page, "{}", value(&call.arguments));
         }
         html!(page, "</div>");
@@ -171,7 +177,7 @@ pub(super) fn text(text: &str) -> Html {
         Some((end, _)) => {
             let n_more = count(text[end..].chars().count() as u64);
             html!(
-                "<div class=\"text\">{}</div><p class=\"quiet\">… and {} signs more; `hone trace show` prints them all.</p>",
+                "<div class=\"text\">{}</div><p class=\"quiet\">… and {} signs more; <code>hone trace show</code> prints them all.</p>",
                 &text[..end],
                 n_more
             )
@@ -184,7 +190,11 @@ pub(super) fn value(value: &Value) -> Html {
     match value {
         Value::String(plain) => text(plain),
         Value::Array(_) | Value::Object(_) => {
-            let written = serde_json::to_string_pretty(value).unwrap_or_default();
+            let short = value.to_string();
+            let written = match short.len() <= LINE_LEN_MAX {
+                true => short,
+                false => serde_json::to_string_pretty(value).unwrap_or_default(),
+            };
             html!("<pre>{}</pre>", written.chars().take(TEXT_LEN_MAX).collect::<String>())
         }
         plain => html!("<code>{}</code>", plain),

@@ -1,7 +1,7 @@
 //! The dashboard in a real Chromium, used as a person would: by clicks and keys, light and dark, on a screen and on a phone.
 //!
-//! Needs chromedriver and Chromium, which `cargo xtask test` installs; says so and passes where they are not. What was seen is kept under
-//! `target/screenshots`.
+//! Needs chromedriver and Chromium, which `cargo xtask test` installs; says so and passes where they are not. What was seen is
+//! kept under `target/screenshots`.
 
 mod driver;
 
