@@ -52,6 +52,12 @@ impl Show for Html {
     }
 }
 
+impl Show for &Html {
+    fn show(&self, page: &mut Escaping<'_>) {
+        Html::show(self, page);
+    }
+}
+
 impl Html {
     /// Adds markup with these values where it has `{}`. Called by [`html!`], which counts them.
     pub(crate) fn put(&mut self, markup: &'static str, values: &[&dyn Show]) {

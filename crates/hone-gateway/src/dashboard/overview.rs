@@ -62,7 +62,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn empty(name: &'static str, address: &'static str, hint: Html) -> Self {
+    fn empty(name: &'static str, address: &'static str, hint: &Html) -> Self {
         Self { name, address, class: "", state: "nothing yet".into(), body: html!("<p class=\"quiet\">{}</p>", hint) }
     }
 
@@ -77,7 +77,7 @@ impl Stage {
 fn traced(heads: &[TraceHead], are_more: bool, now: Time) -> Stage {
     let (name, address) = ("Trace", "/dashboard/traces");
     let (Some(newest), Some(oldest)) = (heads.first(), heads.last()) else {
-        return Stage::empty(name, address, html!("Clients ask this server, or <code>hone trace import</code> brings some."));
+        return Stage::empty(name, address, &html!("Clients ask this server, or <code>hone trace import</code> brings some."));
     };
     let n = heads.len();
     let minutes = newest.started.millis_since(oldest.started) / 60_000.0;
@@ -97,7 +97,7 @@ fn rewarded(heads: &[TraceHead]) -> Stage {
     let (name, address) = ("Reward", "/dashboard/groups");
     let rewards: Vec<f64> = heads.iter().filter_map(|head| head.reward).collect();
     if rewards.is_empty() {
-        return Stage::empty(name, address, html!("<code>hone reward score</code> weighs traces; feedback does too."));
+        return Stage::empty(name, address, &html!("<code>hone reward score</code> weighs traces; feedback does too."));
     }
     let mean = rewards.iter().sum::<f64>() / rewards.len() as f64;
     let (low, high) = rewards.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), one| (low.min(*one), high.max(*one)));
@@ -128,7 +128,11 @@ async fn gated(gateway: &Gateway, viewer: &Viewer, now: Time) -> Result<Stage, T
     let (name, address) = ("Data", "/dashboard/data");
     let verdicts = gates::read(gateway.record().store(), &viewer.identity.tenant).await.seen_by(viewer)?;
     let Some((at, verdict)) = verdicts.last() else {
-        return Ok(Stage::empty(name, address, html!("<code>hone data gate</code> says whether the pool is fit to learn from.")));
+        return Ok(Stage::empty(
+            name,
+            address,
+            &html!("<code>hone data gate</code> says whether the pool is fit to learn from."),
+        ));
     };
     let n_passed = verdict.gates.iter().filter(|gate| gate.pass).count();
     let mut body = html!(
@@ -151,7 +155,7 @@ async fn trained(gateway: &Gateway, viewer: &Viewer, now: Time) -> Result<Stage,
     let (name, address, tenant) = ("Train", "/dashboard/runs", &viewer.identity.tenant);
     let found = of_tenant(gateway.record().store(), Kind::Run, tenant, None, 1).await.seen_by(viewer)?;
     let Some(document) = found.items.first() else {
-        return Ok(Stage::empty(name, address, html!("<code>hone train grpo</code> learns from groups.")));
+        return Ok(Stage::empty(name, address, &html!("<code>hone train grpo</code> learns from groups.")));
     };
     let named = Named::of(document).seen_by(viewer)?;
     let curve = curve(gateway, tenant, &named.name).await.seen_by(viewer)?;
@@ -178,7 +182,7 @@ async fn evaluated(store: &dyn Store, viewer: &Viewer, now: Time) -> Result<Stag
     let (name, address) = ("Eval", "/dashboard/evaluations");
     let found = of_tenant(store, Kind::Outcome, &viewer.identity.tenant, None, 1).await.seen_by(viewer)?;
     let Some(document) = found.items.first() else {
-        return Ok(Stage::empty(name, address, html!("<code>hone eval baseline --record</code> measures policies.")));
+        return Ok(Stage::empty(name, address, &html!("<code>hone eval baseline --record</code> measures policies.")));
     };
     let outcome: Outcome = document.word().seen_by(viewer)?;
     let (low, high) = bounds(&outcome);
@@ -195,7 +199,7 @@ fn deployed(gateway: &Gateway, viewer: &Viewer) -> Stage {
     let view = gateway.agents().view();
     let ours: Vec<_> = view.agents.iter().filter(|(_, entry)| entry.tenant == viewer.identity.tenant).collect();
     if ours.is_empty() {
-        return Stage::empty(name, address, html!("<code>hone deploy add</code> makes an agent."));
+        return Stage::empty(name, address, &html!("<code>hone deploy add</code> makes an agent."));
     }
     let mut body = Html::default();
     for (agent, entry) in ours.iter().take(4) {

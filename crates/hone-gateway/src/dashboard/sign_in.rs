@@ -33,7 +33,7 @@ fn form(back: &str, is_wrong: bool) -> Html {
     html!(page, "<input type=\"hidden\" name=\"back\" value=\"{}\"><label>API key", back);
     html!(
         page,
-        "<input type=\"password\" name=\"key\" autocomplete=\"off\" required autofocus></label><button>Sign in</button></form>"
+        "<input type=\"password\" name=\"key\" autocomplete=\"off\" required autofocus></label><button class=\"strong\">Sign in</button></form>"
     );
     page
 }

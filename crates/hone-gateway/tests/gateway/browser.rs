@@ -151,7 +151,7 @@ async fn pages_are_readable_for_everybody() {
         browser.resize(width, 900).await;
         browser.prefer(scheme).await;
         for (name, path) in pages {
-            browser.open(&format!("{}/dashboard/{path}", world.url).trim_end_matches('/')).await;
+            browser.open(format!("{}/dashboard/{path}", world.url).trim_end_matches('/')).await;
             browser.find("main h1").await;
             let wrong = browser.script(CHECKS).await;
             let look = if width < 500 { "phone" } else { scheme };

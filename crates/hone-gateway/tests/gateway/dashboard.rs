@@ -283,10 +283,15 @@ async fn a_page_grows_with_what_it_shows() {
 /// How long the slowest of the first pages may take, in the median.
 const PAGE_MS_MAX: f64 = 100.0;
 
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
+fn is_slow() -> bool {
+    std::env::var_os("HONE_SLOW").is_some()
+}
+
 /// With HONE_SLOW a million traces, otherwise a few thousand: nothing that a first page asks for grows with them.
 #[tokio::test]
 async fn first_pages_are_quick_however_many_traces_there_are() {
-    let n_traces: u32 = if std::env::var_os("HONE_SLOW").is_some() { 1_000_000 } else { 5_000 };
+    let n_traces: u32 = if is_slow() { 1_000_000 } else { 5_000 };
     let world = World::open().await;
     let config = Config { model: Some("desk-8b".into()), ..Config::default() };
     let mut draws = Draws::new(6, &["many"]);

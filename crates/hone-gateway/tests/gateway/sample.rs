@@ -196,7 +196,7 @@ pub(crate) async fn write_step(store: &dyn Database, name: &str, step: u64, top:
         "trained_tokens_per_s": 900.0 + 30.0 * draws.normal(), "loss": 0.3 - 0.2 * way, "grad_norm": 0.5 + 0.1 * draws.uniform(), "lr": 2e-5,
         "turns": 3.0,
     });
-    if step % 5 == 0 {
+    if step.is_multiple_of(5) {
         let share = (0.9 * top * way).clamp(0.02, 0.98);
         for (key, value) in
             [("validation", share), ("validation_low", (share - 0.08).max(0.0)), ("validation_high", (share + 0.08).min(1.0))]

@@ -32,7 +32,7 @@ impl Browser {
         let mut driver = match started {
             Ok(driver) => driver,
             Err(error) => {
-                println!("skipped: chromedriver does not start ({error}); apt-get install chromium chromium-driver brings it");
+                skipped(&format!("chromedriver does not start ({error})"));
                 return None;
             }
         };
@@ -48,7 +48,7 @@ impl Browser {
         match told["value"]["sessionId"].as_str() {
             Some(id) => browser.session = format!("{}/{id}", browser.session),
             None if told.to_string().contains("cannot find Chrome binary") => {
-                println!("skipped: chromedriver finds no Chromium; apt-get install chromium chromium-driver brings it");
+                skipped("chromedriver finds no Chromium");
                 return None;
             }
             None => panic!("no browser: {told}"),
@@ -196,6 +196,11 @@ impl Element<'_> {
     pub(super) async fn write(&self, text: &str) {
         self.browser.ask("POST", &format!("{}/value", self.path), &json!({"text": text})).await;
     }
+}
+
+#[expect(clippy::print_stdout, reason = "who runs the tests should know what they did not try")]
+fn skipped(why: &str) {
+    println!("skipped: {why}; apt-get install chromium chromium-driver brings it");
 }
 
 /// The port that a driver says it listens on.
