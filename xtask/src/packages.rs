@@ -35,8 +35,16 @@ const PIP: Tool = Tool {
     while_installing: &[],
 };
 
+/// Shows the dashboard to the tests that use it as a person would.
+const CHROMIUM: Tool = Tool {
+    name: "Chromium with its driver",
+    packages: &["chromium", "chromium-driver"],
+    found: || find_program("chromedriver").is_some(),
+    while_installing: &[],
+};
+
 /// All that the whole suite needs.
-pub(crate) const TOOLS: &[Tool] = &[POSTGRES, PIP];
+pub(crate) const TOOLS: &[Tool] = &[POSTGRES, PIP, CHROMIUM];
 
 /// Why a tool is not there.
 #[derive(Debug)]

@@ -26,19 +26,22 @@ pub enum Role {
     Report,
     /// Ask models.
     Call,
+    /// See everything.
+    Read,
     /// See and change everything.
     Admin,
 }
 
 impl Role {
     /// All of them, the least first.
-    pub const ALL: [Self; 3] = [Self::Report, Self::Call, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Report, Self::Call, Self::Read, Self::Admin];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Report => "report",
             Self::Call => "call",
+            Self::Read => "read",
             Self::Admin => "admin",
         }
     }
@@ -127,7 +130,7 @@ impl Access {
         if keys.is_empty() { Err(AccessError::NoKeys) } else { Ok(Self::Keys(keys)) }
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refused> {
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Refused> {
         match self {
             Self::Open(identity) => Ok(identity.clone()),
             Self::Keys(keys) => {
@@ -183,7 +186,7 @@ right! {
     /// Who may ask models.
     Caller = Role::Call,
     /// Who may see everything of its tenant.
-    Admin = Role::Admin,
+    Reader = Role::Read,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! What is said here is a view of the log, made by who follows it ([`follow`](crate::follow)); knows nothing of the store.
 
 use crate::catalogue::Model;
+use crate::dashboard::Past;
 use crate::error::Refused;
 use crate::question::Asked;
 use hone_arbiter::canary::{Decision, State};
@@ -78,6 +79,8 @@ pub(crate) struct Entry {
     /// All that are registered, with their shares.
     pub(crate) registered: Vec<(String, f64)>,
     pub(crate) performance: Vec<(String, BTreeMap<String, Known>)>,
+    /// What its canaries went through.
+    pub(crate) past: Arc<Past>,
 }
 
 /// The latest canary of an agent.

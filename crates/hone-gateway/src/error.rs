@@ -42,6 +42,9 @@ pub enum Refused {
     /// A key that may not do this.
     #[error("this API key may not do this")]
     Role,
+    /// A change that did not come from a page of this server.
+    #[error("this did not come from a page of this server; open the page again and repeat it there")]
+    Elsewhere,
     /// A host that this server is not.
     #[error("this server is not known by the name in the Host header")]
     Host,
@@ -92,7 +95,7 @@ impl Refused {
         match self {
             Self::Malformed { .. } | Self::TooLong(_) => StatusCode::BAD_REQUEST,
             Self::Key => StatusCode::UNAUTHORIZED,
-            Self::Role => StatusCode::FORBIDDEN,
+            Self::Role | Self::Elsewhere => StatusCode::FORBIDDEN,
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -108,7 +111,7 @@ impl Refused {
     fn kind(&self) -> &'static str {
         match self {
             Self::Key => "authentication_error",
-            Self::Role => "permission_error",
+            Self::Role | Self::Elsewhere => "permission_error",
             Self::Budget(_) => "insufficient_quota",
             Self::RateLimit { .. } => "rate_limit_error",
             Self::Busy | Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "server_error",

@@ -6,6 +6,7 @@
 
 use crate::agents::{Adapters, Canary, Entry, RouteBy, Version, View};
 use crate::catalogue::{Model, Who};
+use crate::dashboard::Past;
 use crate::feedback;
 use crate::local::Local;
 use crate::registry::{self, Decided, N_LINES};
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 /// How long nobody looks when nothing was written here.
 const PAUSE: Duration = Duration::from_millis(100);
+/// So many lines are read from one look at how canaries stand to the next.
+const N_UNSEEN: usize = 8;
 /// Overdue outcomes that are looked up at once.
 const N_OVERDUE: usize = 64;
 /// Whatever went wrong with the store is tried again after this.
@@ -35,6 +38,8 @@ pub(crate) struct Follower {
     after: u64,
     agents: BTreeMap<AgentName, Registered>,
     shares: HashMap<(String, Option<Category>), Vec<f64>>,
+    /// What canaries went through, for people to look at.
+    pasts: HashMap<AgentName, Arc<Past>>,
     /// What has changed and was not acted on yet.
     changes: Changes,
 }
@@ -58,7 +63,8 @@ struct Changes {
 impl Follower {
     pub(crate) fn new(gateway: Gateway, adapters: Option<Arc<dyn Adapters>>) -> Self {
         let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), HashMap::new());
-        Self { gateway, adapters, fleet, after: 0, agents, shares, changes: Changes::default() }
+        let pasts = HashMap::new();
+        Self { gateway, adapters, fleet, after: 0, agents, shares, pasts, changes: Changes::default() }
     }
 
     /// Reads all that was written so far.
@@ -96,24 +102,41 @@ impl Follower {
             let lines = store.events(Some(STREAM), self.after, N_LINES).await?;
             let n_lines = lines.len();
             self.changes.is_any |= n_lines > 0;
-            for (number, event) in lines {
+            for (idx, (number, event)) in lines.into_iter().enumerate() {
                 self.after = number;
+                if idx % N_UNSEEN == 0 {
+                    self.remember();
+                }
                 match self.fleet.read(&event) {
                     Ok(Change::Nothing) => {}
                     Ok(Change::Registered(agent)) => drop(self.changes.concerned.insert(agent)),
                     Ok(Change::Learned(task)) => drop(self.changes.learned.insert(task)),
                     Ok(Change::Decided { agent, canary, decision }) => {
                         self.changes.concerned.insert(agent.clone());
-                        self.changes.decided.push(Decided { cause: event.id, at: event.at, agent, canary, decision });
+                        let decided = Decided { cause: event.id, at: event.at, agent, canary, decision };
+                        self.past(&decided.agent).decide(decided.clone());
+                        self.changes.decided.push(decided);
                     }
                     Err(error) => self.gateway.log(error.to_string()),
                 }
             }
+            self.remember();
             self.act().await?;
             if n_lines < N_LINES as usize {
                 return Ok(());
             }
         }
+    }
+
+    /// Keeps how canaries stand, for people to look at.
+    fn remember(&mut self) {
+        for deployment in self.fleet.deployments().filter(|deployment| deployment.is_running()) {
+            Arc::make_mut(self.pasts.entry(deployment.start.agent.clone()).or_default()).see(deployment);
+        }
+    }
+
+    fn past(&mut self, agent: &AgentName) -> &mut Past {
+        Arc::make_mut(self.pasts.entry(agent.clone()).or_default())
     }
 
     /// Acts on what has changed. What fails is tried again with what changes next.
@@ -234,6 +257,7 @@ impl Follower {
                 canary: deployment.map(Canary::of),
                 versions: registered.versions.clone(),
                 registered: versions.iter().map(|one| (one.version.clone(), share(&one.version, one.share))).collect(),
+                past: self.pasts.get(name).cloned().unwrap_or_default(),
                 performance: versions.iter().map(|one| (one.version.clone(), known(&one.version))).collect(),
             };
             (name.clone(), entry)

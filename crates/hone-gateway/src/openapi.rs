@@ -34,19 +34,24 @@ fn document() -> Value {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "header": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "hone_session"},
             },
         },
     })
 }
 
 fn operation(path: &Path) -> Value {
-    let refusal = |why: &str| json!({"description": why, "content": json_of(path.refuses)});
+    let refused = if matches!(path.gives, Gives::Page) { given(path.gives) } else { json_of(path.refuses) };
+    let refusal = |why: &str| json!({"description": why, "content": refused});
     let mut responses = Map::new();
     responses.insert("200".into(), json!({"description": "Done", "content": given(path.gives)}));
     responses.insert("default".into(), refusal("Refused, or failed"));
     let mut operation = json!({"operationId": id(path), "summary": path.says, "security": []});
     if let Some(least) = path.least {
-        operation["security"] = json!([{"bearer": []}, {"header": []}]);
+        operation["security"] = match path.gives {
+            Gives::Page => json!([{"bearer": []}, {"header": []}, {"session": []}]),
+            _ => json!([{"bearer": []}, {"header": []}]),
+        };
         operation["description"] =
             format!("Where keys are needed, one with the role `{}` or a higher one.", least.as_str()).into();
         operation["x-hone-role"] = least.as_str().into();
@@ -63,7 +68,13 @@ fn operation(path: &Path) -> Value {
         operation["parameters"] = named.into();
     }
     if let Some(schema) = path.takes {
-        operation["requestBody"] = json!({"required": true, "content": json_of(schema)});
+        let mut content = json_of(schema);
+        if let (Gives::Page, Value::Object(kinds)) = (path.gives, &mut content) {
+            // A page takes what its own forms send.
+            let form = kinds.remove("application/json").unwrap_or_default();
+            kinds.insert("application/x-www-form-urlencoded".into(), form);
+        }
+        operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation["responses"] = responses.into();
     operation
@@ -77,6 +88,7 @@ fn given(gives: Gives) -> Value {
             content["text/event-stream"] = json!({"schema": {"type": "string"}});
             content
         }
+        Gives::Page => json!({"text/html": {"schema": {"type": "string"}}}),
         Gives::Text => json!({"text/plain": {"schema": {"type": "string"}}}),
     }
 }

@@ -6,7 +6,7 @@
 use crate::access::Role;
 use crate::route::{Format, asked_in};
 use crate::server::Gateway;
-use crate::{embedding, feedback, health, openapi, otlp, route, status};
+use crate::{dashboard, embedding, feedback, health, openapi, otlp, route, status};
 use axum::routing::{MethodRouter, get, post};
 
 /// One path with the method that it takes.
@@ -34,6 +34,8 @@ pub(crate) enum Gives {
     Json(&'static str),
     /// JSON of this schema, or events where the body asks for a stream.
     JsonOrEvents(&'static str),
+    /// A page for people.
+    Page,
     /// Text.
     Text,
 }
@@ -45,6 +47,11 @@ impl Path {
 
     const fn post(path: &'static str, handler: fn() -> MethodRouter<Gateway>, says: &'static str) -> Self {
         Self { method: "post", ..Self::get(path, handler, says) }
+    }
+
+    /// A page that shows what is on the record.
+    const fn page(path: &'static str, handler: fn() -> MethodRouter<Gateway>, says: &'static str) -> Self {
+        Self { least: Some(Role::Read), gives: Gives::Page, ..Self::get(path, handler, says) }
     }
 
     const fn needs(self, least: Role) -> Self {
@@ -107,14 +114,38 @@ pub(crate) const PATHS: &[Path] = &[
         .takes("Spans")
         .gives(Gives::Json("SpansTaken"))
         .refuses("SpansRefused"),
-    Path::get("/v1/agents", || get(status::agents), "Say how all agents stand").needs(Role::Admin).gives(Gives::Json("Agents")),
+    Path::get("/v1/agents", || get(status::agents), "Say how all agents stand").needs(Role::Read).gives(Gives::Json("Agents")),
     Path::get("/v1/agents/{name}", || get(status::agent), "Say how an agent stands")
-        .needs(Role::Admin)
+        .needs(Role::Read)
         .gives(Gives::Json("Agent")),
     Path::get("/metrics", || get(route::metrics), "Tell the counters to Prometheus").needs(Role::Report),
     Path::get("/openapi.json", || get(openapi::tell), "Describe this server")
         .needs(Role::Report)
         .gives(Gives::Json("Description")),
+    Path::get("/", || get(dashboard::door), "Lead to the dashboard").gives(Gives::Page),
+    Path::page("/dashboard", || get(dashboard::overview), "Show the loop with the state of each stage"),
+    Path::page("/dashboard/traces", || get(dashboard::traces), "Show the list of traces"),
+    Path::page("/dashboard/traces/{id}", || get(dashboard::trace), "Show a trace turn by turn"),
+    Path::page("/dashboard/groups", || get(dashboard::groups), "Show the list of groups"),
+    Path::page("/dashboard/groups/{id}", || get(dashboard::group), "Show the traces of a group side by side"),
+    Path::page("/dashboard/data", || get(dashboard::data), "Show what the data gates found"),
+    Path::page("/dashboard/runs", || get(dashboard::runs), "Show the list of runs"),
+    Path::page("/dashboard/runs/{id}", || get(dashboard::run), "Show a run with its curves and alarms"),
+    Path::page("/dashboard/compare", || get(dashboard::compare), "Show two runs in the same pictures"),
+    Path::page("/dashboard/evaluations", || get(dashboard::evaluations), "Show evaluation reports"),
+    Path::page("/dashboard/agents", || get(dashboard::agents), "Show the list of agents"),
+    Path::page("/dashboard/agents/{name}", || get(dashboard::agent), "Show an agent with its canary and what was decided"),
+    Path::post("/dashboard/agents/{name}", || post(dashboard::decide), "Promote, take back, pause or resume a canary")
+        .needs(Role::Admin)
+        .takes("Wish")
+        .gives(Gives::Page),
+    Path::page("/dashboard/configuration", || get(dashboard::configuration), "Show the settings in effect"),
+    Path::get("/dashboard/sign-in", || get(dashboard::sign_in), "Ask for a key").gives(Gives::Page),
+    Path::post("/dashboard/sign-in", || post(dashboard::signed_in), "Begin a session").takes("SignIn").gives(Gives::Page),
+    Path::post("/dashboard/sign-out", || post(dashboard::sign_out), "End a session").takes("SignOut").gives(Gives::Page),
+    Path::get("/dashboard/style.css", || get(dashboard::style), "Give the style of the pages"),
+    Path::get("/dashboard/script.js", || get(dashboard::script), "Give the script of the pages"),
+    Path::get("/dashboard/icon.svg", || get(dashboard::icon), "Give the icon of the pages"),
     Path::get("/healthz", || get(health::alive), "Say that the server lives"),
     Path::get("/readyz", || get(health::ready), "Say whether the store answers"),
 ];

@@ -3,7 +3,7 @@
 //! A new state of an entry is the next revision of its document. Two who write at once do not overwrite each other: the second reads what
 //! the first wrote, and tries again.
 
-use hone_arbiter::canary::{Action, Decision};
+use hone_arbiter::canary::{Action, Command, Decision};
 use hone_arbiter::log::{Ended, Line, STREAM};
 use hone_arbiter::{Change, Deployment, Fleet};
 use hone_trace::store::{Document, Event, Kind, Put, Store, StoreError, Write};
@@ -133,6 +133,56 @@ pub async fn add(
         }
     }
     Err(AddError::Busy)
+}
+
+/// Why nothing is asked of a canary.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The tenant has no agent of this name.
+    #[error("there is no such agent")]
+    NoAgent,
+    /// None runs, or another one than the one that is meant.
+    #[error("no canary runs")]
+    NoCanary,
+    /// It cannot go on, for it has not stopped.
+    #[error("the canary is not paused")]
+    NotPaused,
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Asks something of the canary of an agent that runs; where one is named, of that one alone. Says what the log says then, and what was
+/// decided from its first line on.
+pub async fn ask(
+    store: &dyn Store,
+    name: &AgentName,
+    canary: Option<EventId>,
+    command: Command,
+    tenant: &Tenant,
+    now: Time,
+) -> Result<(Fleet, Vec<Decided>), AskError> {
+    let entry = agent(store, name).await?.filter(|(entry, _)| entry.tenant == *tenant);
+    entry.ok_or(AskError::NoAgent)?;
+    let (mut fleet, _) = history(store).await?;
+    let running = fleet.deployment(name).filter(|deployment| deployment.is_running());
+    let running = running.map(|deployment| deployment.id).filter(|id| canary.is_none_or(|canary| canary == *id));
+    let line = Line::Asked { agent: name.clone(), canary: running.ok_or(AskError::NoCanary)?, command };
+    let id = EventId::derived(&["asked", name.as_str(), &now.unix_nanos().to_string()]);
+    let event = line.event(id, now, tenant.clone());
+    // Asked of a copy first: what cannot be done is not written.
+    if matches!(fleet.read(&event), Ok(Change::Nothing)) {
+        return Err(AskError::NotPaused);
+    }
+    store.put(vec![Write::Event(event)]).await?;
+    let (fleet, decided) = history(store).await?;
+    if let Some(deployment) = fleet.deployment(name) {
+        settle(store, name, deployment, now).await?;
+    }
+    for decided in decided.iter().filter(|decided| decided.cause == id) {
+        write_down(store, decided.clone(), tenant.clone(), now).await?;
+    }
+    Ok((fleet, decided))
 }
 
 /// Writes a decision down, unless that was done before.

@@ -6,6 +6,7 @@
 use crate::access::Access;
 use crate::agents::{Adapters, Agents, Route};
 use crate::catalogue::{Catalogue, Model};
+use crate::dashboard::{Curves, Dashboard, Sessions};
 use crate::error::Refused;
 use crate::follow::Follower;
 use crate::metrics::Metrics;
@@ -97,6 +98,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// What ids are drawn from; another one for every start.
     pub seed: u64,
+    /// What the pages for people need besides.
+    pub dashboard: Dashboard,
     /// Where what a person should know is said. What does not fit is not waited for.
     pub log: mpsc::Sender<String>,
 }
@@ -124,13 +127,17 @@ struct Shared {
     requests: Arc<Semaphore>,
     waiting: Semaphore,
     metrics: Metrics,
+    dashboard: Dashboard,
+    sessions: Sessions,
+    curves: Curves,
     log: mpsc::Sender<String>,
 }
 
 impl Gateway {
     /// Sets a gateway up.
     pub fn new(setup: Setup) -> Self {
-        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, log } = setup;
+        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, .. } = setup;
+        let (dashboard, log) = (setup.dashboard, setup.log);
         let n_places = limits.n_requests_max.min(Semaphore::MAX_PERMITS);
         let (requests, waiting) = (Arc::new(Semaphore::new(n_places)), Semaphore::new(n_places));
         let (agents, record, metrics) = (Agents::new(routes), Record::new(store), Metrics::default());
@@ -154,6 +161,9 @@ impl Gateway {
             requests,
             waiting,
             metrics,
+            dashboard,
+            sessions: Sessions::default(),
+            curves: Curves::default(),
             log,
         }))
     }
@@ -203,6 +213,20 @@ impl Gateway {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    pub(crate) fn dashboard(&self) -> &Dashboard {
+        &self.0.dashboard
+    }
+
+    /// Who has signed in at the dashboard.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    /// What runs have measured, as far as somebody looked.
+    pub(crate) fn curves(&self) -> &Curves {
+        &self.0.curves
     }
 
     pub(crate) fn limits(&self) -> &Limits {

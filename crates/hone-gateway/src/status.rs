@@ -1,6 +1,6 @@
 //! How agents stand: `GET /v1/agents`. Versions with their shares, the latest canary with its numbers, and how well each version does.
 
-use crate::access::Admin;
+use crate::access::Reader;
 use crate::agents::{Canary, Entry, RouteBy, View};
 use crate::error::Refused;
 use crate::route::json_response;
@@ -11,7 +11,7 @@ use hone_arbiter::Known;
 use hone_trace::AgentName;
 use serde_json::{Map, Value, json};
 
-pub(crate) async fn agents(State(gateway): State<Gateway>, Admin(caller): Admin) -> Response {
+pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(caller): Reader) -> Response {
     let view = gateway.agents().view();
     let of_tenant = view.agents.iter().filter(|(_, entry)| entry.tenant == caller.tenant);
     let all: Vec<Value> = of_tenant.map(|(name, entry)| told(name, entry)).collect();
@@ -30,7 +30,7 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Admin(caller): Admin)
 
 pub(crate) async fn agent(
     State(gateway): State<Gateway>,
-    Admin(caller): Admin,
+    Reader(caller): Reader,
     Path(name): Path<String>,
 ) -> Result<Response, Refused> {
     let view = gateway.agents().view();

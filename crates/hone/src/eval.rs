@@ -2,6 +2,8 @@
 
 mod baseline;
 
+pub(crate) use baseline::report;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 

@@ -18,6 +18,7 @@ pub(crate) use ground::{ADAM, Ground};
 pub(crate) use lesson::{Lesson, Step, permute};
 pub(crate) use report::{CategoryGain, Line};
 
+use crate::clock::now;
 use crate::context::Context;
 use crate::deploy::word;
 use crate::failure::{Exit, Failure};
@@ -30,6 +31,7 @@ use hone_engine::lora::LoraWeights;
 use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::Played;
+use hone_eval::{Episode, Measures};
 use hone_reward::Recipe;
 use hone_store::Database;
 use hone_trace::store::{Document, Put, Write};
@@ -136,6 +138,10 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let mut turn = Turn::new(args, &journal.name, runtime, context)?;
     let first = journal.stage("agent", || turn.first_agent())?;
     let mut arbiter = turn.arbiter(&first.model)?;
+    turn.say(
+        "serve",
+        &format!("{} answers as {}, and {}/dashboard shows what is on the record", arbiter.url, turn.name, arbiter.url),
+    );
     let traffic = turn.traffic(&arbiter)?;
     turn.standing = first.standing.clone();
     loop {
@@ -482,7 +488,10 @@ impl<'a> Turn<'a> {
         let held_out = self.ground.to_hold_out()?;
         let mut is_fit = true;
         for purpose in [Purpose::Sft, Purpose::Rl] {
-            let Gates { pass, gates, .. } = self.school().gate(purpose, pool, &held_out);
+            let verdict = self.school().gate(purpose, pool, &held_out);
+            let tenant = self.context.settings.tenant.clone();
+            self.runtime.block_on(hone_gateway::gates::tell(&*self.store, &verdict, tenant, now()))?;
+            let Gates { pass, gates, .. } = verdict;
             let told: Vec<String> =
                 gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
             let verdict = if pass { "passes" } else { "is refused" };
@@ -565,6 +574,10 @@ impl<'a> Turn<'a> {
     fn measure_one(&self, name: &str, player: Player<'_>) -> Result<Line, Failure> {
         let (line, played) = self.ground.measure(name, player)?;
         self.record(&player.config(), &played)?;
+        let episodes: Vec<Episode> =
+            played.iter().flat_map(|played| &played.traces).map(|trace| Episode::of(trace, None)).collect();
+        let measures = Measures::of(&episodes);
+        self.runtime.block_on(crate::eval::report(&player.config(), WORLD, &measures, self.context))?;
         self.say("eval", &format!("{name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, self.args.tasks));
         Ok(line)
     }

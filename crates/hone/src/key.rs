@@ -61,7 +61,9 @@ enum Right {
     Report,
     /// Ask models as well
     Call,
-    /// See how agents stand as well
+    /// See traces, runs and agents on the dashboard as well
+    Read,
+    /// Decide about canaries as well
     Admin,
 }
 
@@ -70,6 +72,7 @@ impl From<Right> for Role {
         match right {
             Right::Report => Self::Report,
             Right::Call => Self::Call,
+            Right::Read => Self::Read,
             Right::Admin => Self::Admin,
         }
     }
@@ -111,6 +114,7 @@ async fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let may = match key.role {
         Role::Report => "report",
         Role::Call => "report and ask models",
+        Role::Read => "report, ask models and see everything",
         Role::Admin => "do everything",
     };
     context.printer.say(&format!("key `{}` may {may} for tenant `{tenant}`; it is not shown again", key.name));

@@ -4,6 +4,7 @@ mod guard;
 
 use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
+use crate::config::value_text;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
@@ -11,7 +12,7 @@ use crate::printer::counted;
 use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
 use hone_engine::cpu::Cpu;
-use hone_gateway::{Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Who, serve};
+use hone_gateway::{Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Retry};
 use hone_trace::store::Store;
@@ -131,6 +132,7 @@ type Locals = BTreeMap<String, (Arc<LocalPolicy<Cpu>>, ModelConfig)>;
 
 async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);
+    let dashboard = dashboard(guard.is_encrypted, context);
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
@@ -156,6 +158,7 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
         },
         hosts: guard.hosts,
         seed: now().unix_nanos().unsigned_abs(),
+        dashboard,
         log,
     };
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -169,6 +172,7 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     } else {
         let whom = if n_keys > 0 { format!(" to who has a key ({})", counted(n_keys as u64, "key")) } else { String::new() };
         context.printer.plain(&format!("{scheme}://{bound}/v1 answers as {}{whom}", names.join(", ")))?;
+        context.printer.say(&format!("{scheme}://{bound}/dashboard shows what is on the record"));
     }
     context.printer.flush()?;
     let serving = serve(Gateway::new(setup), listener, async {
@@ -186,6 +190,20 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     }
     context.printer.say("stopped; every answered call is on the record");
     Ok(Exit::Yes)
+}
+
+/// What the pages for people need.
+pub(crate) fn dashboard(is_encrypted: bool, context: &Context<'_>) -> Dashboard {
+    let shown = context.settings.shown.iter().map(|setting| Setting {
+        name: setting.key.path(),
+        value: value_text(&setting.value),
+        from: setting.origin.to_string(),
+    });
+    let draw = || {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    };
+    Dashboard { tenant: context.settings.tenant.clone(), settings: shown.collect(), draw, is_encrypted }
 }
 
 /// Whether these name a model of this machine, and whether they name a provider's.

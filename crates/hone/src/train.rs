@@ -8,6 +8,7 @@ mod live;
 mod logged;
 mod metrics;
 mod plot;
+mod record;
 mod runs;
 mod sampler;
 mod session;

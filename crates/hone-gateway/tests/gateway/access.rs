@@ -1,13 +1,13 @@
 //! Who may do what.
 
 use crate::world::{Told, World, messages};
-use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
-use hone_trace::{AgentName, Config, Tenant, Time};
+use hone_gateway::{Access, Identity, Limits, Role, Token};
+use hone_trace::Tenant;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 16] = [
+const ROUTES: [(&str, &str, Option<Role>); 37] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/completions", Some(Role::Call)),
     ("POST", "/v1/responses", Some(Role::Call)),
@@ -18,10 +18,31 @@ const ROUTES: [(&str, &str, Option<Role>); 16] = [
     ("POST", "/v1/feedback", Some(Role::Report)),
     ("POST", "/v1/traces", Some(Role::Call)),
     ("POST", "/api/public/otel/v1/traces", Some(Role::Call)),
-    ("GET", "/v1/agents", Some(Role::Admin)),
-    ("GET", "/v1/agents/{name}", Some(Role::Admin)),
+    ("GET", "/v1/agents", Some(Role::Read)),
+    ("GET", "/v1/agents/{name}", Some(Role::Read)),
     ("GET", "/metrics", Some(Role::Report)),
     ("GET", "/openapi.json", Some(Role::Report)),
+    ("GET", "/", None),
+    ("GET", "/dashboard", Some(Role::Read)),
+    ("GET", "/dashboard/traces", Some(Role::Read)),
+    ("GET", "/dashboard/traces/{id}", Some(Role::Read)),
+    ("GET", "/dashboard/groups", Some(Role::Read)),
+    ("GET", "/dashboard/groups/{id}", Some(Role::Read)),
+    ("GET", "/dashboard/data", Some(Role::Read)),
+    ("GET", "/dashboard/runs", Some(Role::Read)),
+    ("GET", "/dashboard/runs/{id}", Some(Role::Read)),
+    ("GET", "/dashboard/compare", Some(Role::Read)),
+    ("GET", "/dashboard/evaluations", Some(Role::Read)),
+    ("GET", "/dashboard/agents", Some(Role::Read)),
+    ("GET", "/dashboard/agents/{name}", Some(Role::Read)),
+    ("POST", "/dashboard/agents/{name}", Some(Role::Admin)),
+    ("GET", "/dashboard/configuration", Some(Role::Read)),
+    ("GET", "/dashboard/sign-in", None),
+    ("POST", "/dashboard/sign-in", None),
+    ("POST", "/dashboard/sign-out", None),
+    ("GET", "/dashboard/style.css", None),
+    ("GET", "/dashboard/script.js", None),
+    ("GET", "/dashboard/icon.svg", None),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
 ];
@@ -31,7 +52,7 @@ async fn guarded() -> World {
         let tenant = Tenant::new(format!("of {name}")).unwrap();
         (Token::of(&format!("sk-{name}")), Identity { tenant, role, name: name.into(), requests_per_minute: None })
     };
-    let keys = [key("report", Role::Report), key("call", Role::Call), key("admin", Role::Admin)];
+    let keys = [key("report", Role::Report), key("call", Role::Call), key("read", Role::Read), key("admin", Role::Admin)];
     World::with(Access::keys(keys).unwrap(), Limits::default()).await
 }
 
@@ -49,10 +70,11 @@ async fn ask(world: &World, method: &str, path: &str, key: Option<&str>) -> Told
 async fn every_route_asks_for_its_role() {
     let world = guarded().await;
     for (method, path, least) in ROUTES {
-        for key in [None, Some("sk-wrong"), Some("sk-report"), Some("sk-call"), Some("sk-admin")] {
+        for key in [None, Some("sk-wrong"), Some("sk-report"), Some("sk-call"), Some("sk-read"), Some("sk-admin")] {
             let role = match key {
                 Some("sk-report") => Some(Role::Report),
                 Some("sk-call") => Some(Role::Call),
+                Some("sk-read") => Some(Role::Read),
                 Some("sk-admin") => Some(Role::Admin),
                 _ => None,
             };
@@ -60,7 +82,9 @@ async fn every_route_asks_for_its_role() {
             match (least, role) {
                 (Some(_), None) => assert_eq!(found, 401, "{path} {key:?}"),
                 (Some(least), Some(role)) if role < least => assert_eq!(found, 403, "{path} {key:?}"),
-                _ => assert!(found != 401 && found != 403, "{path} {key:?}: {found}"),
+                // Who has no key cannot have come from a page of ours either.
+                (None, None) if path.starts_with("/dashboard/sign-") => assert_ne!(found, 401, "{path} {key:?}"),
+                _ => assert!(found != 401 && (found != 403 || path == "/dashboard/sign-in"), "{path} {key:?}: {found}"),
             }
         }
     }
@@ -70,9 +94,7 @@ async fn every_route_asks_for_its_role() {
 #[tokio::test]
 async fn what_the_server_says_of_itself_is_what_it_does() {
     let world = World::open().await;
-    let config = Config { model: Some("well".into()), ..Config::default() };
-    let (desk, tenant) = (AgentName::new("desk").unwrap(), crate::world::tenant());
-    registry::add(&*world.store, &desk, "v1", &config, &tenant, Time::from_unix_nanos(0)).await.unwrap();
+    let sample = crate::sample::write(&*world.store).await;
     let document = world.get("/openapi.json", &[]).await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let mut told = BTreeSet::new();
@@ -86,6 +108,12 @@ async fn what_the_server_says_of_itself_is_what_it_does() {
         ROUTES.map(|(method, path, least)| (method.to_owned(), path.to_owned(), least.map(|least| least.as_str().to_owned())));
     assert_eq!(told, BTreeSet::from(expected));
     for (method, path, _) in ROUTES {
+        let path = match path {
+            "/dashboard/traces/{id}" => path.replace("{id}", &sample.traces[0].to_string()),
+            "/dashboard/groups/{id}" => path.replace("{id}", &sample.group.to_string()),
+            _ => path.replace("{id}", "desk-grpo-1"),
+        };
+        let path = path.as_str();
         let mut status = ask(&world, method, path, None).await.status;
         for _ in 0..100 {
             // The agent is there as soon as the log was read.

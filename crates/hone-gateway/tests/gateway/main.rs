@@ -1,6 +1,7 @@
 //! The gateway over HTTP: a real server, a real store, and upstreams that speak the wire formats of providers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod sample;
 mod tiny;
 mod upstream;
 mod world;
@@ -8,8 +9,10 @@ mod world;
 mod access;
 mod agents;
 mod answers;
+mod browser;
 mod choices;
 mod completions;
+mod dashboard;
 mod faults;
 mod keys;
 mod records;

@@ -2,13 +2,16 @@
 
 use crate::tiny;
 use crate::upstream::{self, Heard};
-use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Route, RouteBy, Setup, TaskRule, Tls, Who, serve};
+use hone_gateway::{
+    Access, Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Tls, Who, serve,
+};
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
 use hone_trace::{AgentName, Category, Clock, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -123,13 +126,14 @@ impl World {
             limits,
             hosts: vec!["hone.test".into()],
             seed: 7,
+            dashboard: dashboard(),
             log,
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { url, heard, store, http, stop: Some(stop), folder }
     }
 
@@ -183,6 +187,20 @@ async fn told(request: reqwest::RequestBuilder) -> Told {
     let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
     let (episode, retry_s) = (header("x-hone-episode"), header("retry-after").map(|text| text.parse().unwrap()));
     Told { status, episode, retry_s, body: response.text().await.unwrap() }
+}
+
+/// What the pages need, with a password that must never be seen.
+fn dashboard() -> Dashboard {
+    let setting = |name: &str, value: &str| Setting { name: name.into(), value: value.into(), from: "default".into() };
+    let settings = vec![setting("store.folder", "\".hone\""), setting("serve.models", "[\"<b>bold</b>\"]")];
+    Dashboard { tenant: tenant(), settings, draw, is_encrypted: false }
+}
+
+/// Another one every time, as far as tests need it.
+fn draw() -> Option<[u8; 32]> {
+    static N_DRAWN: AtomicU64 = AtomicU64::new(0);
+    let n = N_DRAWN.fetch_add(1, Ordering::Relaxed);
+    Some(std::array::from_fn(|idx| n.to_le_bytes()[idx % 8]))
 }
 
 /// A route to whichever of two agents does best.

@@ -1,6 +1,7 @@
 //! `hone data gate`: is the pool fit to learn from?
 
 use super::{PAGE_LEN, PurposeName, held_out};
+use crate::clock::now;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::printer::{Style, counted};
@@ -89,6 +90,10 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         None => read_store(args, context, &mut add).await?,
     }
     let verdict = pool.verdict();
+    if args.from.is_none() {
+        let (store, tenant) = (context.store_to_read().await?, settings.tenant.clone());
+        hone_gateway::gates::tell(&*store, &verdict, tenant, now()).await?;
+    }
     print(&verdict, context)?;
     Ok(if verdict.pass { Exit::Yes } else { Exit::No })
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use hone_arbiter::Fleet;
 use hone_arbiter::canary::{AtEnd, Command, Rule, Settings, Stage};
 use hone_arbiter::log::{Line, Start};
-use hone_gateway::registry;
+use hone_gateway::registry::{self, AskError};
 use hone_store::Database;
 use hone_trace::store::Write;
 use hone_trace::{Agent, AgentName, EventId};
@@ -165,23 +165,16 @@ pub(super) async fn start(args: &StartArgs, context: &Context<'_>) -> Result<Exi
 
 pub(super) async fn ask(agent: &AgentName, command: Command, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = context.store_to_read().await?;
-    let (entry, mut fleet) = found(agent, &store, context).await?;
-    let none = || Failure::user(format_args!("no canary of `{agent}` runs")).hint("`hone deploy status` says how agents stand");
-    let deployment = fleet.deployment(agent).filter(|deployment| deployment.is_running()).ok_or_else(none)?;
-    let (line, at) = (Line::Asked { agent: agent.clone(), canary: deployment.id, command }, now());
-    let id = EventId::derived(&["asked", agent.as_str(), &at.unix_nanos().to_string()]);
-    let event = line.event(id, at, context.settings.tenant.clone());
-    // Asked of a copy first: what cannot be done is not written.
-    if matches!(fleet.read(&event), Ok(hone_arbiter::Change::Nothing)) {
-        return Err(Failure::user(format_args!("the canary of `{agent}` is not paused")));
-    }
-    store.put(vec![Write::Event(event)]).await?;
-    let fleet = settled(agent, &store).await?;
-    let (_, decided) = registry::history(&*store).await?;
+    let (entry, _) = found(agent, &store, context).await?;
+    let asked = registry::ask(&*store, agent, None, command, &context.settings.tenant, now()).await;
+    let (fleet, decided) = asked.map_err(|error| match error {
+        AskError::NoAgent | AskError::NoCanary => {
+            Failure::user(format_args!("no canary of `{agent}` runs")).hint("`hone deploy status` says how agents stand")
+        }
+        AskError::NotPaused => Failure::user(format_args!("the canary of `{agent}` is not paused")),
+        AskError::Store(error) => error.into(),
+    })?;
     let decided: Vec<_> = decided.into_iter().filter(|decided| decided.agent == *agent).collect();
-    for decided in decided.iter().filter(|decided| decided.cause == id) {
-        registry::write_down(&*store, decided.clone(), context.settings.tenant.clone(), at).await?;
-    }
     status::tell(&entry, fleet.deployment(agent), &decided, &fleet, context)?;
     Ok(Exit::Yes)
 }

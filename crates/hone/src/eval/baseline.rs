@@ -13,7 +13,7 @@ use hone_env::replay::{Report, drift};
 use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
 use hone_trace::store::{Document, Write};
-use hone_trace::{DataHash, Scenario, Trace};
+use hone_trace::{Category, DataHash, Outcome, OutcomeId, Scenario, Trace, V1};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// How often each is played
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     repeats: u16,
-    /// Keep the traces in the store
+    /// Keep the traces in the store, and what was measured
     #[arg(long)]
     record: bool,
     #[command(flatten)]
@@ -167,18 +167,50 @@ fn line(
         let traces: Vec<Trace> = kept.iter().flat_map(|played| played.traces.clone()).collect();
         drift(&traces, replay)
     });
+    let measures = Measures::of(&episodes);
     if args.record {
-        context.wait(async |context| record(&config, kept, context).await)?;
+        context.wait(async |context| {
+            record(&config, kept, context).await?;
+            report(&config, &world.name, &measures, context).await
+        })?;
     }
     Ok(Line {
         env: world.name.clone(),
         policy: name.to_owned(),
-        measures: Measures::of(&episodes),
+        measures,
         replay,
         projection: forecast.map(|forecast| forecast.projected()),
         spent_usd: bank.budget.spent().known_usd - before,
         traces: DataHash::of(&traces_hash).to_string(),
     })
+}
+
+/// Writes what was measured, for who looks at reports.
+pub(crate) async fn report(
+    config: &hone_trace::Config,
+    env: &str,
+    measures: &Measures,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let (store, tenant, at) = (context.store().await?, &context.settings.tenant, crate::clock::now());
+    let outcome = Outcome {
+        v: V1,
+        id: OutcomeId::derived(&["baseline", tenant.as_str(), env, &config.hash().to_string(), &at.to_string()]),
+        tenant: tenant.clone(),
+        at,
+        config: config.hash(),
+        category: Category::new(env).ok(),
+        n_traces: measures.n_episodes as u64,
+        success: measures.accuracy,
+        reliability: Some(measures.reliability),
+        turns_per_solved: measures.turns_per_solved,
+        tokens_per_solved: measures.tokens_per_solved,
+        cost_usd: measures.cost_per_1k.map(|usd| usd / 1000.0),
+        latency_p50_ms: measures.latency_p50_ms,
+        failure_pattern: measures.failure.as_ref().map(|(kind, _)| kind.clone()),
+    };
+    store.put(vec![Write::Document(Document::of(&outcome, 0, tenant.clone(), at))]).await?;
+    Ok(())
 }
 
 /// Writes what was played, with the config that played it.

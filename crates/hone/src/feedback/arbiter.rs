@@ -70,6 +70,7 @@ impl<'a> Arbiter<'a> {
             limits: Limits::default(),
             hosts: Vec::new(),
             seed: now().unix_nanos().unsigned_abs(),
+            dashboard: crate::serve::dashboard(false, context),
             log,
         };
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).map_err(Failure::world)?;

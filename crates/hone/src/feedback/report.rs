@@ -242,8 +242,9 @@ impl Report<'_> {
         let text = format!("canary: {}; drill with a damaged adapter: {}", ended(self.canary), ended(self.drill));
         printer.line(&[(style, &text)])?;
         let Self { name: agent, model, .. } = self;
-        printer
-            .say(&format!("hone deploy status {agent} tells it in numbers; hone serve --model {model}=local:{model} serves it"));
+        printer.say(&format!(
+            "hone serve --model {model}=local:{model} serves `{agent}`, and http://127.0.0.1:8321/dashboard shows all of it"
+        ));
         Ok(())
     }
 }

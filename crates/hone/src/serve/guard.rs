@@ -36,6 +36,8 @@ pub(super) struct Guard {
     pub(super) address: SocketAddr,
     pub(super) hosts: Vec<String>,
     pub(super) tls: Option<Tls>,
+    /// Whether clients speak TLS, with this server or with a proxy before it.
+    pub(super) is_encrypted: bool,
 }
 
 impl GuardArgs {
@@ -63,7 +65,8 @@ impl GuardArgs {
                 .hint("name what clients call it with --host NAME: requests for any other host are refused"));
         }
         hosts.extend((!address.ip().is_unspecified()).then(|| literal(address.ip())));
-        Ok(Guard { address, hosts, tls: self.tls()? })
+        let is_encrypted = self.tls_cert.is_some() || self.behind_tls_proxy;
+        Ok(Guard { address, hosts, tls: self.tls()?, is_encrypted })
     }
 
     fn tls(&self) -> Result<Option<Tls>, Failure> {

@@ -189,7 +189,7 @@ impl Session<'_> {
         if is_bad {
             self.keep_bad(step, &stepped)?;
         }
-        let alarms = self.watch(step, &stepped.groups);
+        let alarms = self.watch(step, &stepped.groups)?;
         let mut values = stepped.values;
         values.push(("alarms", alarms.len() as f64));
         if let Some(stats) = &stepped.stats {
@@ -229,19 +229,20 @@ impl Session<'_> {
     }
 
     /// Looks for reward hacking in what was played, and says what it finds.
-    fn watch(&mut self, step: u64, groups: &[Played]) -> Vec<Alarm> {
+    fn watch(&mut self, step: u64, groups: &[Played]) -> Result<Vec<Alarm>, Failure> {
         let traces: Vec<TraceReport> =
             groups.iter().flat_map(|played| &played.traces).filter_map(|trace| TraceReport::of(trace, 0)).collect();
         if traces.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let validation = self.position.progress.evaluations().last().filter(|last| last.step + 1 == step).map(Evaluation::mean);
         let report = StepReport { step: u32::try_from(step).unwrap_or(u32::MAX), validation, level: 0, traces };
         let alarms = self.position.monitor.watch(&report);
         for alarm in &alarms {
             self.context.printer.complain(&format!("{}: {}; {}", alarm.kind.name(), alarm.sentence, alarm.action));
+            self.sinks.alarm(alarm, crate::clock::now())?;
         }
-        alarms
+        Ok(alarms)
     }
 
     /// Keeps what a step was taken on whose loss or gradient was not finite.

@@ -4,14 +4,16 @@
 //! collector, if one is named, which never holds up a run. Belongs to a thread that is in no async runtime.
 
 use super::metrics::{self, Line, Log};
+use super::record;
 use super::runs::{self, End, Run, Runs};
 use super::telemetry::{Collector, Telemetry};
 use super::tensorboard::Board;
 use crate::context::Context;
 use crate::failure::Failure;
+use hone_reward::alarm::Alarm;
 use hone_store::Database;
 use hone_trace::store::{Event, Write};
-use hone_trace::{EventId, Time};
+use hone_trace::{EventId, RunState, Time};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use tokio::runtime::Runtime;
 /// Where the metrics of one run go.
 pub(crate) struct Sinks<'a> {
     context: &'a Context<'a>,
+    run: Run,
     folder: PathBuf,
     stream: String,
     log: Log,
@@ -38,8 +41,11 @@ impl<'a> Sinks<'a> {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Failure::world)?;
         let store = runtime.block_on(context.store())?;
         let folder = Runs::of(&context.settings).begin(run)?;
+        let tenant = &context.settings.tenant;
+        runtime.block_on(record::tell(&*store, run, tenant, RunState::Running, crate::clock::now()))?;
         Ok(Self {
             context,
+            run: run.clone(),
             stream: format!("run:{}", run.name),
             log: Log::open(&folder.join(metrics::FILE_NAME))?,
             board: Board::open(&folder.join("tensorboard"))?,
@@ -62,6 +68,11 @@ impl<'a> Sinks<'a> {
         Ok(())
     }
 
+    /// Tells the store what looks like reward hacking.
+    pub(crate) fn alarm(&self, alarm: &Alarm, at: Time) -> Result<(), Failure> {
+        self.record("alarm", at, alarm)
+    }
+
     /// Puts records of the run into the store.
     pub(crate) fn put(&self, writes: &[Write]) -> Result<(), Failure> {
         const N_WRITES: usize = 1000;
@@ -81,6 +92,8 @@ impl<'a> Sinks<'a> {
         self.sync()?;
         self.record("end", at, end)?;
         runs::end(&self.folder, end)?;
+        let (tenant, state) = (&self.context.settings.tenant, RunState::Ended { at, reason: end.reason.clone() });
+        self.runtime.block_on(record::tell(&*self.store, &self.run, tenant, state, at))?;
         if let Some(trouble) = self.telemetry.and_then(Telemetry::close) {
             self.context.printer.complain(&trouble);
         }
@@ -103,7 +116,8 @@ mod tests {
     use super::*;
     use crate::printer::{Printer, Wishes};
     use crate::settings::{Flags, Settings, Variables};
-    use hone_trace::V1;
+    use hone_trace::store::Kind;
+    use hone_trace::{RunId, V1};
     use std::path::Path;
 
     fn in_folder(folder: &Path, act: impl FnOnce(&Context<'_>)) {
@@ -146,8 +160,19 @@ mod tests {
             assert_eq!(kinds, ["step", "step", "step", "step", "step", "end"]);
             assert_eq!(events[4].1.body["values"]["reward"], 0.2);
 
+            let state = || {
+                let id = RunId::derived(&["run", context.settings.tenant.as_str(), "run-7"]).to_string();
+                let found =
+                    context.wait(async |context| Ok(context.store().await?.document(Kind::Run, &id).await?)).unwrap().unwrap();
+                let record: hone_trace::Run = found.word().unwrap();
+                (found.revision, record.settings["settings"]["lr"].clone(), record.state)
+            };
+            let ended = RunState::Ended { at: Time::from_unix_nanos(1), reason: "steps".to_owned() };
+            assert_eq!(state(), (1, 0.5.into(), ended), "going on is no news, and the end is");
+
             // Going on takes the end back; other settings are another run.
             drop(Sinks::open(&run(0.5), context).unwrap());
+            assert_eq!(state(), (2, 0.5.into(), RunState::Running));
             assert_eq!(Runs::of(&context.settings).read("run-7").unwrap().end, None);
             let failure = Sinks::open(&run(0.25), context).err().unwrap();
             assert_eq!(failure.to_string(), "the run `run-7` is there already with another lr");

@@ -1,0 +1,145 @@
+//! Evaluation reports: what configs reached, each with its interval, and what runs reached on tasks that they never trained on.
+
+use super::chart::interval;
+use super::figure::{ago, count, dollars, duration, known, percent};
+use super::html::{Html, html};
+use super::page::{For, Page, Place, Turned};
+use super::query::Query;
+use super::records::{Curve, Named, cursor, cursor_text, curve, of_tenant};
+use super::runs::address;
+use super::session::Reader;
+use super::table::Table;
+use super::traces::tail;
+use crate::server::Gateway;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use hone_eval::interval::wilson;
+use hone_trace::store::{Kind, Store, StoreError};
+use hone_trace::{Config, ConfigHash, Outcome, Time};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Reports of one page, and runs beside them.
+const N_REPORTS: usize = 50;
+const N_RUNS: usize = 20;
+
+pub(crate) async fn evaluations(
+    State(gateway): State<Gateway>,
+    Reader(viewer): Reader,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Turned> {
+    let (tenant, store, now) = (&viewer.identity.tenant, gateway.record().store(), gateway.now());
+    let after = Query::read(query.as_deref().unwrap_or_default()).get("after").and_then(cursor);
+    let found = of_tenant(store, Kind::Outcome, tenant, after, N_REPORTS).await.seen_by(&viewer)?;
+    let outcomes: Result<Vec<Outcome>, StoreError> = found.items.iter().map(|document| document.word()).collect();
+    let outcomes = outcomes.seen_by(&viewer)?;
+    let configs = configs(store, &outcomes).await.seen_by(&viewer)?;
+    let mut main = html!("<h1>Evaluations</h1>");
+    if outcomes.is_empty() {
+        html!(
+            main,
+            "<p class=\"empty\">No report yet. <code>hone eval baseline --record</code> writes one for each policy and world.</p>"
+        );
+    } else {
+        html!(main, "{}", table(&outcomes, &configs, now));
+    }
+    if let Some(next) = found.next {
+        html!(main, "<nav class=\"pages\" aria-label=\"Older and newer\">");
+        html!(main, "<a rel=\"next\" href=\"/dashboard/evaluations?after={}\">Older</a></nav>", cursor_text(next));
+    }
+    let runs = of_tenant(store, Kind::Run, tenant, None, N_RUNS).await.seen_by(&viewer)?;
+    let mut validated = Vec::new();
+    for document in &runs.items {
+        let named = Named::of(document).seen_by(&viewer)?;
+        let curve = curve(&gateway, tenant, &named.name).await.seen_by(&viewer)?;
+        validated.extend(curve.last("validation").map(|share| (named, curve, share)));
+    }
+    if !validated.is_empty() {
+        html!(main, "{}", of_runs(&validated));
+    }
+    Ok(Page::new(Place::Evaluations, "Evaluations", main).shown(Some(&viewer)))
+}
+
+/// What each config is, as far as it is on the record.
+async fn configs(store: &dyn Store, outcomes: &[Outcome]) -> Result<HashMap<ConfigHash, Config>, StoreError> {
+    let mut found = HashMap::new();
+    for outcome in outcomes {
+        if !found.contains_key(&outcome.config)
+            && let Some(document) = store.document(Kind::Config, &outcome.config.to_string()).await?
+        {
+            found.insert(outcome.config, document.word()?);
+        }
+    }
+    Ok(found)
+}
+
+/// The interval of the share of an outcome.
+pub(super) fn bounds(outcome: &Outcome) -> (f64, f64) {
+    let n = usize::try_from(outcome.n_traces).unwrap_or(usize::MAX);
+    wilson((outcome.success * outcome.n_traces as f64).round() as usize, n)
+}
+
+fn table(outcomes: &[Outcome], configs: &HashMap<ConfigHash, Config>, now: Time) -> Html {
+    let columns = [
+        "Who",
+        "Tasks",
+        "Solved",
+        "#Range",
+        "#Traces",
+        "#Reliable",
+        "#Turns/solved",
+        "#Tokens/solved",
+        "#Cost",
+        "#Median time",
+        "Failure",
+        "Measured",
+    ];
+    let mut table = Table::new("Reports", &columns).titled("Reports, newest first; the range is the 95 % interval");
+    for outcome in outcomes {
+        let (low, high) = bounds(outcome);
+        let task = outcome.category.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        let model = configs.get(&outcome.config).and_then(|config| config.model.clone());
+        let who = model.unwrap_or_else(|| tail(&outcome.config.to_string()));
+        table.row(&[
+            &html!("<a href=\"/dashboard/traces?config={}\">{}</a>", outcome.config, who),
+            &task,
+            &solved(outcome.success, (low, high)),
+            &range(low, high),
+            &count(outcome.n_traces),
+            &outcome.reliability.map_or_else(|| "–".to_owned(), percent),
+            &known(outcome.turns_per_solved),
+            &known(outcome.tokens_per_solved),
+            &outcome.cost_usd.map(dollars).unwrap_or_default(),
+            &outcome.latency_p50_ms.map(duration).unwrap_or_default(),
+            &outcome.failure_pattern.as_deref().unwrap_or_default(),
+            &ago(outcome.at, now),
+        ]);
+    }
+    table.shown()
+}
+
+/// A share with its interval, as a picture and a number.
+fn solved(share: f64, bounds: (f64, f64)) -> Html {
+    html!("{} <span class=\"n\">{}</span>", interval(share, bounds, (0.0, 1.0)), percent(share))
+}
+
+fn range(low: f64, high: f64) -> String {
+    format!("{} – {}", percent(low), percent(high))
+}
+
+/// What runs reached on tasks that they never trained on.
+fn of_runs(validated: &[(Named, Arc<Curve>, f64)]) -> Html {
+    let mut table = Table::new("Validation of runs", &["Run", "World", "Last", "#Range", "#Best"]);
+    for (named, curve, share) in validated {
+        let (low, high) = (curve.last("validation_low").unwrap_or(*share), curve.last("validation_high").unwrap_or(*share));
+        let best = curve.highest("validation").map(|(step, best)| format!("{} at step {step}", percent(best)));
+        table.row(&[
+            &html!("<a href=\"{}\">{}</a>", address(&named.name), named.name),
+            &named.fact("env").unwrap_or_default(),
+            &solved(*share, (low, high)),
+            &range(low, high),
+            &best.unwrap_or_default(),
+        ]);
+    }
+    html!("<section aria-labelledby=\"runs\"><h2 id=\"runs\">Validation of runs</h2>{}</section>", table.shown())
+}

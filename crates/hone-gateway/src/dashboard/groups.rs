@@ -1,0 +1,150 @@
+//! Groups: several traces of one scenario, side by side with what each earned.
+
+use super::figure::{ago, count, figure, known};
+use super::html::{Html, html};
+use super::page::{For, Page, Place, Turned};
+use super::query::Query;
+use super::records::{cursor, cursor_text, of_tenant};
+use super::session::Reader;
+use super::table::Table;
+use super::traces::{outcome, tail};
+use super::{trace, turn};
+use crate::error::Refused;
+use crate::server::Gateway;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use hone_trace::store::{Kind, Store, StoreError};
+use hone_trace::{Group, Trace};
+
+/// Groups of one page.
+const N_GROUPS: usize = 50;
+/// Members that are shown side by side.
+const N_MEMBERS: usize = 32;
+
+pub(crate) async fn groups(
+    State(gateway): State<Gateway>,
+    Reader(viewer): Reader,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Turned> {
+    let after = Query::read(query.as_deref().unwrap_or_default()).get("after").and_then(cursor);
+    let found =
+        of_tenant(gateway.record().store(), Kind::Group, &viewer.identity.tenant, after, N_GROUPS).await.seen_by(&viewer)?;
+    let groups: Result<Vec<Group>, StoreError> = found.items.iter().map(|document| document.word()).collect();
+    let mut main =
+        html!("<h1>Groups</h1><p class=\"quiet\">Several traces of one scenario: what is judged and learned from together.</p>");
+    let groups = groups.seen_by(&viewer)?;
+    if groups.is_empty() {
+        html!(main, "<p class=\"empty\">No group yet. <code>hone rollout</code> and <code>hone train grpo</code> make them.</p>");
+    } else {
+        html!(main, "{}", table(&groups, &gateway));
+    }
+    if let Some(next) = found.next {
+        html!(main, "<nav class=\"pages\" aria-label=\"Older and newer\">");
+        html!(main, "<a rel=\"next\" href=\"/dashboard/groups?after={}\">Older</a></nav>", cursor_text(next));
+    }
+    Ok(Page::new(Place::Groups, "Groups", main).shown(Some(&viewer)))
+}
+
+fn table(groups: &[Group], gateway: &Gateway) -> Html {
+    let mut table = Table::new("Groups, newest first", &["Group", "Made", "Scenario", "Policy", "#Traces"]);
+    for group in groups {
+        let link = html!("<a href=\"/dashboard/groups/{}\"><code>{}</code></a>", group.id, tail(&group.id.to_string()));
+        let scenario = group.scenario.as_ref().map(ToString::to_string).unwrap_or_default();
+        let policy = group.policy.as_deref().unwrap_or_default();
+        table.row(&[&link, &ago(group.at, gateway.now()), &scenario, &policy, &group.traces.len()]);
+    }
+    table.shown()
+}
+
+pub(crate) async fn group(
+    State(gateway): State<Gateway>,
+    Reader(viewer): Reader,
+    Path(id): Path<String>,
+) -> Result<Response, Turned> {
+    let missing = || Refused::NotFound("there is no such group".into());
+    let store = gateway.record().store();
+    let document = store.document(Kind::Group, &id).await.seen_by(&viewer)?;
+    let document = document.filter(|document| document.tenant == viewer.identity.tenant).ok_or_else(missing).seen_by(&viewer)?;
+    let group: Group = document.word().seen_by(&viewer)?;
+    let members = members(store, &group).await.seen_by(&viewer)?;
+    let mut main =
+        html!("<p class=\"crumbs\"><a href=\"/dashboard/groups\">Groups</a></p><h1>Group <code>{}</code></h1>", tail(&id));
+    html!(main, "<p>{} traces", count(group.traces.len() as u64));
+    if let Some(scenario) = &group.scenario {
+        html!(main, " of <b>{}</b>", scenario);
+    }
+    if let Some(policy) = &group.policy {
+        html!(main, " by {}", policy);
+    }
+    html!(main, "</p>");
+    let rewards: Vec<f64> = members.iter().filter_map(|trace| trace.head().reward).collect();
+    let mean = (!rewards.is_empty()).then(|| rewards.iter().sum::<f64>() / rewards.len() as f64);
+    if let Some(mean) = mean {
+        let is_equal = rewards.iter().all(|reward| *reward == rewards[0]);
+        let learned = if is_equal { " All earned the same: there is nothing to learn from it." } else { "" };
+        html!(main, "<p>Mean reward <b class=\"n\">{}</b>.{}</p>", figure(mean), learned);
+    }
+    html!(
+        main,
+        "<div class=\"sides\" role=\"list\" tabindex=\"0\" aria-label=\"Members, in the order in which they were sampled\">"
+    );
+    members.iter().for_each(|trace| html!(main, "{}", side(trace, mean)));
+    html!(main, "</div>");
+    if group.traces.len() > members.len() {
+        html!(main, "<p class=\"quiet\">{} further members are not shown.</p>", group.traces.len() - members.len());
+    }
+    Ok(Page::new(Place::Groups, format!("Group {}", tail(&id)), main).shown(Some(&viewer)))
+}
+
+async fn members(store: &dyn Store, group: &Group) -> Result<Vec<Trace>, StoreError> {
+    let mut found = Vec::new();
+    for &id in group.traces.iter().take(N_MEMBERS) {
+        found.extend(store.trace(id).await?.filter(|trace| trace.tenant == group.tenant));
+    }
+    Ok(found)
+}
+
+/// One member: its score, how far that is from the mean, and how it ended.
+fn side(member: &Trace, mean: Option<f64>) -> Html {
+    let head = member.head();
+    let mut page = html!(
+        "<article class=\"side\" role=\"listitem\"><h2><a href=\"{}\"><code>{}</code></a></h2>",
+        trace::address(head.id),
+        tail(&head.id.to_string())
+    );
+    html!(page, "<p class=\"score\"><b class=\"n\">{}</b>", known(head.reward));
+    if let (Some(reward), Some(mean)) = (head.reward, mean) {
+        let advantage = reward - mean;
+        let class = if advantage < 0.0 { "bad" } else { "good" };
+        let sign = if advantage >= 0.0 { "+" } else { "" };
+        html!(
+            page,
+            " <span class=\"tag {}\" title=\"reward less the mean of the group\">{}{}</span>",
+            class,
+            sign,
+            figure(advantage)
+        );
+    }
+    html!(
+        page,
+        "</p><p>{} <span class=\"quiet\">{} turns · {} tokens</span></p>",
+        outcome(head.outcome),
+        head.n_turns,
+        count(head.n_tokens)
+    );
+    if let Some(reward) = member.reward() {
+        html!(page, "<dl class=\"parts\">");
+        for part in &reward.components {
+            html!(page, "<div><dt>{}</dt><dd class=\"n\">{}</dd></div>", part.name, figure(part.value));
+        }
+        html!(page, "</dl>");
+        if let Some(words) = &reward.explanation {
+            html!(page, "<blockquote>{}</blockquote>", turn::text(words));
+        }
+    }
+    if let Some(last) = member.turns().last() {
+        html!(page, "{}", turn::message(&last.answer));
+    }
+    html!(page, "</article>");
+    page
+}

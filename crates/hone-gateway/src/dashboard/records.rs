@@ -1,0 +1,207 @@
+//! What pages read from the store: documents of one tenant, and runs as their events tell them.
+//!
+//! A run is a document, and what it measured is a stream of events. Events are read once and kept for a while, so that a page
+//! that asks for itself every second reads what is new, and no more.
+
+use crate::server::Gateway;
+use hone_trace::store::{Cursor, Document, Event, Kind, Page, Store, StoreError};
+use hone_trace::{Run, RunId, RunState, Tenant, Time, TraceId};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Documents that are read at once, and how often for one page.
+const N_DOCUMENTS: u32 = 200;
+const N_READS_MAX: usize = 20;
+/// Events that are read at once.
+const N_EVENTS: u32 = 1000;
+/// Steps of a run that are kept.
+const N_STEPS_MAX: usize = 100_000;
+/// Alarms of a run that are kept.
+const N_ALARMS_MAX: usize = 1000;
+/// Runs whose events are kept.
+const N_CURVES_MAX: usize = 32;
+
+/// The newest documents of a tenant, at least `n` where there are so many, and where to go on.
+pub(super) async fn of_tenant(
+    store: &dyn Store,
+    kind: Kind,
+    tenant: &Tenant,
+    mut after: Option<Cursor>,
+    n: usize,
+) -> Result<Page<Document>, StoreError> {
+    let mut items = Vec::new();
+    for _ in 0..N_READS_MAX {
+        // Not many more than are wanted, for a page does not end within what was read.
+        let limit = N_DOCUMENTS.min(u32::try_from(n).unwrap_or(N_DOCUMENTS));
+        let page = store.documents(kind, after, limit).await?;
+        items.extend(page.items.into_iter().filter(|document| document.tenant == *tenant));
+        after = page.next;
+        if after.is_none() || items.len() >= n {
+            break;
+        }
+    }
+    Ok(Page { items, next: after })
+}
+
+/// A place in a list, as an address has it.
+pub(super) fn cursor(text: &str) -> Option<Cursor> {
+    let (at, seq) = text.split_once('.')?;
+    Some(Cursor { at: Time::from_unix_nanos(at.parse().ok()?), seq: seq.parse().ok()? })
+}
+
+/// The text of such a place.
+pub(super) fn cursor_text(cursor: Cursor) -> String {
+    format!("{}.{}", cursor.at.unix_nanos(), cursor.seq)
+}
+
+/// A run by what it is called.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) run: Run,
+}
+
+impl Named {
+    pub(super) fn of(document: &Document) -> Result<Self, StoreError> {
+        let run: Run = document.word()?;
+        let name = run.settings.get("name").and_then(Value::as_str).map_or_else(|| run.id.to_string(), str::to_owned);
+        Ok(Self { name, run })
+    }
+
+    /// A fact that it was started with.
+    pub(super) fn fact(&self, name: &str) -> Option<&str> {
+        self.run.settings.get(name).and_then(Value::as_str)
+    }
+
+    /// All facts that it was started with, as text.
+    pub(super) fn facts(&self) -> BTreeMap<String, String> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let own =
+            self.run.settings.iter().filter(|(key, value)| !matches!(key.as_str(), "name" | "settings") && !value.is_null());
+        let given = self.run.settings.get("settings").and_then(Value::as_object).into_iter().flatten();
+        let facts = own.chain(given).map(|(key, value)| (key.clone(), text(value)));
+        let fixed = [("method".to_owned(), self.run.stage.clone()), ("seed".to_owned(), self.run.seed.to_string())];
+        fixed.into_iter().chain(facts).collect()
+    }
+
+    /// Whether it has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.run.state == RunState::Running
+    }
+}
+
+/// The run of this name.
+pub(super) async fn run_named(store: &dyn Store, tenant: &Tenant, name: &str) -> Result<Option<Named>, StoreError> {
+    let id = RunId::derived(&["run", tenant.as_str(), name]);
+    let document = store.document(Kind::Run, &id.to_string()).await?;
+    document.filter(|document| document.tenant == *tenant).map(|document| Named::of(&document)).transpose()
+}
+
+/// What a run has measured so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Curve {
+    /// The number of the last event that was read.
+    after: u64,
+    steps: BTreeMap<u64, Step>,
+    alarms: BTreeMap<(u64, String), Alarm>,
+}
+
+/// What was measured at a step.
+#[derive(Debug, Clone, Deserialize)]
+struct Step {
+    step: u64,
+    /// Seconds since 1970.
+    at: f64,
+    values: BTreeMap<String, f64>,
+}
+
+/// A sign of reward hacking, as the run told it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Alarm {
+    pub(super) kind: String,
+    pub(super) step: u64,
+    pub(super) sentence: String,
+    pub(super) action: String,
+    pub(super) traces: Vec<TraceId>,
+}
+
+impl Curve {
+    fn read(&mut self, event: &Event) {
+        // What cannot be read is of another version, and changes nothing.
+        match event.kind.as_str() {
+            "step" if self.steps.len() < N_STEPS_MAX => {
+                let Ok(read) = Step::deserialize(&event.body) else { return };
+                let step = self.steps.entry(read.step).or_insert_with(|| Step { values: BTreeMap::new(), ..read.clone() });
+                step.at = read.at;
+                step.values.extend(read.values);
+            }
+            "alarm" if self.alarms.len() < N_ALARMS_MAX => {
+                let Ok(alarm) = Alarm::deserialize(&event.body) else { return };
+                self.alarms.insert((alarm.step, alarm.kind.clone()), alarm);
+            }
+            _ => {}
+        }
+    }
+
+    /// A value at the steps at which it was measured.
+    pub(super) fn series(&self, name: &str) -> Vec<(f64, f64)> {
+        self.steps.values().filter_map(|step| Some((step.step as f64, *step.values.get(name)?))).collect()
+    }
+
+    /// The last of a value.
+    pub(super) fn last(&self, name: &str) -> Option<f64> {
+        self.steps.values().rev().find_map(|step| step.values.get(name).copied())
+    }
+
+    /// The step of the highest value and the value, of several the first.
+    pub(super) fn highest(&self, name: &str) -> Option<(f64, f64)> {
+        self.series(name).into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })
+    }
+
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        self.steps.values().flat_map(|step| step.values.keys().map(String::as_str)).collect()
+    }
+
+    pub(super) fn alarms(&self) -> impl Iterator<Item = &Alarm> {
+        self.alarms.values()
+    }
+
+    pub(super) fn last_step(&self) -> Option<u64> {
+        self.steps.keys().next_back().copied()
+    }
+
+    /// When something was measured last.
+    #[expect(clippy::cast_possible_truncation, reason = "what is beyond the range of times stops at its end")]
+    pub(super) fn at(&self) -> Option<Time> {
+        self.steps.values().next_back().map(|step| Time::from_unix_nanos((step.at * 1e9) as i64))
+    }
+}
+
+/// What runs have measured, kept for a while.
+#[derive(Default)]
+pub(crate) struct Curves(Mutex<HashMap<(Tenant, String), Arc<Curve>>>);
+
+/// What this run has measured so far.
+pub(super) async fn curve(gateway: &Gateway, tenant: &Tenant, name: &str) -> Result<Arc<Curve>, StoreError> {
+    let (kept, key) = (&gateway.curves().0, (tenant.clone(), name.to_owned()));
+    let mut curve = kept.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned().unwrap_or_default();
+    let stream = format!("run:{name}");
+    loop {
+        let events = gateway.record().store().events(Some(&stream), curve.after, N_EVENTS).await?;
+        let Some((last, _)) = events.last() else { break };
+        let grown = Arc::make_mut(&mut curve);
+        grown.after = *last;
+        events.iter().filter(|(_, event)| event.tenant == *tenant).for_each(|(_, event)| grown.read(event));
+        if events.len() < N_EVENTS as usize {
+            break;
+        }
+    }
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() >= N_CURVES_MAX && !kept.contains_key(&key) {
+        kept.clear();
+    }
+    kept.insert(key, Arc::clone(&curve));
+    Ok(curve)
+}

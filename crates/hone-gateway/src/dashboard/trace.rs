@@ -1,0 +1,189 @@
+//! One trace, turn by turn: what was said and done, what it cost, what it earned and why.
+
+use super::figure::{count, dollars, duration, figure, known, to_second};
+use super::html::{Html, html, segment};
+use super::page::{For, Page, Place, Turned};
+use super::query::Query;
+use super::session::Reader;
+use super::table::Table;
+use super::traces::{outcome, tail};
+use super::turn;
+use crate::error::Refused;
+use crate::server::Gateway;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use hone_trace::store::{Kind, Store, StoreError};
+use hone_trace::{Config, GiverKind, Metric, Reward, Trace, TraceId};
+
+/// Turns of one page.
+const N_TURNS: usize = 50;
+
+/// Where a trace is shown.
+pub(super) fn address(id: TraceId) -> String {
+    format!("/dashboard/traces/{id}")
+}
+
+pub(crate) async fn trace(
+    State(gateway): State<Gateway>,
+    Reader(viewer): Reader,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Turned> {
+    let missing = || Refused::NotFound("there is no such trace".into());
+    let id: TraceId = id.parse().map_err(|_| missing()).seen_by(&viewer)?;
+    let store = gateway.record().store();
+    let found = store.trace(id).await.seen_by(&viewer)?;
+    let trace = found.filter(|trace| trace.tenant == viewer.identity.tenant).ok_or_else(missing).seen_by(&viewer)?;
+    let config = config(store, &trace).await.seen_by(&viewer)?;
+    let first = Query::read(query.as_deref().unwrap_or_default()).get("from").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let n_turns = trace.turns().count();
+    let mut main = html!("<p class=\"crumbs\"><a href=\"/dashboard/traces\">Traces</a></p>");
+    html!(
+        main,
+        "<h1>Trace <code>{}</code> {}</h1>{}",
+        tail(&id.to_string()),
+        outcome(trace.outcome),
+        facts(&trace, config.as_ref())
+    );
+    if !trace.rewards.is_empty() {
+        html!(main, "{}", rewards(&trace.rewards));
+    }
+    html!(main, "<section aria-labelledby=\"turns\"><h2 id=\"turns\">What was said and done</h2>{}", part(&trace, first));
+    html!(main, "{}</section>{}", steps(id, first, n_turns), notes(&trace));
+    let (n_turns, n_tokens) = (count(n_turns as u64), count(trace.head().n_tokens));
+    let page = Page::new(Place::Traces, format!("Trace {}", tail(&id.to_string())), main);
+    // An episode that goes on grows before the reader's eyes.
+    Ok(page.moving(format!("{n_turns} turns, {n_tokens} tokens")).shown(Some(&viewer)))
+}
+
+/// The config that produced a trace, where it is on the record.
+pub(super) async fn config(store: &dyn Store, trace: &Trace) -> Result<Option<Config>, StoreError> {
+    let document = store.document(Kind::Config, &trace.config.to_string()).await?;
+    document.map(|document| document.word()).transpose()
+}
+
+fn facts(trace: &Trace, config: Option<&Config>) -> Html {
+    let head = trace.head();
+    let mut page = html!("<dl class=\"facts\">");
+    let mut fact = |name: &'static str, value: Html| html!(page, "<div><dt>{}</dt><dd>{}</dd></div>", name, value);
+    fact("Reward", html!("<b class=\"n\">{}</b>", known(head.reward)));
+    fact("Began", html!("<time datetime=\"{}\">{}</time>", trace.started, to_second(trace.started)));
+    if let Some(ended) = trace.ended {
+        fact("Took", html!("{}", duration(ended.millis_since(trace.started))));
+    }
+    fact("Turns", html!("{}", head.n_turns));
+    fact("Tokens", html!("{}", count(head.n_tokens)));
+    fact("Cost", html!("{}", dollars(head.cost_usd)));
+    if let Some(task) = &trace.category {
+        fact("Task", html!("<a href=\"/dashboard/traces?task={}\">{}</a>", segment(task.as_str()), task));
+    }
+    if let Some(scenario) = &trace.scenario {
+        fact("Scenario", html!("{}", scenario));
+    }
+    if let Some(group) = &trace.group {
+        fact("Group", html!("<a href=\"/dashboard/groups/{}\"><code>{}</code></a>", group, tail(&group.to_string())));
+    }
+    let model = config.and_then(|config| config.model.clone()).unwrap_or_else(|| "config".to_owned());
+    let hash = trace.config.to_string();
+    fact("Config", html!("<a href=\"/dashboard/traces?config={}\">{} <code>{}</code></a>", hash, model, tail(&hash)));
+    html!(page, "</dl>");
+    page
+}
+
+/// What it earned, by whom, in which parts and words.
+fn rewards(rewards: &[Reward]) -> Html {
+    let mut page = html!("<section aria-labelledby=\"rewards\"><h2 id=\"rewards\">What it earned</h2>");
+    for reward in rewards.iter().rev().take(N_TURNS) {
+        let place = reward.turn_idx.map_or_else(|| "the whole trace".to_owned(), |idx| format!("turn {}", idx + 1));
+        html!(page, "<article class=\"reward\"><h3><b class=\"n\">{}</b> for {} ", figure(reward.total), place);
+        html!(
+            page,
+            "<span class=\"quiet\">by {} {}, {}</span></h3>",
+            giver(reward.by.kind),
+            reward.by.name,
+            to_second(reward.at)
+        );
+        if !reward.components.is_empty() {
+            let mut table = Table::new("Parts of this reward", &["Part", "#Value", "#Weight"]).slim();
+            reward.components.iter().for_each(|part| table.row(&[&part.name, &figure(part.value), &figure(part.weight)]));
+            html!(page, "{}", table.shown());
+        }
+        if let Some(words) = &reward.explanation {
+            html!(page, "<blockquote>{}</blockquote>", turn::text(words));
+        }
+        html!(page, "</article>");
+    }
+    html!(page, "</section>");
+    page
+}
+
+fn giver(kind: GiverKind) -> &'static str {
+    match kind {
+        GiverKind::Check => "the check",
+        GiverKind::Rubric => "the rubric",
+        GiverKind::Judge => "the judge",
+        GiverKind::Human => "a person,",
+        GiverKind::Import => "the import,",
+    }
+}
+
+/// Turns from this one on, segment by segment.
+fn part(trace: &Trace, first: usize) -> Html {
+    let (mut page, mut idx) = (Html::default(), 0);
+    for (segment_idx, segment) in trace.segments.iter().enumerate() {
+        if segment_idx > 0 && (first..first + N_TURNS).contains(&idx) {
+            html!(page, "<p class=\"cut\">Here the history was rewritten, and a new segment begins.</p>");
+        }
+        if !segment.tools.is_empty() && (first..first + N_TURNS).contains(&idx) {
+            html!(page, "{}", turn::tools(&segment.tools));
+        }
+        for one in &segment.turns {
+            if (first..first + N_TURNS).contains(&idx) {
+                html!(page, "{}", turn::shown(idx, one, &trace.rewards));
+            }
+            idx += 1;
+        }
+        if !segment.tail.is_empty() && idx < first + N_TURNS {
+            html!(page, "<article class=\"turn\">");
+            segment.tail.iter().for_each(|message| html!(page, "{}", turn::message(message)));
+            html!(page, "</article>");
+        }
+    }
+    page
+}
+
+/// The way to further turns.
+fn steps(id: TraceId, first: usize, n_turns: usize) -> Html {
+    let mut page = Html::default();
+    if first > 0 || n_turns > first + N_TURNS {
+        html!(page, "<nav class=\"pages\" aria-label=\"Turns\">");
+        if first > 0 {
+            html!(page, "<a rel=\"prev\" href=\"{}?from={}\">Earlier turns</a>", address(id), first.saturating_sub(N_TURNS));
+        }
+        if n_turns > first + N_TURNS {
+            html!(page, "<a rel=\"next\" href=\"{}?from={}\">Later turns</a>", address(id), first + N_TURNS);
+        }
+        html!(page, "</nav>");
+    }
+    page
+}
+
+/// Free measurements and facts.
+fn notes(trace: &Trace) -> Html {
+    if trace.metrics.is_empty() && trace.metadata.is_empty() {
+        return Html::default();
+    }
+    let mut page = html!("<section aria-labelledby=\"notes\"><h2 id=\"notes\">What else is known</h2><dl class=\"notes\">");
+    for (name, metric) in &trace.metrics {
+        let value = match metric {
+            Metric::Flag(flag) => flag.to_string(),
+            Metric::Value(number) => number.to_string(),
+        };
+        html!(page, "<div><dt>{}</dt><dd class=\"n\">{}</dd></div>", name, value);
+    }
+    for (name, value) in &trace.metadata {
+        html!(page, "<div><dt>{}</dt><dd>{}</dd></div>", name, turn::value(value));
+    }
+    html!(page, "</dl></section>");
+    page
+}

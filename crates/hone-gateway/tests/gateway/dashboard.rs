@@ -1,0 +1,332 @@
+//! The dashboard over HTTP: every page with a record to show, who sees what, and what may be decided.
+
+use crate::sample::{self, HOSTILE, Sample};
+use crate::world::{CANARY, Told, World, tenant};
+use hone_arbiter::log::STREAM;
+use hone_gateway::{Access, Identity, Limits, Role, Token};
+use hone_trace::store::Write;
+use hone_trace::{Config, Draws, Tenant, Time, TraceId};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+async fn filled() -> (World, Sample) {
+    let world = World::open().await;
+    let sample = sample::write(&*world.store).await;
+    until(&world, "/dashboard/agents/desk", "Canary v1").await;
+    (world, sample)
+}
+
+/// A page, as soon as it says this.
+async fn until(world: &World, path: &str, says: &str) -> Told {
+    let began = Instant::now();
+    loop {
+        let told = world.get(path, &[]).await;
+        if told.status == 200 && told.body.contains(says) {
+            return told;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{path} does not say {says}: {}", told.body);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// All pages that there are, with something that each must say.
+fn pages(sample: &Sample) -> Vec<(String, &'static str)> {
+    let page = |path: &str, says| (path.to_owned(), says);
+    vec![
+        page("/dashboard", "Newest traces"),
+        page("/dashboard/traces", "Traces, newest first"),
+        page("/dashboard/traces?task=refund&outcome=success&reward_min=0.5", "refund"),
+        page("/dashboard/traces?q=written+twice", "Looked for these words"),
+        (format!("/dashboard/traces/{}", sample.traces[0]), "order_lookup"),
+        page("/dashboard/groups", "refund-17"),
+        (format!("/dashboard/groups/{}", sample.group), "Mean reward"),
+        page("/dashboard/data", "an e-mail address"),
+        page("/dashboard/runs", "desk-grpo-2"),
+        page("/dashboard/runs/desk-grpo-2", "add a length penalty"),
+        page("/dashboard/compare?run=desk-grpo-1&run=desk-grpo-2", "What differs"),
+        page("/dashboard/evaluations", "95 % interval"),
+        page("/dashboard/agents", "clerk"),
+        page("/dashboard/agents/desk", "Share of new episodes"),
+        page("/dashboard/agents/desk?ask=rollback", "Yes, roll back"),
+        page("/dashboard/configuration", "store.folder"),
+    ]
+}
+
+#[tokio::test]
+async fn every_page_shows_what_is_on_the_record() {
+    let (world, sample) = filled().await;
+    for (path, says) in pages(&sample) {
+        let response = world.http.get(format!("{}{path}", world.url)).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        let policy = header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!((header("x-content-type-options").as_str(), header("referrer-policy").as_str()), ("nosniff", "no-referrer"));
+        assert_eq!(header("cache-control"), "no-store");
+        let body = response.text().await.unwrap();
+        assert!(body.contains(says), "{path} does not say {says}: {body}");
+        assert!(
+            !body.contains("<script>") && !body.contains("<img") && !body.contains(" style=") && !body.contains(" onerror=\""),
+            "{path}"
+        );
+        assert!(!body.contains(CANARY) && !body.contains(HOSTILE), "{path}");
+        assert_eq!(body.matches("<h1").count(), 1, "{path}: a page has one heading of the first level");
+    }
+    let door = world.http.get(&world.url).send().await.unwrap();
+    assert_eq!((door.status().as_u16(), door.headers()["location"].to_str().unwrap()), (303, "/dashboard"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_on_a_page() {
+    let (world, _) = filled().await;
+    for (path, status, says) in [
+        ("/dashboard/traces/nothing", 404, "There is no such trace"),
+        ("/dashboard/traces/00000000-0000-0000-0000-000000000000", 404, "There is no such trace"),
+        ("/dashboard/traces?since=yesterday", 400, "is not a time"),
+        ("/dashboard/groups/nothing", 404, "There is no such group"),
+        ("/dashboard/runs/..%2F..%2Fetc%2Fpasswd", 404, "There is no run"),
+        ("/dashboard/compare?run=desk-grpo-1", 400, "1 is marked"),
+        ("/dashboard/compare?run=desk-grpo-1&run=%3Cscript%3E", 404, "&lt;script&gt;"),
+        ("/dashboard/agents/nobody", 404, "There is no such agent"),
+        ("/dashboard/agents/desk?ask=explode", 400, "cannot be asked for"),
+        ("/dashboard/agents/clerk?ask=rollback", 404, "No canary of `clerk` runs"),
+    ] {
+        let told = world.get(path, &[]).await;
+        assert_eq!(told.status, status, "{path}: {}", told.body);
+        assert!(told.body.contains(says), "{path} does not say {says}: {}", told.body);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_record_says_how_to_begin() {
+    let world = World::open().await;
+    for (path, says) in [
+        ("/dashboard", "Nothing is on the record yet"),
+        ("/dashboard/traces", "hone trace import"),
+        ("/dashboard/groups", "hone rollout"),
+        ("/dashboard/data", "hone data gate"),
+        ("/dashboard/runs", "hone train grpo"),
+        ("/dashboard/evaluations", "hone eval baseline --record"),
+        ("/dashboard/agents", "hone deploy add"),
+    ] {
+        let told = world.get(path, &[]).await;
+        assert_eq!(told.status, 200, "{path}: {}", told.body);
+        assert!(told.body.contains(says), "{path}: {}", told.body);
+    }
+}
+
+#[tokio::test]
+async fn lists_are_paged_by_key() {
+    let (world, sample) = filled().await;
+    let mut seen: Vec<TraceId> = Vec::new();
+    let mut path = "/dashboard/traces".to_owned();
+    loop {
+        let body = world.get(&path, &[]).await.body;
+        let links = body.split("href=\"/dashboard/traces/").skip(1).filter_map(|rest| rest.split('"').next()?.parse().ok());
+        seen.extend(links.collect::<Vec<TraceId>>());
+        let next = body.split("rel=\"next\" href=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let Some(next) = next else { break };
+        path = next.replace("&amp;", "&");
+    }
+    assert_eq!(seen, sample.traces, "each once, newest first");
+    // An id leads to its trace.
+    let found = world.http.get(format!("{}/dashboard/traces?q={}", world.url, sample.traces[9])).send().await.unwrap();
+    assert_eq!(found.headers()["location"].to_str().unwrap(), format!("/dashboard/traces/{}", sample.traces[9]));
+}
+
+/// A form that is sent as a browser sends it.
+async fn send(world: &World, path: &str, form: &str, headers: &[(&str, &str)]) -> reqwest::Response {
+    let mut request = world.http.post(format!("{}{path}", world.url)).body(form.to_owned());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_canary_is_taken_back_with_a_form_of_ours_alone() {
+    let (world, sample) = filled().await;
+    let (origin, form) = (world.url.clone(), format!("ask=rollback&canary={}", sample.canary));
+    let asked = async || {
+        world.store.events(Some(STREAM), 0, 10_000).await.unwrap().iter().filter(|(_, event)| event.kind == "asked").count()
+    };
+    for headers in
+        [vec![], vec![("origin", "http://evil.example")], vec![("origin", origin.as_str()), ("sec-fetch-site", "cross-site")]]
+    {
+        let status = send(&world, "/dashboard/agents/desk", &form, &headers).await.status();
+        assert_eq!(status, 403, "{headers:?}");
+    }
+    let ours = [("origin", origin.as_str()), ("sec-fetch-site", "same-origin")];
+    let other = format!("ask=rollback&canary={}", hone_trace::EventId::derived(&["other"]));
+    assert_eq!(send(&world, "/dashboard/agents/desk", &other, &ours).await.status(), 404, "a canary that nobody looked at");
+    let resume = format!("ask=resume&canary={}", sample.canary);
+    assert_eq!(send(&world, "/dashboard/agents/desk", &resume, &ours).await.status(), 400, "it is not paused");
+    assert_eq!(asked().await, 0);
+    let done = send(&world, "/dashboard/agents/desk", &form, &ours).await;
+    assert_eq!(done.headers()["location"].to_str().unwrap(), "/dashboard/agents/desk?done=rollback");
+    until(&world, "/dashboard/agents/desk", "rolled back").await;
+    assert_eq!(asked().await, 1);
+    // What has ended stays as it ended.
+    assert_eq!(send(&world, "/dashboard/agents/desk", &form, &ours).await.status(), 404);
+    assert!(!world.get("/dashboard/agents/desk", &[]).await.body.contains("?ask="), "there is nothing to ask for any more");
+}
+
+async fn guarded() -> World {
+    let key = |name: &str, tenant: Tenant, role| {
+        (Token::of(&format!("sk-{name}")), Identity { tenant, role, name: name.into(), requests_per_minute: None })
+    };
+    let other = Tenant::new("other").unwrap();
+    let keys = [
+        key("call", tenant(), Role::Call),
+        key("read", tenant(), Role::Read),
+        key("admin", tenant(), Role::Admin),
+        key("stranger", other, Role::Admin),
+    ];
+    World::with(Access::keys(keys).unwrap(), Limits::default()).await
+}
+
+/// Signs in, and gives the cookie.
+async fn sign_in(world: &World, key: &str) -> Option<String> {
+    let origin = world.url.clone();
+    let response = send(world, "/dashboard/sign-in", &format!("key={key}&back=/dashboard/agents"), &[("origin", &origin)]).await;
+    assert_eq!(response.status(), 303);
+    let cookie = response.headers().get("set-cookie")?.to_str().unwrap().to_owned();
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict") && !cookie.contains(key), "{cookie}");
+    assert_eq!(response.headers()["location"], "/dashboard/agents");
+    Some(cookie.split(';').next().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_session_stands_for_its_key() {
+    let world = guarded().await;
+    let sample = sample::write(&*world.store).await;
+    // A person is led to the door, a program is told.
+    let led = world.http.get(format!("{}/dashboard/traces?q=a", world.url)).header("accept", "text/html").send().await.unwrap();
+    let place = led.headers()["location"].to_str().unwrap().to_owned();
+    assert_eq!(place, "/dashboard/sign-in?back=%2Fdashboard%2Ftraces%3Fq%3Da");
+    assert!(world.get(&place, &[]).await.body.contains("type=\"password\""));
+    assert_eq!(world.get("/dashboard/traces", &[]).await.status, 401);
+    for wrong in ["sk-call", "sk-nobody", ""] {
+        assert_eq!(sign_in(&world, wrong).await, None, "{wrong}");
+    }
+    let elsewhere = send(&world, "/dashboard/sign-in", "key=sk-admin", &[("origin", "http://evil.example")]).await;
+    assert_eq!(elsewhere.status(), 403, "nobody signs somebody else in");
+
+    let reader = sign_in(&world, "sk-read").await.unwrap();
+    let cookie = [("cookie", reader.as_str())];
+    let agent = "/dashboard/agents/desk";
+    let began = Instant::now();
+    while !world.get(agent, &cookie).await.body.contains("Canary v1") {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let page = world.get(agent, &cookie).await.body;
+    assert!(page.contains("Sign out") && !page.contains("?ask="), "who may only read sees no buttons: {page}");
+    assert_eq!(world.get(&format!("{agent}?ask=rollback"), &cookie).await.status, 403);
+    let form = format!("ask=rollback&canary={}", sample.canary);
+    let from_us = [("cookie", reader.as_str()), ("origin", &world.url)];
+    assert_eq!(send(&world, agent, &form, &from_us).await.status(), 403);
+
+    let admin = sign_in(&world, "sk-admin").await.unwrap();
+    assert_ne!(admin, reader);
+    let asking = world.get(&format!("{agent}?ask=rollback"), &[("cookie", &admin)]).await.body;
+    let token = asking.split("name=\"token\" value=\"").nth(2).unwrap().split('"').next().unwrap().to_owned();
+    assert!(token.len() == 64 && !admin.contains(&token));
+    let from_us = [("cookie", admin.as_str()), ("origin", &world.url)];
+    assert_eq!(send(&world, agent, &form, &from_us).await.status(), 403, "without what its forms name");
+    let named = format!("{form}&token={token}");
+    assert_eq!(send(&world, agent, &named, &[("cookie", &admin)]).await.status(), 403, "and without an origin");
+    assert_eq!(send(&world, agent, &named, &from_us).await.status(), 303);
+
+    assert_eq!(send(&world, "/dashboard/sign-out", &format!("token={token}"), &from_us).await.status(), 303);
+    assert_eq!(world.get("/dashboard", &[("cookie", &admin)]).await.status, 401, "what has ended opens nothing");
+    assert_eq!(world.get("/dashboard", &cookie).await.status, 200, "the other one goes on");
+}
+
+/// V12, V13: who was let in saw what is another's.
+#[tokio::test]
+async fn pages_show_their_tenant_alone() {
+    let world = guarded().await;
+    let sample = sample::write(&*world.store).await;
+    let cookie = sign_in(&world, "sk-stranger").await.unwrap();
+    let cookie = [("cookie", cookie.as_str())];
+    for (path, _) in pages(&sample) {
+        let body = world.get(&path, &cookie).await.body;
+        for theirs in ["refund-17", "desk-grpo", "desk-8b", "order_lookup", "clerk", "store.folder", "an e-mail address", "v2"] {
+            assert!(!body.contains(theirs) || path.contains(theirs), "{path} tells {theirs}: {body}");
+        }
+    }
+    for path in [format!("/dashboard/traces/{}", sample.traces[0]), format!("/dashboard/groups/{}", sample.group)] {
+        assert_eq!(world.get(&path, &cookie).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_grows_with_what_it_shows() {
+    let (world, sample) = filled().await;
+    let path = "/dashboard/runs/desk-grpo-2";
+    assert!(world.get(path, &[]).await.body.contains("id=\"step\">40</b>"));
+    sample::write_step(&*world.store, "desk-grpo-2", 41, 0.75, &mut Draws::new(4, &["live"])).await;
+    assert!(world.get(path, &[]).await.body.contains("id=\"step\">41</b>"));
+    // The first page of a list has what came a moment ago.
+    let id = TraceId::derived(&["new"]);
+    let config = Config { model: Some("desk-8b".into()), ..Config::default() };
+    let trace =
+        sample::episode(id, tenant(), Time::from_unix_nanos(1_800_000_001_000_000_000), &config, &mut Draws::new(5, &["new"]));
+    world.store.put(vec![Write::Trace(Box::new(trace))]).await.unwrap();
+    let body = world.get("/dashboard", &[]).await.body;
+    let (new, old) = (body.find(&id.to_string()), body.find(&sample.traces[0].to_string()));
+    assert!(new.is_some() && new < old, "{body}");
+    assert_eq!(json!(world.get("/dashboard/style.css", &[]).await.status), 200);
+}
+
+/// How long the slowest of the first pages may take, in the median.
+const PAGE_MS_MAX: f64 = 100.0;
+
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
+fn is_slow() -> bool {
+    std::env::var_os("HONE_SLOW").is_some()
+}
+
+/// With HONE_SLOW a million traces, otherwise a few thousand: nothing that a first page asks for grows with them.
+#[tokio::test]
+async fn first_pages_are_quick_however_many_traces_there_are() {
+    let n_traces: u32 = if is_slow() { 1_000_000 } else { 5_000 };
+    let world = World::open().await;
+    let config = Config { model: Some("desk-8b".into()), ..Config::default() };
+    let mut draws = Draws::new(6, &["many"]);
+    let models: Vec<_> = (0..500)
+        .map(|idx| {
+            sample::episode(TraceId::derived(&[&idx.to_string()]), tenant(), Time::from_unix_nanos(0), &config, &mut draws)
+        })
+        .collect();
+    for batch in (0..n_traces).collect::<Vec<_>>().chunks(2_000) {
+        let trace = |&idx: &u32| {
+            let started = Time::from_unix_nanos(1_799_000_000_000_000_000 + i64::from(idx) * 1_000_000_000);
+            let id = TraceId::live(started, u128::from(idx) << 64);
+            let mut trace = hone_trace::Trace { id, started, ..models[idx as usize % models.len()].clone() };
+            trace.rewards[0].id = hone_trace::RewardId::derived(&[&idx.to_string()]);
+            Write::Trace(Box::new(trace))
+        };
+        world.store.put(batch.iter().map(trace).collect()).await.unwrap();
+    }
+    for path in [
+        "/dashboard",
+        "/dashboard/traces",
+        "/dashboard/traces?task=refund&outcome=failure",
+        "/dashboard/traces?reward_min=0.5",
+        "/dashboard/traces?q=written+twice",
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..21 {
+            let began = Instant::now();
+            let told = world.get(path, &[]).await;
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+            assert!(told.status == 200 && told.body.contains("<tbody><tr>"), "{path}: {}", told.body);
+        }
+        times.sort_by(f64::total_cmp);
+        let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+        println!("{path} of {n_traces} traces: median {median:.1} ms, worst {worst:.1} ms");
+        assert!(median < PAGE_MS_MAX || path.contains("q="), "{path}: {median} ms");
+    }
+}

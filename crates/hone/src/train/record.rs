@@ -1,0 +1,47 @@
+//! A run as the store has it: a document that says what it was started with and how far it has come, for who looks from elsewhere.
+//!
+//! The folder of the run is the truth; what it measured is a stream of events beside this.
+
+use super::runs::Run;
+use hone_trace::store::{Document, Kind, Store, StoreError, Write};
+use hone_trace::{Config, Run as Record, RunId, RunState, Tenant, Time, V1};
+use serde_json::{Map, Value, json};
+
+/// So often another may be first.
+const N_TRIES: usize = 8;
+
+/// Writes down how far a run has come, unless the store says so already.
+pub(super) async fn tell(store: &dyn Store, run: &Run, tenant: &Tenant, state: RunState, now: Time) -> Result<(), StoreError> {
+    let id = RunId::derived(&["run", tenant.as_str(), &run.name]);
+    let config = Config { model: Some(run.model.clone()), ..Config::default() };
+    for _ in 0..N_TRIES {
+        let found = store.document(Kind::Run, &id.to_string()).await?;
+        let (started, revision) = match &found {
+            Some(document) => (document.word::<Record>()?.started, document.revision + 1),
+            None => (now, 0),
+        };
+        let (tenant, stage, state) = (tenant.clone(), run.method.clone(), state.clone());
+        let parent = run.fork.as_ref().map(|fork| RunId::derived(&["run", tenant.as_str(), &fork.run]));
+        let (seed, settings, config_hash) = (run.seed, facts(run), config.hash());
+        let record = Record { v: V1, id, tenant, stage, started, state, config: config_hash, seed, parent, settings };
+        if found.is_some_and(|document| document.word::<Record>().is_ok_and(|known| known == record)) {
+            return Ok(());
+        }
+        let document = Document::of(&record, revision, record.tenant.clone(), now);
+        let config = Document::of(&config, 0, record.tenant.clone(), now);
+        let puts = store.put(vec![Write::Document(document), Write::Document(config)]).await?;
+        if puts.first() != Some(&hone_trace::store::Put::Conflict) {
+            return Ok(());
+        }
+    }
+    Err(StoreError::Invalid { what: format!("run {}", run.name), reason: "somebody else kept writing to it".to_owned() })
+}
+
+fn facts(run: &Run) -> Map<String, Value> {
+    let fork = run.fork.as_ref().map(|fork| format!("{} at step {}", fork.run, fork.step));
+    let facts = json!({"name": run.name, "model": run.model, "env": run.env, "fork": fork, "settings": run.settings});
+    match facts {
+        Value::Object(facts) => facts.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    }
+}
