@@ -1,6 +1,6 @@
 //! What is in a grid: its cells as patches, its connected parts, and where a pattern occurs.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use crate::grid::Grid;
 use crate::patch::{Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
 
@@ -20,23 +20,23 @@ const AROUND: [Place; 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1),
 
 impl Grid {
     /// Every place.
-    pub fn as_indices(&self) -> Result<Patch, Fault> {
+    pub fn as_indices(&self) -> Result<Patch, Misuse> {
         Patch::indices(rectangle(0..=self.height() as i64 - 1, 0..=self.width() as i64 - 1))
     }
 
     /// Every cell.
-    pub fn as_object(&self) -> Result<Patch, Fault> {
+    pub fn as_object(&self) -> Result<Patch, Misuse> {
         self.object_where(|_| true)
     }
 
     /// The cells whose colour is asked for.
-    fn object_where(&self, is_wanted: impl Fn(i8) -> bool) -> Result<Patch, Fault> {
+    fn object_where(&self, is_wanted: impl Fn(i8) -> bool) -> Result<Patch, Misuse> {
         let keys = self.each().filter(|&(colour, _)| is_wanted(colour));
         Ok(Patch::of(Kind::Object, keys.map(|(colour, place)| cell_key(i64::from(colour), place)).collect::<Result<_, _>>()?))
     }
 
     /// The places that hold a colour.
-    pub fn of_color(&self, colour: i64) -> Result<Patch, Fault> {
+    pub fn of_color(&self, colour: i64) -> Result<Patch, Misuse> {
         let keys = self.each().filter(|&(at, _)| i64::from(at) == colour).map(|(_, place)| key(place));
         Ok(Patch::sorted(Kind::Indices, keys.collect::<Result<_, _>>()?))
     }
@@ -48,15 +48,15 @@ impl Grid {
     }
 
     /// The cells of the grid at these places; places outside are dropped.
-    pub fn object_at(&self, patch: &Patch) -> Result<Patch, Fault> {
+    pub fn object_at(&self, patch: &Patch) -> Result<Patch, Misuse> {
         let cells = patch.places().filter_map(|place| Some((i64::from(self.at(place.0, place.1)?), place)));
         Patch::object(cells)
     }
 
     /// The connected parts, in the order of sets.
-    pub fn objects(&self, grouping: Grouping) -> Result<Vec<Patch>, Fault> {
+    pub fn objects(&self, grouping: Grouping) -> Result<Vec<Patch>, Misuse> {
         if self.height() == 0 {
-            return Err(Fault::NoRows("objects"));
+            return Err(Misuse::NoRows("objects"));
         }
         let background = if grouping.is_without_background { Some(self.most_common()?) } else { None };
         let mut is_seen: Vec<bool> = self.cells().iter().map(|&colour| Some(colour) == background).collect();
@@ -71,7 +71,7 @@ impl Grid {
     }
 
     /// The part that a cell belongs to. Cells that are seen belong to others.
-    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool]) -> Result<Patch, Fault> {
+    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool]) -> Result<Patch, Misuse> {
         let around = if grouping.is_diagonal { &AROUND[..] } else { &AROUND[..4] };
         let (mut waiting, mut keys) = (vec![start], Vec::new());
         is_seen[start] = true;
@@ -90,7 +90,7 @@ impl Grid {
     }
 
     /// One object per colour, from the lowest; without the most common colour on request.
-    pub fn partition(&self, is_without_background: bool) -> Result<Vec<Patch>, Fault> {
+    pub fn partition(&self, is_without_background: bool) -> Result<Vec<Patch>, Misuse> {
         let counts = self.counts();
         let background = counts.most().filter(|_| is_without_background);
         let colours = counts.occurring().map(|(colour, _)| colour).filter(|&colour| Some(colour) != background);
@@ -98,9 +98,9 @@ impl Grid {
     }
 
     /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.
-    pub fn occurrences(&self, object: &Patch) -> Result<Patch, Fault> {
+    pub fn occurrences(&self, object: &Patch) -> Result<Patch, Misuse> {
         if object.kind() == Kind::Indices && !object.is_empty() {
-            return Err(Fault::NeedsObject("occurrences"));
+            return Err(Misuse::NeedsObject("occurrences"));
         }
         let (rows, columns) = object.extent().map_or((0, 0), |extent| (extent.height(), extent.width()));
         let cells: Vec<(i64, Place)> = object.normalize()?.keys().iter().map(|&key| (colour_of(key), place_of(key))).collect();
@@ -112,7 +112,7 @@ impl Grid {
     }
 
     /// Every one-coloured row and column as an object, in the order of sets.
-    pub fn frontiers(&self) -> Result<Vec<Patch>, Fault> {
+    pub fn frontiers(&self) -> Result<Vec<Patch>, Misuse> {
         let rows = (0..self.height()).filter(|&row| Self::is_plain(self.row(row).iter().copied()));
         let columns = (0..self.width()).filter(|&column| Self::is_plain(self.column(column)));
         let row = |row: usize| {
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(diagonal.objects(MIXED).unwrap().len(), 2);
         assert_eq!(diagonal.objects(Grouping { is_diagonal: true, ..MIXED }).unwrap().len(), 1);
         assert!(grid(&[&[4, 4]]).objects(MIXED).unwrap().is_empty());
-        assert_eq!(Grid::default().objects(MIXED), Err(Fault::NoRows("objects")));
+        assert_eq!(Grid::default().objects(MIXED), Err(Misuse::NoRows("objects")));
     }
 
     #[test]

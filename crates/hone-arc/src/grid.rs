@@ -4,7 +4,7 @@
 //! number from -128 to 127 as a mark in between. Equality and order are those of the tuple of tuples.
 //! Knows nothing of values or programs.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use std::cmp::Ordering;
 
 /// A rectangle of colours, row by row.
@@ -26,10 +26,10 @@ impl Grid {
     }
 
     /// A grid of these rows, or a fault where they have different lengths.
-    pub fn from_rows<R: AsRef<[i8]>>(rows: &[R]) -> Result<Self, Fault> {
+    pub fn from_rows<R: AsRef<[i8]>>(rows: &[R]) -> Result<Self, Misuse> {
         let width = rows.first().map_or(0, |row| row.as_ref().len());
         match rows.iter().map(|row| row.as_ref().len()).find(|&len| len != width) {
-            Some(other) => Err(Fault::Ragged(width, other)),
+            Some(other) => Err(Misuse::Ragged(width, other)),
             None => Ok(Self::new(rows.len(), width, rows.iter().flat_map(|row| row.as_ref()).copied().collect())),
         }
     }
@@ -100,8 +100,8 @@ impl Grid {
     }
 
     /// The colour of most cells, the lowest on a tie.
-    pub fn most_common(&self) -> Result<i8, Fault> {
-        self.counts().most().ok_or(Fault::NoCells("mostcolor"))
+    pub fn most_common(&self) -> Result<i8, Misuse> {
+        self.counts().most().ok_or(Misuse::NoCells("mostcolor"))
     }
 
     /// A row or column is one-coloured if it has cells and they are equal.
@@ -199,11 +199,11 @@ mod tests {
         let tied = grid(&[&[5, 3, -1], &[3, 5, -1], &[9, 9, 7]]);
         assert_eq!(tied.counts().most(), Some(-1));
         assert_eq!(tied.counts().least(), Some(7));
-        assert_eq!(Grid::default().most_common(), Err(Fault::NoCells("mostcolor")));
+        assert_eq!(Grid::default().most_common(), Err(Misuse::NoCells("mostcolor")));
     }
 
     #[test]
     fn ragged_rows_are_refused_with_both_lengths() {
-        assert_eq!(Grid::from_rows(&[&[1, 2][..], &[3][..]]), Err(Fault::Ragged(2, 1)));
+        assert_eq!(Grid::from_rows(&[&[1, 2][..], &[3][..]]), Err(Misuse::Ragged(2, 1)));
     }
 }

@@ -1,6 +1,6 @@
 //! The ARC world: a language for programs that turn grids into grids, its tasks, and how programs are verified.
 
-mod fault;
+mod misuse;
 mod find;
 mod grid;
 mod paint;
@@ -9,7 +9,7 @@ mod relation;
 mod reshape;
 pub mod task;
 
-pub use fault::Fault;
+
 pub use find::Grouping;
 pub use grid::{Counts, Grid};
 pub use patch::{Extent, Kind, Patch, Place};

@@ -1,28 +1,28 @@
 //! Colouring grids. The size stays, and places outside are ignored.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use crate::grid::Grid;
 use crate::patch::{colour_of, place_of};
 
 /// A colour as a cell holds it.
-pub fn colour(value: i64) -> Result<i8, Fault> {
-    i8::try_from(value).map_err(|_| Fault::Colour(value))
+pub fn colour(value: i64) -> Result<i8, Misuse> {
+    i8::try_from(value).map_err(|_| Misuse::Colour(value))
 }
 
 impl Grid {
     /// A colour at packed places, in any order; only over `background` if there is one.
-    pub(crate) fn fill(&self, value: i8, keys: &[u64], background: Option<i8>) -> Result<Self, Fault> {
+    pub(crate) fn fill(&self, value: i8, keys: &[u64], background: Option<i8>) -> Result<Self, Misuse> {
         self.put(keys.iter().map(|&key| (i64::from(value), key)), background)
     }
 
     /// Packed cells in their own colours, later ones over earlier ones; only over `background` if there is one.
-    pub(crate) fn paint(&self, keys: &[u64], background: Option<i8>) -> Result<Self, Fault> {
+    pub(crate) fn paint(&self, keys: &[u64], background: Option<i8>) -> Result<Self, Misuse> {
         self.put(keys.iter().map(|&key| (colour_of(key), key)), background)
     }
 
-    fn put(&self, cells: impl Iterator<Item = (i64, u64)>, background: Option<i8>) -> Result<Self, Fault> {
+    fn put(&self, cells: impl Iterator<Item = (i64, u64)>, background: Option<i8>) -> Result<Self, Misuse> {
         if self.height() == 0 {
-            return Err(Fault::NoRows("cells to colour"));
+            return Err(Misuse::NoRows("cells to colour"));
         }
         let mut painted = self.cells().to_vec();
         for (value, key) in cells {
@@ -46,11 +46,11 @@ impl Grid {
     }
 
     /// The common colour where both agree, else the fallback; the size is that of this grid.
-    pub fn cellwise(&self, other: &Self, fallback: i8) -> Result<Self, Fault> {
+    pub fn cellwise(&self, other: &Self, fallback: i8) -> Result<Self, Misuse> {
         let mut cells = Vec::with_capacity(self.cells().len());
         for (row, colours) in self.rows().enumerate() {
             for (column, &mine) in colours.iter().enumerate() {
-                let theirs = other.at(row as i64, column as i64).ok_or(Fault::Smaller(row, column))?;
+                let theirs = other.at(row as i64, column as i64).ok_or(Misuse::Smaller(row, column))?;
                 cells.push(if mine == theirs { mine } else { fallback });
             }
         }
@@ -79,7 +79,7 @@ mod tests {
     fn cellwise_needs_a_second_grid_that_is_large_enough() {
         let a = grid(&[&[3, 8], &[5, 5]]);
         assert_eq!(a.cellwise(&grid(&[&[3, 9], &[2, 5]]), 0).unwrap(), grid(&[&[3, 0], &[0, 5]]));
-        assert_eq!(a.cellwise(&grid(&[&[3, 9]]), 0), Err(Fault::Smaller(1, 0)));
+        assert_eq!(a.cellwise(&grid(&[&[3, 9]]), 0), Err(Misuse::Smaller(1, 0)));
     }
 
     #[test]

@@ -4,30 +4,30 @@
 //! order of the numbers is the order of the tuples, so that a sorted vector is a set in the language's order, two sets compare
 //! as slices, and dropping the colours is a mask. Knows nothing of values or programs.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use std::ops::RangeInclusive;
 
 /// How far a component may lie from zero.
 const BIAS: i64 = 1 << 19;
 const BITS: u32 = 20;
 const COMPONENT: u64 = (1 << BITS) - 1;
-const PLACE: u64 = (1 << (2 * BITS)) - 1;
+pub(crate) const PLACE: u64 = (1 << (2 * BITS)) - 1;
 
 /// A place: row and column.
 pub type Place = (i64, i64);
 
 /// Packs a place into the lower bits.
-pub(crate) fn key((row, column): Place) -> Result<u64, Fault> {
+pub(crate) fn key((row, column): Place) -> Result<u64, Misuse> {
     Ok((component(row)? << BITS) | component(column)?)
 }
 
 /// Packs a cell.
-pub(crate) fn cell_key(colour: i64, place: Place) -> Result<u64, Fault> {
+pub(crate) fn cell_key(colour: i64, place: Place) -> Result<u64, Misuse> {
     Ok((component(colour)? << (2 * BITS)) | key(place)?)
 }
 
-fn component(value: i64) -> Result<u64, Fault> {
-    u64::try_from(value.saturating_add(BIAS)).ok().filter(|&packed| packed <= COMPONENT).ok_or(Fault::TooFar)
+fn component(value: i64) -> Result<u64, Misuse> {
+    u64::try_from(value.saturating_add(BIAS)).ok().filter(|&packed| packed <= COMPONENT).ok_or(Misuse::TooFar)
 }
 
 /// The place of a packed place or cell.
@@ -80,12 +80,12 @@ impl Patch {
     }
 
     /// The set of these places.
-    pub fn indices(places: impl IntoIterator<Item = Place>) -> Result<Self, Fault> {
+    pub fn indices(places: impl IntoIterator<Item = Place>) -> Result<Self, Misuse> {
         Ok(Self::of(Kind::Indices, places.into_iter().map(key).collect::<Result<_, _>>()?))
     }
 
     /// The set of these cells.
-    pub fn object(cells: impl IntoIterator<Item = (i64, Place)>) -> Result<Self, Fault> {
+    pub fn object(cells: impl IntoIterator<Item = (i64, Place)>) -> Result<Self, Misuse> {
         let keys = cells.into_iter().map(|(colour, place)| cell_key(colour, place)).collect::<Result<_, _>>()?;
         Ok(Self::of(Kind::Object, keys))
     }
@@ -130,7 +130,7 @@ impl Patch {
     }
 
     /// The places as cells of one colour.
-    pub fn recolor(&self, colour: i64) -> Result<Self, Fault> {
+    pub fn recolor(&self, colour: i64) -> Result<Self, Misuse> {
         let packed = component(colour)? << (2 * BITS);
         let mut indices = self.to_indices();
         indices.keys.iter_mut().for_each(|key| *key |= packed);
@@ -143,12 +143,12 @@ impl Patch {
     }
 
     /// The rectangle, or a fault that says what an empty patch lacks.
-    pub fn extent_of(&self, what: &'static str) -> Result<Extent, Fault> {
-        self.extent().ok_or(Fault::EmptyPatch(what))
+    pub fn extent_of(&self, what: &'static str) -> Result<Extent, Misuse> {
+        self.extent().ok_or(Misuse::EmptyPatch(what))
     }
 
     /// Moved by a vector.
-    pub fn shift(&self, by: Place) -> Result<Self, Fault> {
+    pub fn shift(&self, by: Place) -> Result<Self, Misuse> {
         let Some(extent) = self.extent() else { return Ok(Self::default()) };
         let moved = |at: i64, by: i64| component(at.saturating_add(by));
         for corner in [(extent.top, extent.left), (extent.bottom, extent.right)] {
@@ -161,44 +161,44 @@ impl Patch {
     }
 
     /// Moved so that the rectangle begins at (0, 0).
-    pub fn normalize(&self) -> Result<Self, Fault> {
+    pub fn normalize(&self) -> Result<Self, Misuse> {
         self.extent().map_or_else(|| Ok(Self::default()), |extent| self.shift((-extent.top, -extent.left)))
     }
 
     /// Each place changed by itself, colours kept.
-    fn moved(&self, change: impl Fn(Place) -> Place) -> Result<Self, Fault> {
+    fn moved(&self, change: impl Fn(Place) -> Place) -> Result<Self, Misuse> {
         let keys = self.keys.iter().map(|&at| Ok((at & !PLACE) | key(change(place_of(at)))?)).collect::<Result<_, _>>()?;
         Ok(Self::of(self.kind, keys))
     }
 
     /// Upside down within its rectangle.
-    pub fn hmirror(&self) -> Result<Self, Fault> {
+    pub fn hmirror(&self) -> Result<Self, Misuse> {
         let extent = self.extent_of("mirror image")?;
         self.moved(|(row, column)| (extent.top + extent.bottom - row, column))
     }
 
     /// Left and right exchanged within its rectangle.
-    pub fn vmirror(&self) -> Result<Self, Fault> {
+    pub fn vmirror(&self) -> Result<Self, Misuse> {
         let extent = self.extent_of("mirror image")?;
         self.moved(|(row, column)| (row, extent.left + extent.right - column))
     }
 
     /// Transposed; the upper left corner stays.
-    pub fn dmirror(&self) -> Result<Self, Fault> {
+    pub fn dmirror(&self) -> Result<Self, Misuse> {
         let Extent { top, left, .. } = self.extent_of("mirror image")?;
         self.moved(|(row, column)| (top + column - left, left + row - top))
     }
 
     /// Reflected in the other diagonal; the upper left corner of the rectangle stays.
-    pub fn cmirror(&self) -> Result<Self, Fault> {
+    pub fn cmirror(&self) -> Result<Self, Misuse> {
         self.vmirror()?.dmirror()?.vmirror()
     }
 
     /// Every cell as a block of `factor` times `factor`; the upper left corner stays.
-    pub fn upscale(&self, factor: i64) -> Result<Self, Fault> {
+    pub fn upscale(&self, factor: i64) -> Result<Self, Misuse> {
         let Some(Extent { top, left, .. }) = self.extent() else { return Ok(Self::default()) };
         if self.kind == Kind::Indices {
-            return Err(Fault::NeedsObject("upscale"));
+            return Err(Misuse::NeedsObject("upscale"));
         }
         let mut keys = Vec::new();
         for &at in &self.keys {
@@ -257,12 +257,12 @@ impl Extent {
     }
 
     /// Every place inside.
-    pub fn filled(&self) -> Result<Patch, Fault> {
+    pub fn filled(&self) -> Result<Patch, Misuse> {
         Patch::indices(rectangle(self.top..=self.bottom, self.left..=self.right))
     }
 
     /// The places on the edge.
-    pub fn outline(&self) -> Result<Patch, Fault> {
+    pub fn outline(&self) -> Result<Patch, Misuse> {
         let upper = (self.left..=self.right).map(|column| (self.top, column));
         let lower = (self.left..=self.right).map(|column| (self.bottom, column));
         let sides = (self.top + 1..self.bottom).flat_map(|row| [(row, self.left), (row, self.right)]);
@@ -305,7 +305,7 @@ mod tests {
         let sorted = [(-524_288, 524_287), (-2, 5), (-1, -7), (-1, 0), (0, -1), (0, 0), (0, 1), (524_287, -524_288)];
         assert!(sorted.iter().map(|&place| key(place).unwrap()).is_sorted());
         assert!(sorted.iter().all(|&place| place_of(key(place).unwrap()) == place));
-        assert_eq!(key((0, 524_288)), Err(Fault::TooFar));
+        assert_eq!(key((0, 524_288)), Err(Misuse::TooFar));
         assert_eq!(colour_of(cell_key(-3, (4, -5)).unwrap()), -3);
         assert_eq!(place_of(cell_key(-3, (4, -5)).unwrap()), (4, -5));
     }
@@ -314,8 +314,8 @@ mod tests {
     fn a_shift_moves_every_component_and_stays_in_bounds() {
         let object = Patch::object([(7, (0, 0)), (2, (3, -4))]).unwrap();
         assert_eq!(object.shift((-2, 5)).unwrap(), Patch::object([(7, (-2, 5)), (2, (1, 1))]).unwrap());
-        assert_eq!(object.shift((0, i64::MIN)), Err(Fault::TooFar));
-        assert_eq!(object.shift((524_285, 0)), Err(Fault::TooFar));
+        assert_eq!(object.shift((0, i64::MIN)), Err(Misuse::TooFar));
+        assert_eq!(object.shift((524_285, 0)), Err(Misuse::TooFar));
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(places(&[(4, 1), (4, 3)]).dmirror().unwrap(), places(&[(4, 1), (6, 1)]));
         assert_eq!(places(&[(4, 1), (4, 2), (5, 2)]).cmirror().unwrap(), places(&[(4, 1), (4, 2), (5, 2)]));
         assert_eq!(places(&[(4, 1), (5, 3)]).hmirror().unwrap(), places(&[(5, 1), (4, 3)]));
-        assert_eq!(Patch::default().vmirror(), Err(Fault::EmptyPatch("mirror image")));
+        assert_eq!(Patch::default().vmirror(), Err(Misuse::EmptyPatch("mirror image")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How patches lie to each other, and what repeats within one.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use crate::grid::Grid;
 use crate::patch::{Kind, Patch, Place};
 
@@ -19,19 +19,19 @@ impl Patch {
     }
 
     /// The least number of steps along rows and columns from a cell of one to a cell of the other.
-    pub fn manhattan(&self, other: &Self) -> Result<i64, Fault> {
+    pub fn manhattan(&self, other: &Self) -> Result<i64, Misuse> {
         let theirs: Vec<Place> = other.places().collect();
         let steps = |a: Place| theirs.iter().map(move |b| (a.0 - b.0).abs() + (a.1 - b.1).abs()).min();
-        self.places().filter_map(steps).min().ok_or(Fault::EmptyPatch("distance"))
+        self.places().filter_map(steps).min().ok_or(Misuse::EmptyPatch("distance"))
     }
 
     /// Whether the least distance is exactly one.
-    pub fn is_adjacent(&self, other: &Self) -> Result<bool, Fault> {
+    pub fn is_adjacent(&self, other: &Self) -> Result<bool, Misuse> {
         Ok(self.manhattan(other)? == 1)
     }
 
     /// Whether the extremes lie on the edge of the grid.
-    pub fn borders(&self, grid: &Grid) -> Result<bool, Fault> {
+    pub fn borders(&self, grid: &Grid) -> Result<bool, Misuse> {
         let extent = self.extent_of("border")?;
         Ok(extent.top == 0
             || extent.left == 0
@@ -40,14 +40,14 @@ impl Patch {
     }
 
     /// The direction from the centre of this to that of the other; equal centres give (0, -1).
-    pub fn position(&self, other: &Self) -> Result<Place, Fault> {
+    pub fn position(&self, other: &Self) -> Result<Place, Misuse> {
         let (from, to) = (self.extent_of("centre")?.center(), other.extent_of("centre")?.center());
         Ok(if from == to { (0, -1) } else { ((to.0 - from.0).signum(), (to.1 - from.1).signum()) })
     }
 
     /// The vector that brings this up to the other: along columns if they share one, else along rows, step by step until
     /// they are adjacent, and [`FAR`] steps if they never are.
-    pub fn gravitate(&self, other: &Self) -> Result<Place, Fault> {
+    pub fn gravitate(&self, other: &Self) -> Result<Place, Misuse> {
         let (from, to) = (self.extent_of("centre")?.center(), other.extent_of("centre")?.center());
         let sense = |from: i64, to: i64| if from < to { 1 } else { -1 };
         let direction = match self.shares_column(other) {
@@ -66,20 +66,20 @@ impl Patch {
     }
 
     /// The least number of columns by which the object repeats; its width if it does not.
-    pub fn hperiod(&self) -> Result<i64, Fault> {
+    pub fn hperiod(&self) -> Result<i64, Misuse> {
         self.period(|patch| patch.extent().map_or(0, |extent| extent.width()), (0, -1), |place| place.1)
     }
 
     /// The least number of rows by which the object repeats; its height if it does not.
-    pub fn vperiod(&self) -> Result<i64, Fault> {
+    pub fn vperiod(&self) -> Result<i64, Misuse> {
         self.period(|patch| patch.extent().map_or(0, |extent| extent.height()), (-1, 0), |place| place.0)
     }
 
-    fn period(&self, len: impl Fn(&Self) -> i64, back: Place, axis: impl Fn(Place) -> i64) -> Result<i64, Fault> {
+    fn period(&self, len: impl Fn(&Self) -> i64, back: Place, axis: impl Fn(Place) -> i64) -> Result<i64, Misuse> {
         let normal = self.normalize()?;
         let len = len(&normal);
         if len > 1 && self.kind() == Kind::Indices {
-            return Err(Fault::NeedsObject("a period"));
+            return Err(Misuse::NeedsObject("a period"));
         }
         for period in 1..len {
             let moved = normal.shift((back.0 * period, back.1 * period))?;
@@ -105,7 +105,7 @@ fn shares(a: impl Iterator<Item = i64>, b: impl Iterator<Item = i64>) -> bool {
 }
 
 /// The straight segment between two places with both ends; nothing if it is neither straight nor exactly diagonal.
-pub fn connect(a: Place, b: Place) -> Result<Patch, Fault> {
+pub fn connect(a: Place, b: Place) -> Result<Patch, Misuse> {
     let (rows, columns) = (b.0.saturating_sub(a.0), b.1.saturating_sub(a.1));
     let (n_rows, n_columns) = (rows.unsigned_abs(), columns.unsigned_abs());
     if n_rows != 0 && n_columns != 0 && n_rows != n_columns {
@@ -118,7 +118,7 @@ pub fn connect(a: Place, b: Place) -> Result<Patch, Fault> {
 }
 
 /// The segment from a place far beyond any grid.
-pub fn shoot(start: Place, direction: Place) -> Result<Patch, Fault> {
+pub fn shoot(start: Place, direction: Place) -> Result<Patch, Misuse> {
     let end = |at: i64, by: i64| at.saturating_add(by.saturating_mul(FAR));
     connect(start, (end(start.0, direction.0), end(start.1, direction.1)))
 }
@@ -153,7 +153,7 @@ mod tests {
         let object = Patch::object([(7, (2, 1)), (4, (2, 2)), (7, (2, 3))]).unwrap();
         assert_eq!(object.hperiod().unwrap(), 2);
         assert_eq!(object.vperiod().unwrap(), 1);
-        assert_eq!(places(&[(0, 0), (0, 1)]).hperiod(), Err(Fault::NeedsObject("a period")));
+        assert_eq!(places(&[(0, 0), (0, 1)]).hperiod(), Err(Misuse::NeedsObject("a period")));
         assert_eq!(Patch::default().hperiod().unwrap(), 0);
     }
 

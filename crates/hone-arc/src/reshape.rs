@@ -1,6 +1,6 @@
 //! Turning, mirroring, cutting, joining and scaling grids.
 
-use crate::fault::Fault;
+use crate::misuse::Misuse;
 use crate::grid::Grid;
 
 impl Grid {
@@ -84,13 +84,13 @@ impl Grid {
     }
 
     /// `n` pieces side by side. If `n` does not divide the width, a column is skipped between them.
-    pub fn hsplit(&self, n: i64) -> Result<Vec<Self>, Fault> {
+    pub fn hsplit(&self, n: i64) -> Result<Vec<Self>, Misuse> {
         let pieces = pieces(self.width(), n)?;
         Ok(pieces.map(|(start, len)| self.crop((0, start), (self.height() as i64, len))).collect())
     }
 
     /// `n` pieces one below the other. If `n` does not divide the height, a row is skipped between them.
-    pub fn vsplit(&self, n: i64) -> Result<Vec<Self>, Fault> {
+    pub fn vsplit(&self, n: i64) -> Result<Vec<Self>, Misuse> {
         let pieces = pieces(self.height(), n)?;
         Ok(pieces.map(|(start, len)| self.crop((start, 0), (len, self.width() as i64))).collect())
     }
@@ -103,10 +103,10 @@ impl Grid {
     }
 
     /// `other` below, or a fault where the widths differ: a tuple of such rows is no grid.
-    pub fn vconcat(&self, other: &Self) -> Result<Self, Fault> {
+    pub fn vconcat(&self, other: &Self) -> Result<Self, Misuse> {
         let width = if self.height() == 0 { other.width() } else { self.width() };
         if other.height() > 0 && other.width() != width {
-            return Err(Fault::Ragged(width, other.width()));
+            return Err(Misuse::Ragged(width, other.width()));
         }
         Ok(Self::new(self.height() + other.height(), width, [self.cells(), other.cells()].concat()))
     }
@@ -124,7 +124,7 @@ impl Grid {
     }
 
     /// Rows and columns whose number is a multiple of `factor`.
-    pub fn downscale(&self, factor: i64) -> Result<Self, Fault> {
+    pub fn downscale(&self, factor: i64) -> Result<Self, Misuse> {
         let factor = at_least_one("the factor of downscale", factor)?;
         let cells = self.rows().step_by(factor).flat_map(|row| row.iter().step_by(factor)).copied().collect();
         Ok(Self::new(self.height().div_ceil(factor), self.width().div_ceil(factor), cells))
@@ -150,14 +150,14 @@ fn slice(start: i64, stop: i64, len: usize) -> (usize, usize) {
 }
 
 /// Where `n` pieces of `len` begin, and how long each is.
-fn pieces(len: usize, n: i64) -> Result<impl Iterator<Item = (i64, i64)>, Fault> {
+fn pieces(len: usize, n: i64) -> Result<impl Iterator<Item = (i64, i64)>, Misuse> {
     let n = at_least_one("the number of pieces", n)? as i64;
     let (piece, gap) = (len as i64 / n, i64::from(len as i64 % n != 0));
     Ok((0..n).map(move |nth| (nth.saturating_mul(piece + gap), piece)))
 }
 
-fn at_least_one(what: &'static str, n: i64) -> Result<usize, Fault> {
-    usize::try_from(n).ok().filter(|&n| n > 0).ok_or(Fault::AtLeastOne(what, n))
+fn at_least_one(what: &'static str, n: i64) -> Result<usize, Misuse> {
+    usize::try_from(n).ok().filter(|&n| n > 0).ok_or(Misuse::AtLeastOne(what, n))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 /// What was wrong with the arguments, in words that a program's author can act upon.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum Misuse {
     /// The function needs at least one cell.
     #[error("an empty patch has no {0}")]
     EmptyPatch(&'static str),
