@@ -5,7 +5,7 @@ use crate::grid::Grid;
 use crate::patch::{colour_of, place_of};
 
 /// A colour as a cell holds it.
-pub fn colour(value: i64) -> Result<i8, Misuse> {
+pub(crate) fn colour(value: i64) -> Result<i8, Misuse> {
     i8::try_from(value).map_err(|_| Misuse::Colour(value))
 }
 

@@ -26,6 +26,8 @@ pub struct Pair {
 pub struct Task {
     /// Its name, such as `67a3c6ac`.
     pub id: String,
+    /// The task that it comes from: itself, unless it was augmented.
+    pub family: String,
     /// The pairs to learn from.
     pub train: Vec<Pair>,
     /// The pairs to be tested on.
@@ -124,7 +126,7 @@ pub fn parse(text: &str, name: Option<&str>) -> Result<Task, String> {
     if train.is_empty() {
         return Err("the task has no train pairs".into());
     }
-    Ok(Task { id, train, test })
+    Ok(Task { family: id.clone(), id, train, test })
 }
 
 fn malformed(place: String, reason: String) -> TaskError {

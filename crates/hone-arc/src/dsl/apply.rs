@@ -1,11 +1,11 @@
 //! Applying functions over containers.
 
 use super::containers::merged;
-use super::functions;
+use super::declare;
 use super::read::{Outcome, container, elements, set};
 use hone_program::{Context, Fault, Shape, Value};
 
-functions! {
+declare! {
     apply(function: Callable, container: Container) -> Container: "The function of each element, in the same kind.";
     rapply(functions: Container, value: Any) -> Container: "Each function of the one value.";
     mapply(function: Callable, container: ContainerContainer) -> FrozenSet: "apply, then merge.";

@@ -1,10 +1,10 @@
 //! Function builders: each gives a new function, which equals only itself.
 
-use super::functions;
+use super::declare;
 use super::read::{Outcome, int};
 use hone_program::{Context, Fault, Value};
 
-functions! {
+declare! {
     compose(outer: Callable, inner: Callable) -> Callable: "The function x -> outer(inner(x)).";
     chain(h: Callable, g: Callable, f: Callable) -> Callable: "The function x -> h(g(f(x))).";
     matcher(function: Callable, target: Any) -> Callable: "The function x -> whether function(x) equals the target.";

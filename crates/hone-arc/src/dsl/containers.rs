@@ -1,13 +1,13 @@
 //! Containers: building, membership, joining.
 
-use super::functions;
+use super::declare;
 use super::packed::Point;
 use super::read::{Outcome, container, elements, grid_value, int, len, make, patch_value, set, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Shape, Value};
 
-functions! {
+declare! {
     identity(x: Any) -> Any: "x itself.";
     contained(value: Any, container: Container) -> Boolean: "Whether the value is an element.";
     size(container: Container) -> Integer: "The number of elements; of a grid, its rows.";

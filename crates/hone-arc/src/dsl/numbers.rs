@@ -1,10 +1,10 @@
 //! Numbers, vectors and logic.
 
-use super::functions;
+use super::declare;
 use super::read::{Outcome, int, place, place_value};
 use hone_program::{Context, ErrorKind, Fault, Value};
 
-functions! {
+declare! {
     add(a: Numerical, b: Numerical) -> Numerical: "The sum; a number is added to both parts of a pair.";
     subtract(a: Numerical, b: Numerical) -> Numerical: "a minus b, part by part.";
     multiply(a: Numerical, b: Numerical) -> Numerical: "The product, part by part.";

@@ -1,11 +1,11 @@
 //! Containers: selecting, ranking, counting.
 
 use super::containers::{element, merged};
-use super::functions;
+use super::declare;
 use super::read::{Outcome, container, elements, int, len, set};
 use hone_program::{Context, Fault, Shape, Value};
 
-functions! {
+declare! {
     sfilter(container: Container, condition: Callable) -> Container: "The elements for which the condition holds, in the same kind.";
     mfilter(container: Container, function: Callable) -> FrozenSet: "sfilter, then merge.";
     extract(container: Container, condition: Callable) -> Any: "The first element for which the condition holds.";

@@ -1,0 +1,213 @@
+//! Reshaping grids.
+
+use super::extents::extent_of;
+use super::declare;
+use super::read::{Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch_value, piece, place};
+use crate::grid::Grid;
+use crate::misuse::Misuse;
+use crate::patch::Patch;
+use hone_program::{Context, Shape, Value};
+
+declare! {
+    canvas(value: Integer, dimensions: IntegerTuple) -> Grid: "A grid of one colour, with this height and width.";
+    crop(grid: Grid, start: IntegerTuple, dims: IntegerTuple) -> Grid: "The part that begins at start, with this height and width.";
+    subgrid(patch: Patch, grid: Grid) -> Grid: "The part of the grid that the rectangle around the patch covers.";
+    trim(grid: Grid) -> Grid: "Without the outermost ring of cells.";
+    tophalf(grid: Grid) -> Grid: "The upper half.";
+    bottomhalf(grid: Grid) -> Grid: "The lower half.";
+    lefthalf(grid: Grid) -> Grid: "The left half.";
+    righthalf(grid: Grid) -> Grid: "The right half.";
+    hsplit(grid: Grid, n: Integer) -> Tuple: "n pieces side by side; separating columns are dropped.";
+    vsplit(grid: Grid, n: Integer) -> Tuple: "n pieces one below the other; separating rows are dropped.";
+    hconcat(a: Grid, b: Grid) -> Grid: "b to the right of a.";
+    vconcat(a: Grid, b: Grid) -> Grid: "b below a.";
+    rot90(grid: Grid) -> Grid: "A quarter turn clockwise.";
+    rot180(grid: Grid) -> Grid: "Half a turn.";
+    rot270(grid: Grid) -> Grid: "A quarter turn anticlockwise.";
+    hmirror(piece: Piece) -> Piece: "Upside down.";
+    vmirror(piece: Piece) -> Piece: "Left and right exchanged.";
+    dmirror(piece: Piece) -> Piece: "Rows and columns exchanged.";
+    cmirror(piece: Piece) -> Piece: "Mirrored in the diagonal from lower left to upper right.";
+    hupscale(grid: Grid, factor: Integer) -> Grid: "Each cell factor times as wide.";
+    vupscale(grid: Grid, factor: Integer) -> Grid: "Each cell factor times as high.";
+    upscale(element: Element, factor: Integer) -> Element: "Each cell as a block of factor times factor.";
+    downscale(grid: Grid, factor: Integer) -> Grid: "Every factor-th row and column.";
+    compress(grid: Grid) -> Grid: "Without one-coloured rows and columns.";
+}
+
+fn canvas(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (height, width) = place(context, &arguments[1])?;
+    let colour = colour(&arguments[0])?;
+    // Rows without cells take room too.
+    make(context, area(height, width.saturating_add(1)), 1)?;
+    grid_value(context, Grid::canvas(colour, height.max(0) as usize, width.max(0) as usize))
+}
+
+fn crop(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let grid = grid(context, &arguments[0])?;
+    let (start, dims) = (place(context, &arguments[1])?, place(context, &arguments[2])?);
+    grid_value(context, grid.crop(start, dims))
+}
+
+fn subgrid(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let extent = extent_of(context, &arguments[0], "rectangle")?;
+    let grid = grid(context, &arguments[1])?;
+    grid_value(context, grid.crop((extent.top, extent.left), (extent.height(), extent.width())))
+}
+
+/// A grid that becomes another of at most its size.
+fn reshaped(context: &mut Context, arguments: &[Value], change: fn(&Grid) -> Grid) -> Outcome {
+    let grid = grid(context, &arguments[0])?;
+    make(context, grid.cells().len() as i64, 1)?;
+    grid_value(context, change(&grid))
+}
+
+fn trim(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::trim)
+}
+
+fn tophalf(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::top_half)
+}
+
+fn bottomhalf(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::bottom_half)
+}
+
+fn lefthalf(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::left_half)
+}
+
+fn righthalf(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::right_half)
+}
+
+/// Pieces of a grid as a tuple.
+fn split(context: &mut Context, arguments: &[Value], pieces: fn(&Grid, i64) -> Result<Vec<Grid>, Misuse>) -> Outcome {
+    let grid = grid(context, &arguments[0])?;
+    let n = int(&arguments[1])?;
+    context.spend(n.max(0) as u64)?;
+    make(context, n, size_of::<Grid>() + size_of::<Value>())?;
+    let pieces = pieces(&grid, n)?.into_iter().map(|piece| grid_value(context, piece)).collect::<Result<_, _>>()?;
+    context.meter().tuple(pieces)
+}
+
+fn hsplit(context: &mut Context, arguments: &[Value]) -> Outcome {
+    split(context, arguments, Grid::hsplit)
+}
+
+fn vsplit(context: &mut Context, arguments: &[Value]) -> Outcome {
+    split(context, arguments, Grid::vsplit)
+}
+
+fn hconcat(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (a, b) = (grid(context, &arguments[0])?, grid(context, &arguments[1])?);
+    make(context, (a.cells().len() + b.cells().len()) as i64, 1)?;
+    grid_value(context, a.hconcat(&b))
+}
+
+fn vconcat(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let (Some(a), Some(b)) = (arguments[0].packed::<Grid>(), arguments[1].packed::<Grid>()) {
+        make(context, (a.cells().len() + b.cells().len()) as i64, 1)?;
+        if let Ok(joined) = a.vconcat(b) {
+            return grid_value(context, joined);
+        }
+    }
+    // Rows of any lengths follow each other: a tuple that is a grid only if they fit.
+    let (_, mut rows) = elements(context, &arguments[0])?;
+    rows.extend(elements(context, &arguments[1])?.1);
+    container(context, Shape::Tuple, rows)
+}
+
+fn rot90(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::rot90)
+}
+
+fn rot180(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::rot180)
+}
+
+fn rot270(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::rot270)
+}
+
+/// A grid or a patch in a mirror.
+fn mirrored(
+    context: &mut Context,
+    arguments: &[Value],
+    of_grid: fn(&Grid) -> Grid,
+    of_patch: fn(&Patch) -> Result<Patch, Misuse>,
+) -> Outcome {
+    match piece(context, &arguments[0])? {
+        Piece::Grid(grid) => {
+            make(context, grid.cells().len() as i64, 1)?;
+            grid_value(context, of_grid(&grid))
+        }
+        Piece::Patch(patch) => {
+            make(context, patch.len() as i64, size_of::<u64>())?;
+            patch_value(context, of_patch(&patch)?)
+        }
+    }
+}
+
+fn hmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if is_tuple(&arguments[0]) && arguments[0].packed::<Grid>().is_none() {
+        // Reversing rows needs nothing of them: any tuple will do.
+        let (_, mut rows) = elements(context, &arguments[0])?;
+        rows.reverse();
+        return context.meter().tuple(rows);
+    }
+    mirrored(context, arguments, Grid::hmirror, Patch::hmirror)
+}
+
+fn vmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
+    mirrored(context, arguments, Grid::vmirror, Patch::vmirror)
+}
+
+fn dmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
+    mirrored(context, arguments, Grid::dmirror, Patch::dmirror)
+}
+
+fn cmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
+    mirrored(context, arguments, Grid::cmirror, Patch::cmirror)
+}
+
+/// The factor as a size; below zero there is nothing.
+fn factor(value: &Value) -> Result<i64, hone_program::Fault> {
+    Ok(int(value)?.max(0))
+}
+
+fn hupscale(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (grid, factor) = (grid(context, &arguments[0])?, factor(&arguments[1])?);
+    make(context, area(grid.cells().len() as i64, factor), 1)?;
+    grid_value(context, grid.hupscale(factor as usize))
+}
+
+fn vupscale(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (grid, factor) = (grid(context, &arguments[0])?, factor(&arguments[1])?);
+    make(context, area((grid.cells().len() + grid.height()) as i64, factor), 1)?;
+    grid_value(context, grid.vupscale(factor as usize))
+}
+
+fn upscale(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let factor = factor(&arguments[1])?;
+    match piece(context, &arguments[0])? {
+        Piece::Grid(grid) => {
+            make(context, area((grid.cells().len() + grid.height()) as i64, area(factor, factor)), 1)?;
+            grid_value(context, grid.hupscale(factor as usize).vupscale(factor as usize))
+        }
+        Piece::Patch(patch) => {
+            make(context, area(patch.len() as i64, area(factor, factor)), size_of::<u64>())?;
+            patch_value(context, patch.upscale(factor)?)
+        }
+    }
+}
+
+fn downscale(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let grid = grid(context, &arguments[0])?;
+    grid_value(context, grid.downscale(int(&arguments[1])?)?)
+}
+
+fn compress(context: &mut Context, arguments: &[Value]) -> Outcome {
+    reshaped(context, arguments, Grid::compress)
+}
