@@ -130,6 +130,36 @@ const PAIRS: [(&str, (i64, i64)); 13] = [
     ("THREE_BY_THREE", (3, 3)),
 ];
 
+/// The whole language for a model to read: every function with its signature and what it does, then the constants.
+pub fn prompt() -> String {
+    let mut text = String::from(
+        "The module arc_dsl. A cell is (colour, (row, column)). An object is a frozenset of cells, indices are a frozenset of \
+         (row, column); a patch is either. A piece is a grid or a patch, an element a grid or an object. (row, column) counts \
+         from (0, 0) at the upper left.\n",
+    );
+    for (section, functions) in SECTIONS {
+        text += &format!("\n# {section}\n");
+        for function in functions {
+            text += &format!("{}: {}\n", function.signature(), function.about);
+        }
+    }
+    text += "\n# Constants\n";
+    for (name, value) in constants() {
+        text += &format!("{name} = {}\n", told(&value));
+    }
+    text
+}
+
+/// A constant as a program would write it.
+pub fn told(constant: &Constant) -> String {
+    match constant {
+        Constant::Bool(truth) => if *truth { "True" } else { "False" }.to_owned(),
+        Constant::Int(number) => number.to_string(),
+        Constant::Tuple(items) => format!("({})", items.iter().map(told).collect::<Vec<_>>().join(", ")),
+        other => format!("{other:?}"),
+    }
+}
+
 /// What programs of this world may import.
 pub fn library() -> Arc<Library> {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {

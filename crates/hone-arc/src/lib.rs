@@ -10,8 +10,10 @@ mod patch;
 pub mod picture;
 mod relation;
 mod reshape;
+pub mod shipped;
 pub mod task;
-// pub mod verify;
+pub mod verify;
+pub mod world;
 
 pub use find::Grouping;
 pub use grid::{Counts, Grid};

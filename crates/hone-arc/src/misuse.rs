@@ -24,7 +24,10 @@ pub enum Misuse {
     /// `cellwise` looks at the same place in both grids.
     #[error("the second grid has no cell at ({0}, {1})")]
     Smaller(usize, usize),
-    /// A number of pieces or a factor that makes no sense.
+    /// A grid cut into nothing.
+    #[error("a grid cannot be cut into 0 pieces")]
+    NoPieces,
+    /// A factor that makes no sense.
     #[error("{0} must be at least 1, and is {1}")]
     AtLeastOne(&'static str, i64),
     /// Rows of different lengths where a grid is needed.

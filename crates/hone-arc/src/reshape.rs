@@ -149,9 +149,11 @@ fn slice(start: i64, stop: i64, len: usize) -> (usize, usize) {
     (start, stop.max(start))
 }
 
-/// Where `n` pieces of `len` begin, and how long each is.
+/// Where `n` pieces of `len` begin, and how long each is; fewer than none are none.
 fn pieces(len: usize, n: i64) -> Result<impl Iterator<Item = (i64, i64)>, Misuse> {
-    let n = at_least_one("the number of pieces", n)? as i64;
+    if n == 0 {
+        return Err(Misuse::NoPieces);
+    }
     let (piece, gap) = (len as i64 / n, i64::from(len as i64 % n != 0));
     Ok((0..n).map(move |nth| (nth.saturating_mul(piece + gap), piece)))
 }

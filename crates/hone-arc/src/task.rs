@@ -5,6 +5,7 @@
 
 use crate::grid::Grid;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// How large a grid of a task may be on either side.
@@ -35,6 +36,15 @@ pub struct Task {
 }
 
 impl Task {
+    /// The task as a file holds it; outputs of test pairs on request.
+    pub fn to_json(&self, with_test_outputs: bool) -> Value {
+        let rows = |grid: &Grid| -> Value { grid.rows().map(<[i8]>::to_vec).collect::<Vec<_>>().into() };
+        let whole = |pair: &Pair| json!({"input": rows(&pair.input), "output": rows(&pair.output)});
+        let test = |pair: &Pair| if with_test_outputs { whole(pair) } else { json!({"input": rows(&pair.input)}) };
+        let (train, test): (Vec<Value>, Vec<Value>) = (self.train.iter().map(whole).collect(), self.test.iter().map(test).collect());
+        json!({"id": self.id, "train": train, "test": test})
+    }
+
     /// All pairs: those to learn from, then those to be tested on.
     pub fn pairs(&self) -> impl Iterator<Item = &Pair> {
         self.train.iter().chain(&self.test)

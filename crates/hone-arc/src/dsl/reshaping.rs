@@ -2,11 +2,11 @@
 
 use super::extents::extent_of;
 use super::declare;
-use super::read::{Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch_value, piece, place};
+use super::read::{Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch, patch_value, piece, place};
 use crate::grid::Grid;
 use crate::misuse::Misuse;
 use crate::patch::Patch;
-use hone_program::{Context, Shape, Value};
+use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
     canvas(value: Integer, dimensions: IntegerTuple) -> Grid: "A grid of one colour, with this height and width.";
@@ -136,44 +136,67 @@ fn mirrored(
     context: &mut Context,
     arguments: &[Value],
     of_grid: fn(&Grid) -> Grid,
+    of_rows: fn(Rows) -> Rows,
     of_patch: fn(&Patch) -> Result<Patch, Misuse>,
 ) -> Outcome {
-    match piece(context, &arguments[0])? {
-        Piece::Grid(grid) => {
-            make(context, grid.cells().len() as i64, 1)?;
-            grid_value(context, of_grid(&grid))
-        }
-        Piece::Patch(patch) => {
-            make(context, patch.len() as i64, size_of::<u64>())?;
-            patch_value(context, of_patch(&patch)?)
-        }
+    let value = &arguments[0];
+    if let Some(grid) = value.packed::<Grid>() {
+        make(context, grid.cells().len() as i64, 1)?;
+        return grid_value(context, of_grid(grid));
     }
+    if is_tuple(value) {
+        return mirrored_rows(context, value, of_rows);
+    }
+    let patch = patch(context, value)?;
+    make(context, patch.len() as i64, size_of::<u64>())?;
+    patch_value(context, of_patch(&patch)?)
+}
+
+/// Rows of any values, from the top down.
+type Rows = Vec<Vec<Value>>;
+
+/// Any tuple of tuples in a mirror: what the rows hold does not matter.
+fn mirrored_rows(context: &mut Context, value: &Value, mirror: fn(Rows) -> Rows) -> Outcome {
+    let (_, rows) = elements(context, value)?;
+    let rows = rows.iter().map(|row| Ok(elements(context, row)?.1)).collect::<Result<Rows, Fault>>()?;
+    let mirrored = mirror(rows).into_iter().map(|row| context.meter().tuple(row)).collect::<Result<_, _>>()?;
+    context.meter().tuple(mirrored)
+}
+
+fn reversed(mut rows: Rows) -> Rows {
+    rows.reverse();
+    rows
+}
+
+fn each_reversed(mut rows: Rows) -> Rows {
+    rows.iter_mut().for_each(|row| row.reverse());
+    rows
+}
+
+/// Columns as rows, as many as the shortest row has.
+fn transposed(rows: Rows) -> Rows {
+    let width = rows.iter().map(Vec::len).min().unwrap_or(0);
+    (0..width).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
 }
 
 fn hmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
-    if is_tuple(&arguments[0]) && arguments[0].packed::<Grid>().is_none() {
-        // Reversing rows needs nothing of them: any tuple will do.
-        let (_, mut rows) = elements(context, &arguments[0])?;
-        rows.reverse();
-        return context.meter().tuple(rows);
-    }
-    mirrored(context, arguments, Grid::hmirror, Patch::hmirror)
+    mirrored(context, arguments, Grid::hmirror, reversed, Patch::hmirror)
 }
 
 fn vmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
-    mirrored(context, arguments, Grid::vmirror, Patch::vmirror)
+    mirrored(context, arguments, Grid::vmirror, each_reversed, Patch::vmirror)
 }
 
 fn dmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
-    mirrored(context, arguments, Grid::dmirror, Patch::dmirror)
+    mirrored(context, arguments, Grid::dmirror, transposed, Patch::dmirror)
 }
 
 fn cmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
-    mirrored(context, arguments, Grid::cmirror, Patch::cmirror)
+    mirrored(context, arguments, Grid::cmirror, |rows| transposed(reversed(each_reversed(rows))), Patch::cmirror)
 }
 
 /// The factor as a size; below zero there is nothing.
-fn factor(value: &Value) -> Result<i64, hone_program::Fault> {
+fn factor(value: &Value) -> Result<i64, Fault> {
     Ok(int(value)?.max(0))
 }
 
