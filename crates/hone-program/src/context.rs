@@ -1,23 +1,41 @@
 //! What a native function sees of the run that calls it: its meter, and the way back into the program.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use crate::code::Compiled;
 use crate::fault::Fault;
 use crate::function::{Body, BuiltBody, Function};
 use crate::library;
 use crate::limits::Limits;
-use crate::meter::Meter;
+use crate::machine::Frame;
+use crate::meter::{Charge, Meter};
 use crate::order;
 use crate::value::{Growing, HEAD_BYTES, SLOT_BYTES, Value};
+use crate::watch::Watched;
 
 /// How many natives may wait for functions that they call, one inside the other.
-const NATIVES_MAX: usize = 200;
+const NATIVES_MAX: usize = 500;
+
+/// The number of parameters of a built function that takes any.
+pub(crate) const ANY_PARAMS: usize = usize::MAX;
 
 /// A run under way, as its natives see it.
 #[derive(Debug)]
 pub struct Context {
-    meter: Meter,
+    pub(crate) meter: Meter,
     pub(crate) limits: Limits,
+    pub(crate) program: Option<Arc<Compiled>>,
+    pub(crate) stack: Vec<Value>,
+    pub(crate) frames: Vec<Frame>,
+    /// The operation after the one that runs, in the frame on top.
+    pub(crate) ip: usize,
+    pub(crate) globals: Vec<Value>,
+    pub(crate) constants: Vec<Value>,
+    pub(crate) stack_charge: Charge,
+    pub(crate) stack_bytes: usize,
+    pub(crate) output: String,
+    pub(crate) watched: Watched,
     next_id: u64,
     n_natives: usize,
 }
@@ -25,7 +43,27 @@ pub struct Context {
 impl Context {
     /// A run without a program: for natives that are called directly, in tests say.
     pub fn new(limits: &Limits) -> Self {
-        Self { meter: Meter::new(limits.fuel, limits.memory), limits: *limits, next_id: library::ID_RUN, n_natives: 0 }
+        Self::with_meter(Meter::new(limits.fuel, limits.memory), limits)
+    }
+
+    pub(crate) fn with_meter(meter: Meter, limits: &Limits) -> Self {
+        let stack_charge = meter.nothing();
+        Self {
+            meter,
+            limits: *limits,
+            program: None,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            ip: 0,
+            globals: Vec::new(),
+            constants: Vec::new(),
+            stack_charge,
+            stack_bytes: 0,
+            output: String::new(),
+            watched: Watched::default(),
+            next_id: library::ID_RUN,
+            n_natives: 0,
+        }
     }
 
     /// What counts this run's fuel and memory; values are made through it.
@@ -55,30 +93,6 @@ impl Context {
         result
     }
 
-    fn call_here(&mut self, function: &Value, arguments: &[Value]) -> Result<Value, Fault> {
-        match function {
-            Value::Native(native) => self.call_native(native, arguments),
-            Value::Function(function) => match function.body {
-                Body::Built { name, n_params, run } => {
-                    check_count(name, arguments.len(), n_params, n_params)?;
-                    run(self, &function.captured, arguments)
-                }
-                Body::Code(_) => Err(Fault::type_error("a function of a program cannot be called without it")),
-            },
-            other => Err(Fault::type_error(format!("'{}' object is not callable", other.type_name()))),
-        }
-    }
-
-    fn call_native(&mut self, native: &library::Native, arguments: &[Value]) -> Result<Value, Fault> {
-        match native.body {
-            library::Body::Fixed(body) => {
-                check_count(native.name(), arguments.len(), native.n_required(), native.params().len())?;
-                body(self, arguments).map_err(|fault| fault.within(native.name()))
-            }
-            library::Body::Variadic(body) => body(self, arguments, &[]).map_err(|fault| fault.within(native.name())),
-        }
-    }
-
     /// How many parameters a function has; `None` where it takes any number, or is no function.
     pub fn n_params(&self, function: &Value) -> Option<usize> {
         match function {
@@ -87,8 +101,8 @@ impl Context {
                 library::Body::Variadic(_) => None,
             },
             Value::Function(function) => match function.body {
-                Body::Built { n_params, .. } => Some(n_params),
-                Body::Code(_) => None,
+                Body::Built { n_params, .. } => (n_params != ANY_PARAMS).then_some(n_params),
+                Body::Code(code) => self.n_params_of_code(code),
             },
             _ => None,
         }
@@ -127,7 +141,7 @@ impl Context {
 
     /// The total order in which sets iterate.
     pub fn order(&self, a: &Value, b: &Value) -> Result<std::cmp::Ordering, Fault> {
-        order::order(a, b, &self.meter)
+        order(a, b, &self.meter)
     }
 
     /// Whether `a < b` in the sense of the language: sets by inclusion; a type error where both cannot be compared.

@@ -19,7 +19,7 @@ pub struct Dict {
     table: RefCell<Table>,
     pub(crate) kind: Type,
     /// What makes the value of a missing key, in a `defaultdict`.
-    pub(crate) default: Value,
+    default: RefCell<Value>,
     pub(crate) watched: Cell<bool>,
     charge: Charge,
 }
@@ -41,7 +41,7 @@ impl Meter {
     /// An empty dictionary of this type, with what makes missing values.
     pub(crate) fn dict_of(&self, kind: Type, default: Value) -> Result<Rc<Dict>, Fault> {
         let charge = self.charge(HEAD_BYTES)?;
-        Ok(Rc::new(Dict { table: RefCell::default(), kind, default, watched: false.into(), charge }))
+        Ok(Rc::new(Dict { table: RefCell::default(), kind, default: default.into(), watched: false.into(), charge }))
     }
 }
 
@@ -99,6 +99,11 @@ impl Dict {
         Ok(entry)
     }
 
+    /// What makes the value of a missing key; the absent value where nothing does.
+    pub(crate) fn default(&self) -> Value {
+        self.default.borrow().clone()
+    }
+
     /// The entry that was put in last.
     pub(crate) fn last_key(&self) -> Option<Value> {
         self.table.borrow().entries.iter().rev().flatten().next().map(|(key, _)| key.clone())
@@ -132,10 +137,18 @@ impl Dict {
         Ok(())
     }
 
+    /// Copies keys and values, for whoever follows them.
+    pub(crate) fn copy_into(&self, children: &mut Vec<Value>) {
+        let table = self.table.borrow();
+        children.extend(table.entries.iter().flatten().flat_map(|(key, value)| [key.clone(), value.clone()]));
+        children.push(self.default());
+    }
+
     /// Moves keys and values out, for whoever drops them.
     pub(crate) fn drain_into(&self, waiting: &mut Vec<Value>) {
         let table = self.table.take();
         waiting.extend(table.entries.into_iter().flatten().flat_map(|(key, value)| [key, value]));
+        waiting.push(self.default.take());
     }
 }
 
@@ -143,7 +156,7 @@ impl Drop for Dict {
     fn drop(&mut self) {
         let is_nested =
             |entry: &Option<(Value, Value)>| entry.as_ref().is_some_and(|(key, value)| key.is_nest() || value.is_nest());
-        if self.table.get_mut().entries.iter().any(is_nested) {
+        if self.default.get_mut().is_nest() || self.table.get_mut().entries.iter().any(is_nested) {
             let mut waiting = Vec::new();
             self.drain_into(&mut waiting);
             crate::release::release(waiting);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::context::Context;
 use crate::dict::Dict;
 use crate::fault::{ErrorKind, Fault};
+use crate::machine::Suspended;
 use crate::meter::{Charge, Meter};
 use crate::value::{HEAD_BYTES, Value};
 
@@ -39,19 +40,78 @@ pub(crate) enum State {
     Map { function: Value, sources: Vec<Value> },
     /// The elements that a function approves, or the true ones where it is `None`.
     Filter { function: Value, source: Value },
+    /// A function of the program that yields.
+    Generator(Box<Suspended>),
+    /// It is being advanced.
+    Busy,
 }
 
 impl Meter {
     pub(crate) fn iterator(&self, state: State) -> Result<Value, Fault> {
-        Ok(Value::Iterator(Rc::new(Iter { state: RefCell::new(state), _charge: self.charge(HEAD_BYTES)? })))
+        self.iterator_of(state, HEAD_BYTES)
+    }
+
+    /// An iterator that counts so many bytes.
+    pub(crate) fn iterator_of(&self, state: State, bytes: usize) -> Result<Value, Fault> {
+        Ok(Value::Iterator(Rc::new(Iter { state: RefCell::new(state), _charge: self.charge(bytes)? })))
     }
 }
 
+/// What an iterator gives without the run's help.
+pub(crate) enum Advanced {
+    Value(Value),
+    End,
+    /// It calls functions or other iterators.
+    NeedsRun,
+}
+
 impl Iter {
+    /// The next value, where that needs nothing but the iterator.
+    #[inline]
+    pub(crate) fn advance(&self, meter: &Meter) -> Result<Advanced, Fault> {
+        let mut state = self.state.borrow_mut();
+        match &mut *state {
+            State::Range { .. } | State::Items { .. } | State::Chars { .. } | State::Keys { .. } | State::Reversed { .. } => {
+                meter.spend(1)?;
+                Ok(match advance(&mut state, meter)? {
+                    Step::Value(value) => Advanced::Value(value),
+                    _ => Advanced::End,
+                })
+            }
+            _ => Ok(Advanced::NeedsRun),
+        }
+    }
+
+    /// Copies the values it holds, for whoever follows them.
+    pub(crate) fn copy_into(&self, children: &mut Vec<Value>) {
+        match &*self.state.borrow() {
+            State::Done | State::Range { .. } | State::Busy => {}
+            State::Generator(suspended) => {
+                children.extend_from_slice(&suspended.values);
+                children.extend_from_slice(&suspended.frame.shared);
+            }
+            State::Items { source, .. }
+            | State::Chars { source, .. }
+            | State::Reversed { source, .. }
+            | State::Enumerate { source, .. } => children.push(source.clone()),
+            State::Keys { dict, .. } => children.push(Value::Dict(Rc::clone(dict))),
+            State::Zip { sources } => children.extend_from_slice(sources),
+            State::Map { function, sources } => {
+                children.push(function.clone());
+                children.extend_from_slice(sources);
+            }
+            State::Filter { function, source } => children.extend([function.clone(), source.clone()]),
+        }
+    }
+
     /// Moves the values it holds out, for whoever drops them.
     pub(crate) fn drain_into(&self, waiting: &mut Vec<Value>) {
         match self.state.replace(State::Done) {
-            State::Done | State::Range { .. } => {}
+            State::Done | State::Range { .. } | State::Busy => {}
+            State::Generator(suspended) => {
+                waiting.extend(suspended.values);
+                waiting.extend(suspended.frame.shared);
+            }
             State::Items { source, .. }
             | State::Chars { source, .. }
             | State::Reversed { source, .. }
@@ -121,6 +181,7 @@ impl Context {
                 None => Ok(None),
             },
             Step::Filter(function, source) => self.next_approved(&function, &source),
+            Step::Resume(suspended) => self.next_yielded(iter, *suspended),
         }
     }
 
@@ -158,6 +219,20 @@ impl Context {
         Ok(None)
     }
 
+    /// What a generator yields next. One that fails has ended.
+    fn next_yielded(&mut self, iter: &Rc<Iter>, suspended: Suspended) -> Result<Option<Value>, Fault> {
+        match self.nested(|context| context.resume(suspended)) {
+            Ok((value, state)) => {
+                iter.state.replace(state);
+                Ok(value)
+            }
+            Err(fault) => {
+                iter.state.replace(State::Done);
+                Err(fault)
+            }
+        }
+    }
+
     fn next_nested(&mut self, source: &Value) -> Result<Option<Value>, Fault> {
         self.nested(|context| context.next(source))
     }
@@ -171,6 +246,7 @@ enum Step {
     Zip(Vec<Value>),
     Map(Value, Vec<Value>),
     Filter(Value, Value),
+    Resume(Box<Suspended>),
 }
 
 fn advance(state: &mut State, meter: &Meter) -> Result<Step, Fault> {
@@ -226,6 +302,11 @@ fn advance(state: &mut State, meter: &Meter) -> Result<Step, Fault> {
         State::Zip { sources } => Step::Zip(sources.clone()),
         State::Map { function, sources } => Step::Map(function.clone(), sources.clone()),
         State::Filter { function, source } => Step::Filter(function.clone(), source.clone()),
+        State::Busy => return Err(Fault::value_error("the generator is already running")),
+        State::Generator(_) => match std::mem::replace(state, State::Busy) {
+            State::Generator(suspended) => Step::Resume(suspended),
+            _ => Step::End,
+        },
     })
 }
 

@@ -8,22 +8,36 @@
 //! immutable sets to the program. Knows nothing of grids or models.
 #![forbid(unsafe_code)]
 
+mod code;
+mod compile;
+mod container;
 mod context;
 mod dict;
+mod exception;
 mod fault;
+mod format;
 mod function;
+mod index;
+mod invoke;
 mod iterate;
 mod kind;
 mod library;
 mod limits;
+mod machine;
 mod meter;
 mod method;
+mod number;
+mod operate;
 mod order;
 mod packed;
+mod program;
 mod release;
 mod sort;
+mod source;
 mod standard;
+mod text;
 mod value;
+mod watch;
 
 pub use context::Context;
 pub use dict::Dict;
@@ -36,4 +50,5 @@ pub use limits::Limits;
 pub use meter::{Charge, Meter};
 pub use order::{equal, less, order};
 pub use packed::{Items, Pack, Packed, Shape};
+pub use program::{Program, Run};
 pub use value::{Big, Exception, FrozenSet, Growing, List, Range, Set, Str, Tuple, Value};

@@ -61,6 +61,11 @@ impl Meter {
         Ok(Charge { meter: self.clone(), bytes: Cell::new(bytes) })
     }
 
+    /// A charge of no bytes, which may grow.
+    pub(crate) fn nothing(&self) -> Charge {
+        Charge { meter: self.clone(), bytes: Cell::new(0) }
+    }
+
     /// Whether so many bytes more would still fit; takes nothing. Ask before a large scratch allocation.
     pub fn room(&self, bytes: usize) -> Result<(), Fault> {
         let Some(budget) = &self.0 else { return Ok(()) };

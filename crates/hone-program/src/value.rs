@@ -117,6 +117,7 @@ pub struct List {
 pub struct Set {
     pub(crate) items: RefCell<Vec<Value>>,
     pub(crate) charge: Charge,
+    pub(crate) watched: std::cell::Cell<bool>,
 }
 
 /// The numbers of `range(start, stop, step)`.
@@ -270,7 +271,7 @@ impl Meter {
         let charge = self.charge(container_bytes(items.len()))?;
         crate::order::sort_distinct(&mut items, self)?;
         charge.resize(container_bytes(items.len()))?;
-        Ok(Value::Set(Rc::new(Set { items: RefCell::new(items), charge })))
+        Ok(Value::Set(Rc::new(Set { items: RefCell::new(items), charge, watched: false.into() })))
     }
 
     /// A whole number of any size.
@@ -384,7 +385,7 @@ impl Growing {
     pub fn into_set(mut self) -> Result<Value, Fault> {
         crate::order::sort_distinct(&mut self.items, self.charge.meter())?;
         self.fit()?;
-        Ok(Value::Set(Rc::new(Set { items: RefCell::new(self.items), charge: self.charge })))
+        Ok(Value::Set(Rc::new(Set { items: RefCell::new(self.items), charge: self.charge, watched: false.into() })))
     }
 
     fn fit(&mut self) -> Result<(), Fault> {
