@@ -125,7 +125,8 @@ impl Augmentation {
     /// The other task. Its id names what was done; its family is that of the task.
     pub fn apply(&self, task: &Task) -> Task {
         let pair = |pair: &Pair| Pair { input: self.grid(&pair.input), output: self.grid(&pair.output) };
-        let digits = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(|number| number.to_string()).collect::<Vec<_>>().join("");
+        let digits =
+            |numbers: &mut dyn Iterator<Item = usize>| numbers.map(|number| number.to_string()).collect::<Vec<_>>().join("");
         let colours = digits(&mut self.recolouring.0.iter().map(|&colour| usize::from(colour)));
         let order = digits(&mut self.train_order.iter().copied());
         Task {

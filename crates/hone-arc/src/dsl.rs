@@ -48,7 +48,8 @@ pub struct Function {
 impl Function {
     /// The function with its parameters and result, such as `size(container: Container) -> Integer`.
     pub fn signature(&self) -> String {
-        let parameters: Vec<String> = self.parameters.iter().zip(self.kinds).map(|(name, kind)| format!("{name}: {kind}")).collect();
+        let parameters: Vec<String> =
+            self.parameters.iter().zip(self.kinds).map(|(name, kind)| format!("{name}: {kind}")).collect();
         format!("{}({}) -> {}", self.name, parameters.join(", "), self.result)
     }
 }
@@ -164,9 +165,8 @@ pub fn told(constant: &Constant) -> String {
 pub fn library() -> Arc<Library> {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
         let mut library = Library::new();
-        let module = functions().fold(Module::new(MODULE), |module, function| {
-            module.function(function.name, function.parameters, function.body)
-        });
+        let module = functions()
+            .fold(Module::new(MODULE), |module, function| module.function(function.name, function.parameters, function.body));
         library.add(constants().into_iter().fold(module, |module, (name, value)| module.constant(name, value)));
         ALIASES.iter().for_each(|alias| library.alias(alias, MODULE));
         Arc::new(library)

@@ -1,7 +1,7 @@
 //! What is in a grid: its cells as patches, its connected parts, and where a pattern occurs.
 
-use crate::misuse::Misuse;
 use crate::grid::Grid;
+use crate::misuse::Misuse;
 use crate::patch::{Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
 
 /// What makes cells one object.

@@ -1,7 +1,7 @@
 //! Colouring grids. The size stays, and places outside are ignored.
 
-use crate::misuse::Misuse;
 use crate::grid::Grid;
+use crate::misuse::Misuse;
 use crate::patch::{colour_of, place_of};
 
 /// A colour as a cell holds it.
@@ -42,7 +42,15 @@ impl Grid {
 
     /// Two colours exchanged.
     pub fn switch(&self, a: i8, b: i8) -> Self {
-        self.map(|at| if at == a { b } else if at == b { a } else { at })
+        self.map(|at| {
+            if at == a {
+                b
+            } else if at == b {
+                a
+            } else {
+                at
+            }
+        })
     }
 
     /// The common colour where both agree, else the fallback; the size is that of this grid.

@@ -1,7 +1,7 @@
 //! How patches lie to each other, and what repeats within one.
 
-use crate::misuse::Misuse;
 use crate::grid::Grid;
+use crate::misuse::Misuse;
 use crate::patch::{Kind, Patch, Place};
 
 /// How far lines are drawn and things slide: further than any grid of a task is wide.
@@ -56,9 +56,7 @@ impl Patch {
         };
         let (mine, theirs): (Vec<Place>, Vec<Place>) = (self.places().collect(), other.places().collect());
         let is_adjacent = |n: i64| {
-            let steps = |a: &Place, b: &Place| {
-                (a.0 + n * direction.0 - b.0).abs() + (a.1 + n * direction.1 - b.1).abs()
-            };
+            let steps = |a: &Place, b: &Place| (a.0 + n * direction.0 - b.0).abs() + (a.1 + n * direction.1 - b.1).abs();
             mine.iter().flat_map(|a| theirs.iter().map(move |b| steps(a, b))).min() == Some(1)
         };
         let n = (0..FAR).find(|&n| is_adjacent(n)).unwrap_or(FAR);

@@ -1,7 +1,7 @@
 //! Turning, mirroring, cutting, joining and scaling grids.
 
-use crate::misuse::Misuse;
 use crate::grid::Grid;
+use crate::misuse::Misuse;
 
 impl Grid {
     /// Upside down.

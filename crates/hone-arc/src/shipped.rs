@@ -11,7 +11,8 @@ pub const ENTRY: &str = "solve";
 
 /// The programs one by one: the id of the task, and a source that defines [`ENTRY`].
 pub fn programs() -> &'static BTreeMap<&'static str, String> {
-    static CUT: LazyLock<BTreeMap<&'static str, String>> = LazyLock::new(|| PROGRAMS.split("\n\n\n").filter_map(single).collect());
+    static CUT: LazyLock<BTreeMap<&'static str, String>> =
+        LazyLock::new(|| PROGRAMS.split("\n\n\n").filter_map(single).collect());
     &CUT
 }
 

@@ -41,7 +41,8 @@ impl Task {
         let rows = |grid: &Grid| -> Value { grid.rows().map(<[i8]>::to_vec).collect::<Vec<_>>().into() };
         let whole = |pair: &Pair| json!({"input": rows(&pair.input), "output": rows(&pair.output)});
         let test = |pair: &Pair| if with_test_outputs { whole(pair) } else { json!({"input": rows(&pair.input)}) };
-        let (train, test): (Vec<Value>, Vec<Value>) = (self.train.iter().map(whole).collect(), self.test.iter().map(test).collect());
+        let (train, test): (Vec<Value>, Vec<Value>) =
+            (self.train.iter().map(whole).collect(), self.test.iter().map(test).collect());
         json!({"id": self.id, "train": train, "test": test})
     }
 
@@ -119,9 +120,7 @@ fn read_file(path: &Path) -> Result<Vec<Task>, TaskError> {
 /// Reads one task a line; empty lines are skipped.
 pub fn parse_lines(text: &str, place: &str) -> Result<Vec<Task>, TaskError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(nth, line)| parse(line, None).map_err(|reason| malformed(format!("{place}, line {}", nth + 1), reason)))
-        .collect()
+    lines.map(|(nth, line)| parse(line, None).map_err(|reason| malformed(format!("{place}, line {}", nth + 1), reason))).collect()
 }
 
 /// Reads one task. `name` is its id if it does not say one itself.
@@ -199,7 +198,10 @@ mod tests {
     fn what_is_wrong_is_said_with_the_line_and_the_pair() {
         assert!(refused("{").starts_with("tasks.jsonl, line 2: EOF"));
         let with = |grid: &str| format!(r#"{{"id": "b", "train": [{{"input": {grid}, "output": [[1]]}}], "test": []}}"#);
-        assert_eq!(refused(&with("[[1], [1, 2]]")), "tasks.jsonl, line 2: train pair 1: input: the rows have different lengths: 1 and 2");
+        assert_eq!(
+            refused(&with("[[1], [1, 2]]")),
+            "tasks.jsonl, line 2: train pair 1: input: the rows have different lengths: 1 and 2"
+        );
         assert_eq!(refused(&with("[[10]]")), "tasks.jsonl, line 2: train pair 1: input: a colour is not one of 0 to 9");
         assert_eq!(refused(&with("[[]]")), "tasks.jsonl, line 2: train pair 1: input: the grid is empty");
         let wide = format!("[[{}1]]", "1, ".repeat(30));

@@ -24,7 +24,6 @@ use score::Score;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +66,9 @@ impl ArcWorld {
             return Err(wrong("turns_max must be at least 1".into()));
         }
         if options.augmented > AUGMENTED_MAX || (options.edit && options.augmented > 0) {
-            return Err(wrong(format!("augmented is at most {AUGMENTED_MAX}, and 0 with edit: programs are for the tasks as they are")));
+            return Err(wrong(format!(
+                "augmented is at most {AUGMENTED_MAX}, and 0 with edit: programs are for the tasks as they are"
+            )));
         }
         let mut tasks = task::read(&options.path).map_err(|error| wrong(error.to_string()))?;
         if options.edit {
@@ -82,7 +83,8 @@ impl ArcWorld {
     /// The scenario of a task, starting from a program where there is one.
     fn scenario(&self, task: &Task, program: Option<String>) -> Result<Scenario, EnvError> {
         let wrong = |reason: String| EnvError::Data { place: self.options.path.display().to_string(), reason };
-        let train: Vec<Value> = task.train.iter().map(|pair| json!({"input": rows(&pair.input), "output": rows(&pair.output)})).collect();
+        let train: Vec<Value> =
+            task.train.iter().map(|pair| json!({"input": rows(&pair.input), "output": rows(&pair.output)})).collect();
         let inputs: Vec<Value> = task.test.iter().map(|pair| rows(&pair.input)).collect();
         let outputs: Vec<Value> = task.test.iter().map(|pair| rows(&pair.output)).collect();
         let mut input = json!({"task": task.id, "train": train, "test": inputs, "turns_max": self.options.turns_max});
@@ -109,7 +111,11 @@ impl ArcWorld {
     fn scenarios_of(&self, task: &Task, seed: u64) -> Result<Vec<Scenario>, EnvError> {
         let mut draws = Draws::new(seed, &["arc", &task.id]);
         if self.options.edit {
-            return Ok(almost_right(task, &mut draws).map(|program| self.scenario(task, Some(program))).transpose()?.into_iter().collect());
+            return Ok(almost_right(task, &mut draws)
+                .map(|program| self.scenario(task, Some(program)))
+                .transpose()?
+                .into_iter()
+                .collect());
         }
         let augmented = (0..self.options.augmented).map(|_| Augmentation::draw(&mut draws, task.train.len()).apply(task));
         let mut all: Vec<Task> = std::iter::once(task.clone()).chain(augmented).collect();

@@ -24,7 +24,10 @@ fn every_way_to_fail_is_told_apart() {
     check(&with("return hconcat(I, I)"), "train pair 1: the grid is 2 by 4, and 2 by 2 is asked for");
     check(&with("return ZERO"), "train pair 1: the result is no grid: a grid is needed, and this is a int");
     check(&with("return ((1, 2), (3,))"), "train pair 1: the result is no grid: the rows have different lengths: 2 and 1");
-    check(&with("return subgrid(ofcolor(I, 9), I)"), "train pair 1: line 4: value error: subgrid: an empty patch has no rectangle");
+    check(
+        &with("return subgrid(ofcolor(I, 9), I)"),
+        "train pair 1: line 4: value error: subgrid: an empty patch has no rectangle",
+    );
     check(&with("return switch(I, 1, 2) if height(I) == 1 else vmirror(I)"), "test pair 1: 2 of 2 cells differ");
     check(&format!("{import}def solve_99999999(I):\n    return I\n"), "there is no such task");
 }

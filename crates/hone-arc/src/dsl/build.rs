@@ -62,7 +62,9 @@ fn power(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn remaining(context: &Context, function: &Value) -> Result<usize, Fault> {
     match context.n_params(function) {
         Some(n) => Ok(n.saturating_sub(1)),
-        None if function.is_callable() => Err(Fault::type_error("a function that takes any number of values has no parameter to fix")),
+        None if function.is_callable() => {
+            Err(Fault::type_error("a function that takes any number of values has no parameter to fix"))
+        }
         None => Err(Fault::type_error(format!("a function is needed, and this is a {}", function.type_name()))),
     }
 }

@@ -1,7 +1,7 @@
 //! Making and moving patches.
 
-use super::extents::{extent, extent_of};
 use super::declare;
+use super::extents::{extent, extent_of};
 use super::read::{Outcome, area, grid, int, len, make, patch, patch_value, place, touch};
 use crate::patch::{Extent, Kind, Patch, Place};
 use crate::relation;

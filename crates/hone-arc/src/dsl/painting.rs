@@ -57,7 +57,9 @@ fn painted(context: &mut Context, arguments: &[Value], over: &Over) -> Outcome {
 /// Indices have no colours to paint with.
 fn check_object(kind: Kind, len: usize) -> Result<(), Fault> {
     match kind {
-        Kind::Indices if len > 0 => Err(Fault::type_error("an object is needed, and these are indices without colours; use recolor or fill")),
+        Kind::Indices if len > 0 => {
+            Err(Fault::type_error("an object is needed, and these are indices without colours; use recolor or fill"))
+        }
         _ => Ok(()),
     }
 }

@@ -1,8 +1,10 @@
 //! Reshaping grids.
 
-use super::extents::extent_of;
 use super::declare;
-use super::read::{Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch, patch_value, piece, place};
+use super::extents::extent_of;
+use super::read::{
+    Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch, patch_value, piece, place,
+};
 use crate::grid::Grid;
 use crate::misuse::Misuse;
 use crate::patch::Patch;

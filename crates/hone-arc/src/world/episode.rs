@@ -76,7 +76,8 @@ impl Episode {
             Ok(attempt) => {
                 let (score, made) = Score::on(attempt, &self.stage.pairs);
                 let n_train = self.stage.n_train;
-                let is_done = made.iter().zip(&self.stage.pairs).take(n_train).all(|(made, pair)| made.as_ref() == Ok(&pair.output));
+                let is_done =
+                    made.iter().zip(&self.stage.pairs).take(n_train).all(|(made, pair)| made.as_ref() == Ok(&pair.output));
                 (score, if is_done { None } else { Some(told::verdict(program, &self.stage.pairs[..n_train], &made)) })
             }
             Err(reason) => {

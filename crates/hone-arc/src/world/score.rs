@@ -27,9 +27,11 @@ pub(super) struct Score {
 
 impl Score {
     /// Everything right.
-    pub(super) const RIGHT: Self = Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
+    pub(super) const RIGHT: Self =
+        Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
     /// Nothing right.
-    pub(super) const WRONG: Self = Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
+    pub(super) const WRONG: Self =
+        Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
 
     /// How right a program is on these pairs.
     pub(super) fn of(source: &str, pairs: &[Pair]) -> Self {
@@ -44,7 +46,9 @@ impl Score {
         let shares: Vec<f64> = both().map(|(made, pair)| made.as_ref().map_or(0.0, |made| share(made, &pair.output))).collect();
         let score = Self {
             is_valid: true,
-            right_shape: both().filter(|(made, pair)| made.as_ref().is_ok_and(|made| is_same_size(made, &pair.output))).count() as f64 / n,
+            right_shape: both().filter(|(made, pair)| made.as_ref().is_ok_and(|made| is_same_size(made, &pair.output))).count()
+                as f64
+                / n,
             right_pixels: shares.iter().sum::<f64>() / n,
             correctness: shares.iter().map(|share| share.powi(SHARPNESS)).sum::<f64>() / n,
             is_solved: both().all(|(made, pair)| made.as_ref() == Ok(&pair.output)),
@@ -77,7 +81,8 @@ impl Attempt {
     pub(super) fn of(source: &str) -> Result<Self, String> {
         let limits = Limits::default();
         let program = Program::parse(source, &dsl::library(), &limits).map_err(|error| error.to_string())?;
-        match program.functions().iter().any(|name| *name == ENTRY) {
+        let is_there = program.functions().any(|name| name == ENTRY);
+        match is_there {
             true => Ok(Self { program, limits }),
             false => Err(format!("it defines no function `{ENTRY}(I)`")),
         }

@@ -107,7 +107,8 @@ pub(super) fn made(made: &Result<Grid, String>, wanted: &Grid) -> String {
 
 pub(super) fn verdict(program: &str, train: &[Pair], results: &[Result<Grid, String>]) -> String {
     let lines = train.iter().zip(results).enumerate();
-    let lines: Vec<String> = lines.map(|(nth, (pair, result))| format!("Example {}: {}", nth + 1, made(result, &pair.output))).collect();
+    let lines: Vec<String> =
+        lines.map(|(nth, (pair, result))| format!("Example {}: {}", nth + 1, made(result, &pair.output))).collect();
     format!("Your program:\n{}\n{}\nChange it so that all examples are right.", block(program), lines.join("\n"))
 }
 
@@ -127,7 +128,8 @@ pub(super) fn lookup(pairs: &[Pair]) -> String {
 
 /// A program of two random calls.
 pub(super) fn guess(draws: &mut Draws) -> String {
-    let names = ["vmirror", "hmirror", "dmirror", "rot90", "rot180", "rot270", "tophalf", "lefthalf", "trim", "compress", "identity"];
+    let names =
+        ["vmirror", "hmirror", "dmirror", "rot90", "rot180", "rot270", "tophalf", "lefthalf", "trim", "compress", "identity"];
     let (first, second) = (draws.pick(&names), draws.pick(&names));
     format!("from arc_dsl import *\n\n\ndef solve(I):\n    x1 = {first}(I)\n    O = {second}(x1)\n    return O\n")
 }
