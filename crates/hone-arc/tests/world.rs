@@ -11,7 +11,8 @@ fn folder() -> tempfile::TempDir {
     let write = |id: &str, text: &str| std::fs::write(folder.path().join(format!("{id}.json")), text).unwrap();
     write(
         "67a3c6ac",
-        r#"{"train": [{"input": [[1, 2], [3, 4]], "output": [[2, 1], [4, 3]]}], "test": [{"input": [[5, 6]], "output": [[6, 5]]}]}"#,
+        r#"{"train": [{"input": [[1, 2], [3, 4]], "output": [[2, 1], [4, 3]]}],
+            "test": [{"input": [[5, 6]], "output": [[6, 5]]}]}"#,
     );
     write("ffffffff", r#"{"train": [{"input": [[1]], "output": [[2, 2]]}], "test": [{"input": [[3]], "output": [[4, 4]]}]}"#);
     folder

@@ -40,7 +40,11 @@ pub(crate) const SHIPPED: [Shipped; 8] = [
         about: "`math:sums`, `math:countdown`, or word problems from a file: `math:FILE.jsonl`",
         usual: &["math:sums", "math:countdown"],
     },
-    Shipped { name: "arc", about: "grids turned into grids by programs, tasks from a file or folder: `arc:TASKS.jsonl`", usual: &[] },
+    Shipped {
+        name: "arc",
+        about: "grids turned into grids by programs, tasks from a file or folder: `arc:TASKS.jsonl`",
+        usual: &[],
+    },
     Shipped { name: "replay", about: "the traces in the store, played again", usual: &[] },
     Shipped { name: "http://…", about: "a world of your own behind an address; see `examples/external_env.py`", usual: &[] },
 ];

@@ -11,7 +11,8 @@ declare! {
     mapply(function: Callable, container: ContainerContainer) -> FrozenSet: "apply, then merge.";
     papply(function: Callable, a: Tuple, b: Tuple) -> Tuple: "The function of the elements of a and b at equal positions.";
     mpapply(function: Callable, a: Tuple, b: Tuple) -> Tuple: "papply, then merge into a tuple.";
-    prapply(function: Callable, a: Container, b: Container) -> FrozenSet: "The function of every pair of an element of a and one of b.";
+    prapply(function: Callable, a: Container, b: Container) -> FrozenSet:
+        "The function of every pair of an element of a and one of b.";
 }
 
 fn apply(context: &mut Context, arguments: &[Value]) -> Outcome {

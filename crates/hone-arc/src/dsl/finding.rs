@@ -7,10 +7,12 @@ use crate::grid::Grid;
 use hone_program::{Context, Value};
 
 declare! {
-    objects(grid: Grid, univalued: Boolean, diagonal: Boolean, without_bg: Boolean) -> Objects: "The connected parts: of one colour each if univalued, over corners too if diagonal, without the most common colour if without_bg.";
+    objects(grid: Grid, univalued: Boolean, diagonal: Boolean, without_bg: Boolean) -> Objects:
+        "The connected parts: one-coloured if univalued, over corners if diagonal, not of the most common colour if without_bg.";
     partition(grid: Grid) -> Objects: "One object for each colour.";
     fgpartition(grid: Grid) -> Objects: "One object for each colour but the most common.";
-    occurrences(grid: Grid, obj: Object) -> Indices: "Where the upper left corner of the object can be put so that its cells match.";
+    occurrences(grid: Grid, obj: Object) -> Indices:
+        "Where the upper left corner of the object can be put so that its cells match.";
     frontiers(grid: Grid) -> Objects: "Every one-coloured row and column.";
     index(grid: Grid, loc: IntegerTuple) -> Integer: "The colour at a place; None outside.";
 }

@@ -11,7 +11,8 @@ declare! {
     underfill(grid: Grid, value: Integer, patch: Patch) -> Grid: "fill, but only over the most common colour.";
     underpaint(grid: Grid, obj: Object) -> Grid: "paint, but only over the most common colour.";
     cover(grid: Grid, patch: Patch) -> Grid: "The most common colour at every index of the patch.";
-    r#move(grid: Grid, obj: Object, offset: IntegerTuple) -> Grid: "The object covered, and painted again where the vector takes it.";
+    r#move(grid: Grid, obj: Object, offset: IntegerTuple) -> Grid:
+        "The object covered, and painted again where the vector takes it.";
     replace(grid: Grid, replacee: Integer, replacer: Integer) -> Grid: "One colour by another everywhere.";
     switch(grid: Grid, a: Integer, b: Integer) -> Grid: "Two colours exchanged.";
     cellwise(a: Grid, b: Grid, fallback: Integer) -> Grid: "The colour where both grids agree, the fallback elsewhere.";

@@ -152,7 +152,7 @@ pub(super) fn points<'a>(context: &mut Context, value: &'a Value) -> Result<(Kin
     match Point::all(&items) {
         Some((kind, keys)) => Ok((kind, Cow::Owned(keys))),
         None => Err(Fault::type_error(
-            "a patch is needed: indices such as (row, column), or cells such as (colour, (row, column)), with whole numbers up to 524287",
+            "a patch is needed: indices such as (row, column), or cells such as (colour, (row, column)), of numbers up to 524287",
         )),
     }
 }

@@ -12,7 +12,8 @@ use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
     canvas(value: Integer, dimensions: IntegerTuple) -> Grid: "A grid of one colour, with this height and width.";
-    crop(grid: Grid, start: IntegerTuple, dims: IntegerTuple) -> Grid: "The part that begins at start, with this height and width.";
+    crop(grid: Grid, start: IntegerTuple, dims: IntegerTuple) -> Grid:
+        "The part that begins at start, with this height and width.";
     subgrid(patch: Patch, grid: Grid) -> Grid: "The part of the grid that the rectangle around the patch covers.";
     trim(grid: Grid) -> Grid: "Without the outermost ring of cells.";
     tophalf(grid: Grid) -> Grid: "The upper half.";

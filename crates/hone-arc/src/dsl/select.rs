@@ -6,7 +6,8 @@ use super::read::{Outcome, container, elements, int, len, set};
 use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
-    sfilter(container: Container, condition: Callable) -> Container: "The elements for which the condition holds, in the same kind.";
+    sfilter(container: Container, condition: Callable) -> Container:
+        "The elements for which the condition holds, in the same kind.";
     mfilter(container: Container, function: Callable) -> FrozenSet: "sfilter, then merge.";
     extract(container: Container, condition: Callable) -> Any: "The first element for which the condition holds.";
     sizefilter(container: Container, n: Integer) -> FrozenSet: "The elements that have exactly n elements.";

@@ -84,8 +84,8 @@ fn list(args: &Dsl, context: &Context<'_>) -> Result<Exit, Failure> {
     } else if printer.wants_json() {
         for (section, functions) in dsl::SECTIONS {
             for function in functions {
-                let signature = function.signature();
-                printer.json(&json!({"name": function.name, "signature": signature, "about": function.about, "section": section}))?;
+                let (name, signature, about) = (function.name, function.signature(), function.about);
+                printer.json(&json!({"name": name, "signature": signature, "about": about, "section": section}))?;
             }
         }
         for (name, value) in dsl::constants() {
@@ -96,7 +96,8 @@ fn list(args: &Dsl, context: &Context<'_>) -> Result<Exit, Failure> {
         let rows: Vec<Vec<String>> = dsl::functions().map(of_function).collect();
         printer.table(&["function", "what it does"], &rows)?;
         printer.plain("")?;
-        let rows: Vec<Vec<String>> = dsl::constants().iter().map(|(name, value)| vec![(*name).to_owned(), dsl::told(value)]).collect();
+        let of_constant = |(name, value): (&str, _)| vec![name.to_owned(), dsl::told(&value)];
+        let rows: Vec<Vec<String>> = dsl::constants().into_iter().map(of_constant).collect();
         printer.table(&["constant", "value"], &rows)?;
     }
     Ok(Exit::Yes)
@@ -149,7 +150,9 @@ fn of_report(report: &Report, took: Duration) -> Value {
 
 fn print(report: &Report, took: Duration, context: &Context<'_>) -> Result<(), Failure> {
     let (solved, tasks, grids) = (report.n_solved, report.n_tasks, report.n_grids);
-    context.printer.plain(&format!("{solved} of {tasks} tasks solved, {grids} grids, {:.0} grids/s", per_second(report, took)))?;
+    context
+        .printer
+        .plain(&format!("{solved} of {tasks} tasks solved, {grids} grids, {:.0} grids/s", per_second(report, took)))?;
     if report.failed.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,10 @@
 
 use super::Desk;
 
-const TASK: &str = r#"{"id": "67a3c6ac", "train": [{"input": [[1, 2], [3, 4]], "output": [[2, 1], [4, 3]]}], "test": [{"input": [[5, 6]], "output": [[6, 5]]}]}"#;
+const TASK: &str = concat!(
+    r#"{"id": "67a3c6ac", "train": [{"input": [[1, 2], [3, 4]], "output": [[2, 1], [4, 3]]}], "#,
+    r#""test": [{"input": [[5, 6]], "output": [[6, 5]]}]}"#
+);
 
 fn desk() -> Desk {
     let desk = Desk::new();
@@ -62,7 +65,8 @@ fn what_cannot_be_verified_is_said_with_its_place() {
 #[test]
 fn a_task_is_shown_as_digits_and_keeps_its_answers_to_itself() {
     let desk = desk();
-    let shown = desk.hone("env arc show 67a3c6ac --tasks tasks.jsonl").expect(0, "train 1\n1 2  -> 2 1 \n3 4     4 3 \n\ntest 1\n5 6 \n", "");
+    let lines = "train 1\n1 2  -> 2 1 \n3 4     4 3 \n\ntest 1\n5 6 \n";
+    let shown = desk.hone("env arc show 67a3c6ac --tasks tasks.jsonl").expect(0, lines, "");
     assert!(!shown.out.contains('\u{1b}'), "no colour without a terminal");
     desk.hone("env arc show 67a3c6ac --tasks tasks.jsonl --answers").expect(0, "5 6  -> 6 5", "");
     let task = desk.hone("env arc show 67a3c6ac --tasks tasks.jsonl --json").expect(0, "\"train\"", "").json().remove(0);
@@ -74,6 +78,9 @@ fn the_world_is_played_by_its_name() {
     let desk = desk();
     desk.hone("env list").expect(0, "arc", "");
     desk.hone("env show arc").expect(2, "", "write `arc:FILE.jsonl` or `arc:FOLDER`");
-    desk.hone("env show arc:tasks.jsonl --split train").expect(0, "def solve(I):", "");
+    let shown = ["train", "validation", "test"].map(|split| desk.hone(&format!("env show arc:tasks.jsonl --split {split}")));
+    let played: Vec<_> = shown.into_iter().filter(|ended| ended.code == 0).collect();
+    assert_eq!(played.len(), 1, "a task is in one split");
+    played.into_iter().next().unwrap().expect(0, "def solve(I):", "").expect(0, "solved 1", "");
     desk.hone("env show arc:tasks.jsonl?turns=3").expect(2, "", "turns");
 }
