@@ -3,6 +3,8 @@
 //! A file holds functions `solve_<task id>(I)`, as the public solver file does. A program that fails on one grid has failed
 //! its task and goes on with the others. Knows nothing of clocks: how fast it went is measured by who asks.
 
+mod cut;
+
 use crate::dsl;
 use crate::grid::Grid;
 use crate::task::{Pair, Task};
@@ -45,16 +47,16 @@ pub fn limits() -> Limits {
 /// Runs every program of a file on all pairs of its task. Tasks without a program are left out; a program without a task
 /// has failed.
 pub fn verify(source: &str, tasks: &[Task], limits: &Limits) -> Result<Report, Error> {
-    let program = Program::parse(source, &dsl::library(), limits)?;
+    let programs = programs(source, limits)?;
     let tasks: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut report = Report { n_tasks: 0, n_solved: 0, n_grids: 0, failed: Vec::new() };
-    for function in program.functions() {
-        let Some(id) = function.strip_prefix(PREFIX) else { continue };
+    for (function, program) in &programs {
+        let id = &function[PREFIX.len()..];
         report.n_tasks += 1;
         let reason = match tasks.get(id) {
             Some(task) => {
                 report.n_grids += task.pairs().count();
-                first_fault(&program, function, task, limits)
+                first_fault(program, function, task, limits)
             }
             None => Some("there is no such task".to_owned()),
         };
@@ -64,6 +66,18 @@ pub fn verify(source: &str, tasks: &[Task], limits: &Limits) -> Result<Report, E
         }
     }
     Ok(report)
+}
+
+/// The functions that solve tasks, each with the program that defines it.
+fn programs(source: &str, limits: &Limits) -> Result<Vec<(String, Program)>, Error> {
+    let library = dsl::library();
+    let alone = |piece: cut::Piece| Program::parse(&piece.source, &library, limits).ok().map(|program| (piece.function, program));
+    if let Some(programs) = cut::cut(source).and_then(|pieces| pieces.into_iter().map(alone).collect()) {
+        return Ok(programs);
+    }
+    let program = Program::parse(source, &library, limits)?;
+    let solvers = program.functions().filter(|function| function.starts_with(PREFIX));
+    Ok(solvers.map(|function| (function.to_owned(), program.clone())).collect())
 }
 
 /// Why a program does not solve a task, if it does not. Runs on every pair all the same.
