@@ -74,7 +74,9 @@ pub(crate) enum Op {
     /// Adds all elements of the top to the list or set under it.
     Extend,
     /// Adds all entries of the top to the dictionary under it; keys of keyword arguments must be texts and new.
-    Update { keywords: bool },
+    Update {
+        keywords: bool,
+    },
     ListToTuple,
     Subscript,
     /// Container and index on top, the value under them.
@@ -88,18 +90,30 @@ pub(crate) enum Op {
     /// Calls what is under so many arguments.
     Call(u32),
     /// As `Call`, with the last arguments given by the names of a table.
-    CallNamed { n_args: u32, names: u32 },
+    CallNamed {
+        n_args: u32,
+        names: u32,
+    },
     /// Function, list of arguments, dictionary of keyword arguments.
     CallSpread,
     /// Calls the method of what is under so many arguments.
-    CallMethod { n_args: u32, name: u32 },
+    CallMethod {
+        n_args: u32,
+        name: u32,
+    },
     Iterate,
     /// Pushes the next value of the iterator on top, or drops the iterator and jumps.
     ForEach(u32),
     Unpack(u32),
-    UnpackStar { before: u16, after: u16 },
+    UnpackStar {
+        before: u16,
+        after: u16,
+    },
     /// Makes a function with so many defaults from the stack.
-    Function { code: u32, n_defaults: u32 },
+    Function {
+        code: u32,
+        n_defaults: u32,
+    },
     Return,
     Yield,
     /// Faults from here on jump there.
@@ -109,9 +123,13 @@ pub(crate) enum Op {
     /// Whether the exception under the top is of the type on top; keeps the exception.
     Catches,
     /// Fails with the top as its message, or without one.
-    AssertFailed { message: bool },
+    AssertFailed {
+        message: bool,
+    },
     /// Formats the value under the specification on top.
-    Format { conversion: Conversion },
+    Format {
+        conversion: Conversion,
+    },
     /// Joins so many texts.
     Join(u32),
     /// Gives names of a module to globals.

@@ -307,7 +307,8 @@ impl<'a> Compiler<'a> {
         if let Some(place) = self.global_places.get(name) {
             return Place::Global(*place);
         }
-        let is_bound = self.scopes.all[0].bound.contains(&name) || self.star_names.iter().any(|module| module.get(name).is_some());
+        let is_bound =
+            self.scopes.all[0].bound.contains(&name) || self.star_names.iter().any(|module| module.get(name).is_some());
         if is_bound {
             return Place::Global(self.new_global(name));
         }

@@ -237,7 +237,9 @@ impl Context {
                     self.meter.spend((text.text.len() + part.len()) as u64 / 8)?;
                     Ok(text.text.contains(part))
                 }
-                None => Err(Fault::type_error(format!("'in <string>' requires string as left operand, not {}", value.type_name()))),
+                None => {
+                    Err(Fault::type_error(format!("'in <string>' requires string as left operand, not {}", value.type_name())))
+                }
             },
             Value::Dict(dict) => Ok(dict.get(value)?.is_some()),
             Value::Set(set) => {

@@ -233,7 +233,9 @@ impl Context {
                 let number = match Number::of(value) {
                     Some(Number::Float(float)) => number::truncate(float, &self.meter)?,
                     Some(_) => value.clone(),
-                    None => return Err(Fault::type_error(format!("%d format: a real number is required, not {}", value.type_name()))),
+                    None => {
+                        return Err(Fault::type_error(format!("%d format: a real number is required, not {}", value.type_name())));
+                    }
                 };
                 let align = if spec.starts_with('0') { "" } else { align };
                 self.format_text(&number, &format!("{align}{spec}d"))

@@ -263,7 +263,12 @@ impl Context {
         }
     }
 
-    fn store_slice(&mut self, container: &Value, (start, stop, step): (&Value, &Value, &Value), items: Vec<Value>) -> Result<(), Fault> {
+    fn store_slice(
+        &mut self,
+        container: &Value,
+        (start, stop, step): (&Value, &Value, &Value),
+        items: Vec<Value>,
+    ) -> Result<(), Fault> {
         let list = changeable(container)?;
         let is_nested = items.iter().any(Value::is_nest);
         let len = list.items.borrow().len();
@@ -296,7 +301,8 @@ impl Context {
         let span = Span::of(start, stop, step, items.len())?;
         let mut is_removed = vec![false; items.len()];
         span.places().for_each(|place| is_removed[place] = true);
-        let (removed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *items).into_iter().zip(is_removed).partition(|(_, removed)| *removed);
+        let (removed, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *items).into_iter().zip(is_removed).partition(|(_, removed)| *removed);
         *items = kept.into_iter().map(|(item, _)| item).collect();
         drop(items);
         drop(removed);

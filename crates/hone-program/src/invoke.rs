@@ -171,7 +171,13 @@ impl Context {
         self.call_host(callee, arguments, &[])
     }
 
-    fn call_code(&mut self, function: &Rc<Function>, code_idx: u32, arguments: &[Value], keywords: Keywords<'_>) -> Result<Value, Fault> {
+    fn call_code(
+        &mut self,
+        function: &Rc<Function>,
+        code_idx: u32,
+        arguments: &[Value],
+        keywords: Keywords<'_>,
+    ) -> Result<Value, Fault> {
         let Some(program) = self.program.clone() else {
             return Err(Fault::type_error("a function of a program cannot be called without it"));
         };
@@ -256,7 +262,13 @@ fn given_twice(name: &str, keyword: &str) -> Fault {
 }
 
 /// Puts arguments into the parameters of a function of the program.
-fn bind(context: &Context, code: &Code, function: &Function, positional: Vec<Value>, keywords: Keywords<'_>) -> Result<Vec<Value>, Fault> {
+fn bind(
+    context: &Context,
+    code: &Code,
+    function: &Function,
+    positional: Vec<Value>,
+    keywords: Keywords<'_>,
+) -> Result<Vec<Value>, Fault> {
     let params = &code.params;
     let n_named = params.n_positional + params.n_keyword_only;
     let meter = context.meter();

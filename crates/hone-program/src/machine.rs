@@ -102,7 +102,13 @@ impl Context {
     }
 
     /// Pushes the frame of a function whose arguments are the last `n_args` values on the stack, all bound.
-    pub(crate) fn enter(&mut self, program: &Compiled, code_idx: u32, function: Option<&Rc<Function>>, n_args: usize) -> Result<(), Fault> {
+    pub(crate) fn enter(
+        &mut self,
+        program: &Compiled,
+        code_idx: u32,
+        function: Option<&Rc<Function>>,
+        n_args: usize,
+    ) -> Result<(), Fault> {
         let code = &program.codes[code_idx as usize];
         if self.frames.len() >= self.limits.depth {
             return Err(Fault::depth("calls", self.limits.depth));
@@ -486,6 +492,10 @@ impl Context {
         frame.base = self.stack.len();
         self.ip = frame.ip;
         self.stack.extend(values);
+        if frame.ip > 0 {
+            // What `yield` is worth to the generator: nothing can be sent to it.
+            self.stack.push(Value::None);
+        }
         let bottom = self.frames.len();
         self.frames.push(frame);
         match self.run_frames(bottom)? {

@@ -205,7 +205,10 @@ impl Context {
 }
 
 fn has_methods(value: &Value) -> bool {
-    !matches!(value, Value::None | Value::Function(_) | Value::Native(_) | Value::Method(_) | Value::Iterator(_) | Value::Exception(_))
+    !matches!(
+        value,
+        Value::None | Value::Function(_) | Value::Native(_) | Value::Method(_) | Value::Iterator(_) | Value::Exception(_)
+    )
 }
 
 pub(crate) fn no_attribute(value: &Value, name: &str) -> Fault {

@@ -384,7 +384,8 @@ pub(crate) fn float_text(number: f64) -> String {
 
 /// Rounds half to even: to so many digits after the point, which may be negative.
 pub(crate) fn round(value: &Value, n_digits: Option<i64>, meter: &Meter) -> Result<Value, Fault> {
-    let number = Number::of(value).ok_or_else(|| Fault::type_error(format!("round() needs a number, not '{}'", value.type_name())))?;
+    let number =
+        Number::of(value).ok_or_else(|| Fault::type_error(format!("round() needs a number, not '{}'", value.type_name())))?;
     match (number, n_digits) {
         (Number::Float(number), None) => truncate(number.round_ties_even(), meter),
         (Number::Float(number), Some(n_digits)) => Ok(Value::Float(round_float(number, n_digits))),

@@ -15,9 +15,33 @@ pub(crate) const BUILTINS: &str = "builtins";
 
 /// Names of annotations, which are never evaluated but may be imported.
 const TYPING: &[&str] = &[
-    "Any", "Callable", "Collection", "Container", "Dict", "Deque", "DefaultDict", "Final", "FrozenSet", "Generator", "Hashable",
-    "Iterable", "Iterator", "List", "Literal", "Mapping", "NamedTuple", "NoReturn", "Optional", "Sequence", "Set", "Sized", "Text",
-    "Tuple", "Type", "TypeVar", "Union",
+    "Any",
+    "Callable",
+    "Collection",
+    "Container",
+    "Dict",
+    "Deque",
+    "DefaultDict",
+    "Final",
+    "FrozenSet",
+    "Generator",
+    "Hashable",
+    "Iterable",
+    "Iterator",
+    "List",
+    "Literal",
+    "Mapping",
+    "NamedTuple",
+    "NoReturn",
+    "Optional",
+    "Sequence",
+    "Set",
+    "Sized",
+    "Text",
+    "Tuple",
+    "Type",
+    "TypeVar",
+    "Union",
 ];
 
 /// All modules that every library has.

@@ -19,7 +19,9 @@ impl<'a> Compiler<'a> {
                 self.at(target);
                 self.emit(if is_slice { Op::StoreSlice } else { Op::StoreSubscript }).map(drop)
             }
-            Expr::Attribute(_) => self.refuse(target, "assigning to an attribute is not part of the subset; use a dict or a tuple"),
+            Expr::Attribute(_) => {
+                self.refuse(target, "assigning to an attribute is not part of the subset; use a dict or a tuple")
+            }
             other => self.refuse(other, "this cannot be assigned to"),
         }
     }

@@ -8,7 +8,8 @@ use crate::code::Op;
 impl<'a> Compiler<'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall, scope: usize) -> Done {
         let arguments = &call.arguments;
-        let is_spread = arguments.args.iter().any(Expr::is_starred_expr) || arguments.keywords.iter().any(|keyword| keyword.arg.is_none());
+        let is_spread =
+            arguments.args.iter().any(Expr::is_starred_expr) || arguments.keywords.iter().any(|keyword| keyword.arg.is_none());
         if is_spread {
             return self.call_spread(call, scope);
         }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Comprehension, Expr, ExceptHandler, Parameters, Stmt};
+use ruff_python_ast::{Comprehension, ExceptHandler, Expr, Parameters, Stmt};
 
 /// What kind of place names live in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,9 @@ impl Context {
     pub(super) fn number_method(&mut self, receiver: &Value, name: MethodName, arguments: &[Value]) -> Result<Value, Fault> {
         check_count(name.text(), arguments.len(), 0, 0)?;
         match (Number::of(receiver), name) {
-            (Some(Number::Int(number)), MethodName::BitLength) => Ok(Value::Int(i64::from(64 - number.unsigned_abs().leading_zeros()))),
+            (Some(Number::Int(number)), MethodName::BitLength) => {
+                Ok(Value::Int(i64::from(64 - number.unsigned_abs().leading_zeros())))
+            }
             (Some(Number::Int(number)), MethodName::BitCount) => Ok(Value::Int(i64::from(number.unsigned_abs().count_ones()))),
             (Some(Number::Big(number)), MethodName::BitLength) => Ok(Value::Int(number.bits() as i64)),
             (Some(Number::Big(number)), MethodName::BitCount) => {

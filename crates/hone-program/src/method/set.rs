@@ -12,7 +12,13 @@ use crate::order::Comparison;
 use crate::value::{Set, Value, container_bytes};
 
 impl Context {
-    pub(super) fn set_method(&mut self, receiver: &Value, set: &Rc<Set>, name: MethodName, arguments: &[Value]) -> Result<Value, Fault> {
+    pub(super) fn set_method(
+        &mut self,
+        receiver: &Value,
+        set: &Rc<Set>,
+        name: MethodName,
+        arguments: &[Value],
+    ) -> Result<Value, Fault> {
         let n_args = |n: usize| check_count(name.text(), arguments.len(), n, n);
         match name {
             MethodName::Add => {

@@ -348,7 +348,9 @@ fn title(text: &str) -> String {
 fn test(text: &str, name: MethodName) -> Option<bool> {
     let all = |holds: fn(char) -> bool| !text.is_empty() && text.chars().all(holds);
     Some(match name {
-        MethodName::IsDigit | MethodName::IsDecimal => all(|letter| letter.to_digit(10).is_some() || !letter.is_ascii() && letter.is_numeric()),
+        MethodName::IsDigit | MethodName::IsDecimal => {
+            all(|letter| letter.to_digit(10).is_some() || !letter.is_ascii() && letter.is_numeric())
+        }
         MethodName::IsNumeric => all(char::is_numeric),
         MethodName::IsAlpha => all(char::is_alphabetic),
         MethodName::IsAlnum => all(char::is_alphanumeric),

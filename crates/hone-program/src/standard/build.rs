@@ -96,7 +96,10 @@ impl Context {
         let bad = |context: &Self| {
             let literal: String = text.chars().take(60).collect();
             let literal = context.meter.string(literal).and_then(|literal| context.repr(&literal));
-            literal.map_or_else(|fault| fault, |literal| Fault::value_error(format!("invalid literal for int() with base {base}: {literal}")))
+            literal.map_or_else(
+                |fault| fault,
+                |literal| Fault::value_error(format!("invalid literal for int() with base {base}: {literal}")),
+            )
         };
         if base != 0 && !(2..=36).contains(&base) {
             return Err(Fault::value_error("int() base must be >= 2 and <= 36, or 0"));
@@ -145,7 +148,10 @@ impl Context {
                 let is_special = matches!(plain, "inf" | "infinity" | "nan");
                 match lower.parse::<f64>() {
                     Ok(number) if is_number || is_special => Ok(Value::Float(number)),
-                    _ => Err(Fault::value_error(format!("could not convert string to float: {}", self.repr(&value.cloned().unwrap_or_default())?))),
+                    _ => Err(Fault::value_error(format!(
+                        "could not convert string to float: {}",
+                        self.repr(&value.cloned().unwrap_or_default())?
+                    ))),
                 }
             }
             Some(value) => match Number::of(value) {
@@ -162,9 +168,9 @@ impl Context {
         check_count("range", arguments.len(), 1, 3)?;
         let bound = |value: &Value| match value {
             Value::Big(_) => Err(Fault::value_error("a range beyond 64 bits")),
-            value => value.as_int().ok_or_else(|| {
-                Fault::type_error(format!("'{}' object cannot be interpreted as an integer", value.type_name()))
-            }),
+            value => value
+                .as_int()
+                .ok_or_else(|| Fault::type_error(format!("'{}' object cannot be interpreted as an integer", value.type_name()))),
         };
         let (start, stop, step) = match arguments {
             [stop] => (0, bound(stop)?, 1),

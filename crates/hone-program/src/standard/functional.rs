@@ -81,7 +81,9 @@ pub(super) fn operator() -> Module {
     let module = Module::new("operator")
         .variadic("itemgetter", item_getter)
         .function("eq", &["a", "b"], |context, arguments| context.equal(&arguments[0], &arguments[1]).map(Value::Bool))
-        .function("ne", &["a", "b"], |context, arguments| context.equal(&arguments[0], &arguments[1]).map(|equal| Value::Bool(!equal)))
+        .function("ne", &["a", "b"], |context, arguments| {
+            context.equal(&arguments[0], &arguments[1]).map(|equal| Value::Bool(!equal))
+        })
         .function("not_", &["a"], |context, arguments| Ok(Value::Bool(!context.truth(&arguments[0]))))
         .function("neg", &["a"], |context, arguments| context.binary(BinaryOp::Subtract, &Value::Int(0), &arguments[0]))
         .function("getitem", &["a", "b"], |context, arguments| context.subscript(&arguments[0], &arguments[1]))

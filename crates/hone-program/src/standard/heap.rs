@@ -40,7 +40,9 @@ pub(super) fn heapq() -> Module {
             let list = need_list(&arguments[0])?;
             let first = list.items.borrow().first().cloned();
             match first {
-                Some(first) if less(&first, &arguments[1], context.meter())? => heap_swap(context, &arguments[0], list, &arguments[1]),
+                Some(first) if less(&first, &arguments[1], context.meter())? => {
+                    heap_swap(context, &arguments[0], list, &arguments[1])
+                }
                 _ => Ok(arguments[1].clone()),
             }
         })

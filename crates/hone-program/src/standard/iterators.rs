@@ -212,7 +212,8 @@ fn islice(context: &mut Context, arguments: &[Value], _: Keywords<'_>) -> Result
         None | Some(Value::None) => Ok(default),
         Some(value) => need_int(value, "the bound"),
     };
-    let (start, stop, step) = if arguments.len() == 2 { (0, bound(1, i64::MAX)?, 1) } else { (bound(1, 0)?, bound(2, i64::MAX)?, bound(3, 1)?) };
+    let (start, stop, step) =
+        if arguments.len() == 2 { (0, bound(1, i64::MAX)?, 1) } else { (bound(1, 0)?, bound(2, i64::MAX)?, bound(3, 1)?) };
     if start < 0 || stop < 0 || step < 1 {
         return Err(Fault::value_error("islice() needs bounds that are not negative and a positive step"));
     }

@@ -199,7 +199,12 @@ fn choose(context: &mut Context, arguments: &[Value], unordered: bool) -> Result
     Ok(product)
 }
 
-fn fold(context: &mut Context, arguments: &[Value], start: i64, function: fn(&BigInt, &BigInt) -> BigInt) -> Result<Value, Fault> {
+fn fold(
+    context: &mut Context,
+    arguments: &[Value],
+    start: i64,
+    function: fn(&BigInt, &BigInt) -> BigInt,
+) -> Result<Value, Fault> {
     let mut total = BigInt::from(start);
     for argument in arguments {
         let number = big(argument)?;
