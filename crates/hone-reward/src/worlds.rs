@@ -2,7 +2,7 @@
 
 use crate::recipe::Recipe;
 
-const WORLDS: [(&str, &str); 6] = [
+const WORLDS: [(&str, &str); 7] = [
     (
         "desk",
         r#"components = [
@@ -29,6 +29,16 @@ const WORLDS: [(&str, &str); 6] = [
         r#"components = [
             { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
             { name = "wrong", kind = "signal", signal = "wrong", range = [0, 1], weight = -0.5, role = "penalty" },
+        ]"#,
+    ),
+    (
+        "arc",
+        r#"components = [
+            { name = "correctness", kind = "signal", signal = "correctness", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "valid_syntax", kind = "signal", signal = "valid_syntax", range = [0, 1], weight = 0.1, role = "secondary" },
+            { name = "right_shape", kind = "signal", signal = "right_shape", range = [0, 1], weight = 0.1, role = "secondary" },
+            { name = "runs", kind = "signal", signal = "runs", combine = "sum", range = [0, 10], weight = -0.01, role = "penalty" },
+            { name = "thoughts", kind = "signal", signal = "thoughts", combine = "sum", range = [0, 10], weight = -0.01, role = "penalty" },
         ]"#,
     ),
     (

@@ -1,5 +1,7 @@
 //! `hone env`: the worlds, and what a scenario of one looks like.
 
+mod arc;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::play::{Play, PlayArgs};
@@ -21,6 +23,7 @@ enum Command {
     /// List the worlds that ship with hone
     List,
     Show(Show),
+    Arc(arc::Args),
 }
 
 /// Show scenarios of a world, and how they are played best
@@ -45,6 +48,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     match &args.command {
         Command::List => list(context),
         Command::Show(args) => show(args, context),
+        Command::Arc(args) => arc::run(args, context),
     }
 }
 

@@ -36,7 +36,23 @@ pub enum Style {
     Note,
     /// Bad news.
     Bad,
+    /// A cell of a grid, on a ground of its colour.
+    Cell(i8),
 }
+
+/// The grounds of the colours 0 to 9 of a grid, with letters that can be read on them.
+const CELLS: [&str; 10] = [
+    "97;40",
+    "97;48;5;26",
+    "97;48;5;160",
+    "30;48;5;40",
+    "30;48;5;220",
+    "30;48;5;250",
+    "97;48;5;163",
+    "30;48;5;208",
+    "30;48;5;117",
+    "97;48;5;88",
+];
 
 impl Style {
     fn code(self) -> &'static str {
@@ -47,6 +63,7 @@ impl Style {
             Self::Good => "32",
             Self::Note => "36",
             Self::Bad => "1;31",
+            Self::Cell(colour) => usize::try_from(colour).ok().and_then(|colour| CELLS.get(colour)).copied().unwrap_or("7"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
+use hone_arc::world::{ArcOptions, ArcWorld};
 use hone_env::desk::{Desk, DeskOptions};
 use hone_env::external::{External, ExternalOptions};
 use hone_env::inbox::{Inbox, InboxOptions};
@@ -29,7 +30,7 @@ pub(crate) struct Shipped {
 }
 
 /// The worlds that ship with hone.
-pub(crate) const SHIPPED: [Shipped; 7] = [
+pub(crate) const SHIPPED: [Shipped; 8] = [
     Shipped { name: "desk", about: "a service desk with tools; `desk:short` for small models", usual: &["desk", "desk:short"] },
     Shipped { name: "2048", about: "the game of merging tiles", usual: &["2048"] },
     Shipped { name: "tictactoe", about: "noughts and crosses against three kinds of opponents", usual: &["tictactoe"] },
@@ -38,6 +39,11 @@ pub(crate) const SHIPPED: [Shipped; 7] = [
         name: "math",
         about: "`math:sums`, `math:countdown`, or word problems from a file: `math:FILE.jsonl`",
         usual: &["math:sums", "math:countdown"],
+    },
+    Shipped {
+        name: "arc",
+        about: "grids turned into grids by programs, tasks from a file or folder: `arc:TASKS.jsonl`",
+        usual: &[],
     },
     Shipped { name: "replay", about: "the traces in the store, played again", usual: &[] },
     Shipped { name: "http://…", about: "a world of your own behind an address; see `examples/external_env.py`", usual: &[] },
@@ -103,6 +109,13 @@ impl World {
             }
             ("math", source @ ("sums" | "countdown")) => math(name, options, &format!("source=\"{source}\"\n"))?,
             ("math", path) => math(name, options, &format!("source=\"jsonl\"\npath={}\n", toml::Value::from(path)))?,
+            ("arc", "") => {
+                return Err(Failure::user("`arc` needs tasks").hint("write `arc:FILE.jsonl` or `arc:FOLDER`"));
+            }
+            ("arc", path) => {
+                let given = format!("path={}\n", toml::Value::from(path));
+                Arc::new(ArcWorld::new(read::<ArcOptions>(name, options, &given)?).map_err(wrong)?)
+            }
             ("replay", "") => {
                 let replay = Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?);
                 let env = Arc::clone(&replay) as Arc<dyn Env>;

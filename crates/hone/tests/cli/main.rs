@@ -1,6 +1,7 @@
 //! The real binary in a folder of its own: what it writes to which stream, and how it exits.
 
 mod alarms;
+mod arc;
 mod bench;
 mod collector;
 mod config;

@@ -1,0 +1,77 @@
+//! Applying functions over containers.
+
+use super::containers::merged;
+use super::declare;
+use super::read::{Outcome, container, elements, set};
+use hone_program::{Context, Fault, Shape, Value};
+
+declare! {
+    apply(function: Callable, container: Container) -> Container: "The function of each element, in the same kind.";
+    rapply(functions: Container, value: Any) -> Container: "Each function of the one value.";
+    mapply(function: Callable, container: ContainerContainer) -> FrozenSet: "apply, then merge.";
+    papply(function: Callable, a: Tuple, b: Tuple) -> Tuple: "The function of the elements of a and b at equal positions.";
+    mpapply(function: Callable, a: Tuple, b: Tuple) -> Tuple: "papply, then merge into a tuple.";
+    prapply(function: Callable, a: Container, b: Container) -> FrozenSet:
+        "The function of every pair of an element of a and one of b.";
+}
+
+fn apply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (shape, results) = applied(context, &arguments[0], &arguments[1])?;
+    container(context, shape, results)
+}
+
+fn applied(context: &mut Context, function: &Value, container: &Value) -> Result<(Shape, Vec<Value>), Fault> {
+    let (shape, items) = elements(context, container)?;
+    let mut results = Vec::with_capacity(items.len());
+    for item in items {
+        results.push(context.call(function, &[item])?);
+    }
+    Ok((shape, results))
+}
+
+fn rapply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (shape, functions) = elements(context, &arguments[0])?;
+    let mut results = Vec::with_capacity(functions.len());
+    for function in functions {
+        results.push(context.call(&function, &arguments[1..])?);
+    }
+    container(context, shape, results)
+}
+
+fn mapply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (shape, results) = applied(context, &arguments[0], &arguments[1])?;
+    merged(context, shape, &results)
+}
+
+fn papply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let results = in_parallel(context, arguments)?;
+    context.meter().tuple(results)
+}
+
+fn in_parallel(context: &mut Context, arguments: &[Value]) -> Result<Vec<Value>, Fault> {
+    let (_, a) = elements(context, &arguments[1])?;
+    let (_, b) = elements(context, &arguments[2])?;
+    let mut results = Vec::with_capacity(a.len().min(b.len()));
+    for (x, y) in a.into_iter().zip(b) {
+        results.push(context.call(&arguments[0], &[x, y])?);
+    }
+    Ok(results)
+}
+
+fn mpapply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let results = in_parallel(context, arguments)?;
+    merged(context, Shape::Tuple, &results)
+}
+
+fn prapply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (_, a) = elements(context, &arguments[1])?;
+    let (_, b) = elements(context, &arguments[2])?;
+    context.meter().room(a.len().saturating_mul(b.len()).saturating_mul(size_of::<Value>()))?;
+    let mut results = Vec::with_capacity(a.len() * b.len());
+    for x in &a {
+        for y in &b {
+            results.push(context.call(&arguments[0], &[x.clone(), y.clone()])?);
+        }
+    }
+    set(context, results)
+}

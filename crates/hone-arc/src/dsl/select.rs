@@ -1,0 +1,236 @@
+//! Containers: selecting, ranking, counting.
+
+use super::containers::{element, merged};
+use super::declare;
+use super::read::{Outcome, container, elements, int, len, set};
+use hone_program::{Context, Fault, Shape, Value};
+
+declare! {
+    sfilter(container: Container, condition: Callable) -> Container:
+        "The elements for which the condition holds, in the same kind.";
+    mfilter(container: Container, function: Callable) -> FrozenSet: "sfilter, then merge.";
+    extract(container: Container, condition: Callable) -> Any: "The first element for which the condition holds.";
+    sizefilter(container: Container, n: Integer) -> FrozenSet: "The elements that have exactly n elements.";
+    colorfilter(objs: Objects, value: Integer) -> Objects: "The objects of this colour.";
+    order(container: Container, compfunc: Callable) -> Tuple: "The elements sorted by what compfunc gives, lowest first.";
+    maximum(container: IntegerSet) -> Integer: "The greatest element; 0 if there is none.";
+    minimum(container: IntegerSet) -> Integer: "The least element; 0 if there is none.";
+    valmax(container: Container, compfunc: Callable) -> Integer: "The greatest that compfunc gives for an element.";
+    valmin(container: Container, compfunc: Callable) -> Integer: "The least that compfunc gives for an element.";
+    argmax(container: Container, compfunc: Callable) -> Any: "The element for which compfunc gives the greatest.";
+    argmin(container: Container, compfunc: Callable) -> Any: "The element for which compfunc gives the least.";
+    mostcommon(container: Container) -> Any: "The value that occurs most in a tuple.";
+    leastcommon(container: Container) -> Any: "The value that occurs least in a tuple.";
+}
+
+fn sfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (shape, kept) = filtered(context, &arguments[0], &arguments[1])?;
+    container(context, shape, kept)
+}
+
+fn filtered(context: &mut Context, container: &Value, condition: &Value) -> Result<(Shape, Vec<Value>), Fault> {
+    let (shape, items) = elements(context, container)?;
+    let mut kept = Vec::with_capacity(items.len());
+    for item in items {
+        if holds(context, condition, &item)? {
+            kept.push(item);
+        }
+    }
+    Ok((shape, kept))
+}
+
+fn holds(context: &mut Context, condition: &Value, item: &Value) -> Result<bool, Fault> {
+    let verdict = context.call(condition, std::slice::from_ref(item))?;
+    Ok(context.truth(&verdict))
+}
+
+fn mfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let (shape, kept) = filtered(context, &arguments[0], &arguments[1])?;
+    merged(context, shape, &kept)
+}
+
+fn extract(context: &mut Context, arguments: &[Value]) -> Outcome {
+    for item in elements(context, &arguments[0])?.1 {
+        if holds(context, &arguments[1], &item)? {
+            return Ok(item);
+        }
+    }
+    Err(Fault::value_error("no element meets the condition"))
+}
+
+fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let n = int(&arguments[1])?;
+    let mut kept = Vec::new();
+    for item in elements(context, &arguments[0])?.1 {
+        if len(context, &item)? as i64 == n {
+            kept.push(item);
+        }
+    }
+    set(context, kept)
+}
+
+fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let mut kept = Vec::new();
+    for item in elements(context, &arguments[0])?.1 {
+        let cell = element(context, &item, |_| 0)?;
+        let colour = element(context, &cell, |_| 0)?;
+        if context.equal(&colour, &arguments[1])? {
+            kept.push(item);
+        }
+    }
+    set(context, kept)
+}
+
+/// Each element behind what a function gives for it.
+fn keyed(context: &mut Context, container: &Value, function: &Value) -> Result<Vec<(Value, Value)>, Fault> {
+    let (_, items) = elements(context, container)?;
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
+        keyed.push((context.call(function, std::slice::from_ref(&item))?, item));
+    }
+    Ok(keyed)
+}
+
+fn order(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let mut keyed = keyed(context, &arguments[0], &arguments[1])?;
+    context.sort_by_key(&mut keyed)?;
+    context.meter().tuple(keyed.into_iter().map(|(_, item)| item).collect())
+}
+
+/// Which of two is better.
+type Better = fn(&Context, &Value, &Value) -> Result<bool, Fault>;
+
+fn is_more(context: &Context, challenger: &Value, incumbent: &Value) -> Result<bool, Fault> {
+    context.less(incumbent, challenger)
+}
+
+fn is_less(context: &Context, challenger: &Value, incumbent: &Value) -> Result<bool, Fault> {
+    context.less(challenger, incumbent)
+}
+
+/// Sets are compared by how many elements they have: by inclusion, most pairs would be neither greater nor less.
+fn is_more_or_larger(context: &Context, challenger: &Value, incumbent: &Value) -> Result<bool, Fault> {
+    match (challenger.as_frozenset(), incumbent.as_frozenset()) {
+        (Some(challenger), Some(incumbent)) => Ok(challenger.len() > incumbent.len()),
+        _ => is_more(context, challenger, incumbent),
+    }
+}
+
+/// The best by its key, the first of equals.
+fn best(context: &Context, keyed: Vec<(Value, Value)>, is_better: Better) -> Result<Option<(Value, Value)>, Fault> {
+    let mut keyed = keyed.into_iter();
+    let Some(mut incumbent) = keyed.next() else { return Ok(None) };
+    for challenger in keyed {
+        if is_better(context, &challenger.0, &incumbent.0)? {
+            incumbent = challenger;
+        }
+    }
+    Ok(Some(incumbent))
+}
+
+/// The best element itself; 0 if there is none.
+fn best_element(context: &mut Context, container: &Value, is_better: Better) -> Outcome {
+    let (_, items) = elements(context, container)?;
+    let keyed = items.into_iter().map(|item| (item, Value::None)).collect();
+    Ok(best(context, keyed, is_better)?.map_or(Value::Int(0), |(item, _)| item))
+}
+
+fn maximum(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_element(context, &arguments[0], is_more)
+}
+
+fn minimum(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_element(context, &arguments[0], is_less)
+}
+
+/// The best key; what the function gives for 0 if there is no element.
+fn best_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
+    let keyed = keyed(context, &arguments[0], &arguments[1])?;
+    match best(context, keyed, is_better)? {
+        Some((key, _)) => Ok(key),
+        None => context.call(&arguments[1], &[Value::Int(0)]),
+    }
+}
+
+fn valmax(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_key(context, arguments, is_more)
+}
+
+fn valmin(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_key(context, arguments, is_less)
+}
+
+/// The element of the best key.
+fn best_by_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
+    let keyed = keyed(context, &arguments[0], &arguments[1])?;
+    let found = best(context, keyed, is_better)?;
+    found.map(|(_, item)| item).ok_or_else(|| Fault::value_error("an empty container has no best element"))
+}
+
+fn argmax(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_by_key(context, arguments, is_more_or_larger)
+}
+
+fn argmin(context: &mut Context, arguments: &[Value]) -> Outcome {
+    best_by_key(context, arguments, is_less)
+}
+
+fn mostcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let items = of_tuple(context, &arguments[0])?;
+    most(context, items)
+}
+
+fn leastcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
+    let items = of_tuple(context, &arguments[0])?;
+    least(context, items)
+}
+
+fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
+    match elements(context, value)? {
+        (Shape::Tuple, items) => Ok(items),
+        (Shape::FrozenSet, _) => Err(Fault::type_error("a tuple is needed: in a set everything occurs once")),
+    }
+}
+
+/// The value that occurs most, the lowest on a tie.
+pub(super) fn most(context: &Context, items: Vec<Value>) -> Outcome {
+    let tally = tally(context, items)?;
+    // The last of equal maxima wins, so that the lowest value has to come last.
+    tally.into_iter().rev().max_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
+}
+
+/// The value that occurs least, the lowest on a tie.
+pub(super) fn least(context: &Context, items: Vec<Value>) -> Outcome {
+    let tally = tally(context, items)?;
+    tally.into_iter().min_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
+}
+
+fn nothing() -> Fault {
+    Fault::value_error("nothing occurs in an empty container")
+}
+
+/// The distinct values in ascending order with how often each occurs.
+pub(super) fn tally(context: &Context, items: Vec<Value>) -> Result<Vec<(Value, usize)>, Fault> {
+    let distinct = context.meter().frozenset(items.clone())?;
+    let mut tally = Vec::new();
+    if let Some(values) = distinct.as_frozenset() {
+        for idx in 0..values.len() {
+            tally.push((values.get(idx, context.meter())?, 0));
+        }
+    }
+    for item in &items {
+        let place = place_of(context, &tally, item)?;
+        tally[place].1 += 1;
+    }
+    Ok(tally)
+}
+
+/// Where a value stands among ascending ones, one of which it equals.
+fn place_of(context: &Context, tally: &[(Value, usize)], item: &Value) -> Result<usize, Fault> {
+    let (mut low, mut high) = (0, tally.len() - 1);
+    while low < high {
+        let middle = (low + high) / 2;
+        if context.order(&tally[middle].0, item)?.is_lt() { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}

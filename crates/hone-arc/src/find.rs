@@ -1,0 +1,175 @@
+//! What is in a grid: its cells as patches, its connected parts, and where a pattern occurs.
+
+use crate::grid::Grid;
+use crate::misuse::Misuse;
+use crate::patch::{Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
+
+/// What makes cells one object.
+#[derive(Debug, Clone, Copy)]
+pub struct Grouping {
+    /// Only cells of equal colour join.
+    pub is_univalued: bool,
+    /// Cells that touch at a corner join too.
+    pub is_diagonal: bool,
+    /// The most common colour is in no object.
+    pub is_without_background: bool,
+}
+
+/// The four cells that share an edge, then the four that share a corner.
+const AROUND: [Place; 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)];
+
+impl Grid {
+    /// Every place.
+    pub fn as_indices(&self) -> Result<Patch, Misuse> {
+        Patch::indices(rectangle(0..=self.height() as i64 - 1, 0..=self.width() as i64 - 1))
+    }
+
+    /// Every cell.
+    pub fn as_object(&self) -> Result<Patch, Misuse> {
+        self.object_where(|_| true)
+    }
+
+    /// The cells whose colour is asked for.
+    fn object_where(&self, is_wanted: impl Fn(i8) -> bool) -> Result<Patch, Misuse> {
+        let keys = self.each().filter(|&(colour, _)| is_wanted(colour));
+        Ok(Patch::of(Kind::Object, keys.map(|(colour, place)| cell_key(i64::from(colour), place)).collect::<Result<_, _>>()?))
+    }
+
+    /// The places that hold a colour.
+    pub fn of_color(&self, colour: i64) -> Result<Patch, Misuse> {
+        let keys = self.each().filter(|&(at, _)| i64::from(at) == colour).map(|(_, place)| key(place));
+        Ok(Patch::sorted(Kind::Indices, keys.collect::<Result<_, _>>()?))
+    }
+
+    /// Colours with their places, row by row.
+    fn each(&self) -> impl Iterator<Item = (i8, Place)> {
+        let width = self.width().max(1);
+        self.cells().iter().enumerate().map(move |(nth, &colour)| (colour, ((nth / width) as i64, (nth % width) as i64)))
+    }
+
+    /// The cells of the grid at these places; places outside are dropped.
+    pub fn object_at(&self, patch: &Patch) -> Result<Patch, Misuse> {
+        let cells = patch.places().filter_map(|place| Some((i64::from(self.at(place.0, place.1)?), place)));
+        Patch::object(cells)
+    }
+
+    /// The connected parts, in the order of sets.
+    pub fn objects(&self, grouping: Grouping) -> Result<Vec<Patch>, Misuse> {
+        if self.height() == 0 {
+            return Err(Misuse::NoRows("objects"));
+        }
+        let background = if grouping.is_without_background { Some(self.most_common()?) } else { None };
+        let mut is_seen: Vec<bool> = self.cells().iter().map(|&colour| Some(colour) == background).collect();
+        let mut objects = Vec::new();
+        for start in 0..self.cells().len() {
+            if !is_seen[start] {
+                objects.push(self.grow(start, grouping, &mut is_seen)?);
+            }
+        }
+        objects.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
+        Ok(objects)
+    }
+
+    /// The part that a cell belongs to. Cells that are seen belong to others.
+    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool]) -> Result<Patch, Misuse> {
+        let around = if grouping.is_diagonal { &AROUND[..] } else { &AROUND[..4] };
+        let (mut waiting, mut keys) = (vec![start], Vec::new());
+        is_seen[start] = true;
+        while let Some(at) = waiting.pop() {
+            let (row, column) = ((at / self.width()) as i64, (at % self.width()) as i64);
+            keys.push(cell_key(i64::from(self.cells()[at]), (row, column))?);
+            for (down, right) in around {
+                let Some(next) = self.place(row + down, column + right) else { continue };
+                if !is_seen[next] && (!grouping.is_univalued || self.cells()[next] == self.cells()[at]) {
+                    is_seen[next] = true;
+                    waiting.push(next);
+                }
+            }
+        }
+        Ok(Patch::of(Kind::Object, keys))
+    }
+
+    /// One object per colour, from the lowest; without the most common colour on request.
+    pub fn partition(&self, is_without_background: bool) -> Result<Vec<Patch>, Misuse> {
+        let counts = self.counts();
+        let background = counts.most().filter(|_| is_without_background);
+        let colours = counts.occurring().map(|(colour, _)| colour).filter(|&colour| Some(colour) != background);
+        colours.map(|colour| self.object_where(|at| at == colour)).collect()
+    }
+
+    /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.
+    pub fn occurrences(&self, object: &Patch) -> Result<Patch, Misuse> {
+        if object.kind() == Kind::Indices && !object.is_empty() {
+            return Err(Misuse::NeedsObject("occurrences"));
+        }
+        let (rows, columns) = object.extent().map_or((0, 0), |extent| (extent.height(), extent.width()));
+        let cells: Vec<(i64, Place)> = object.normalize()?.keys().iter().map(|&key| (colour_of(key), place_of(key))).collect();
+        let meets = |top: i64, left: i64| {
+            cells.iter().all(|&(colour, (row, column))| self.at(top + row, left + column).map(i64::from) == Some(colour))
+        };
+        let (last_row, last_column) = (self.height() as i64 - rows, self.width() as i64 - columns);
+        Patch::indices(rectangle(0..=last_row, 0..=last_column).filter(|&(top, left)| meets(top, left)))
+    }
+
+    /// Every one-coloured row and column as an object, in the order of sets.
+    pub fn frontiers(&self) -> Result<Vec<Patch>, Misuse> {
+        let rows = (0..self.height()).filter(|&row| Self::is_plain(self.row(row).iter().copied()));
+        let columns = (0..self.width()).filter(|&column| Self::is_plain(self.column(column)));
+        let row = |row: usize| {
+            Patch::object(self.row(row).iter().enumerate().map(|(column, &at)| (i64::from(at), (row as i64, column as i64))))
+        };
+        let column = |column: usize| {
+            Patch::object(self.column(column).enumerate().map(|(row, at)| (i64::from(at), (row as i64, column as i64))))
+        };
+        let mut found = rows.map(row).chain(columns.map(column)).collect::<Result<Vec<_>, _>>()?;
+        found.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
+        found.dedup();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: &[&[i8]]) -> Grid {
+        Grid::from_rows(rows).unwrap()
+    }
+
+    fn object(cells: &[(i64, Place)]) -> Patch {
+        Patch::object(cells.iter().copied()).unwrap()
+    }
+
+    const MIXED: Grouping = Grouping { is_univalued: false, is_diagonal: false, is_without_background: true };
+
+    #[test]
+    fn neighbours_of_any_colour_join_unless_one_is_asked_for() {
+        let two = grid(&[&[0, 3, 5], &[0, 0, 0]]);
+        assert_eq!(two.objects(MIXED).unwrap(), [object(&[(3, (0, 1)), (5, (0, 2))])]);
+        let apart = Grouping { is_univalued: true, ..MIXED };
+        assert_eq!(two.objects(apart).unwrap(), [object(&[(3, (0, 1))]), object(&[(5, (0, 2))])]);
+    }
+
+    #[test]
+    fn corners_join_on_request_and_a_plain_grid_has_no_object() {
+        let diagonal = grid(&[&[0, 3], &[3, 0], &[0, 0]]);
+        assert_eq!(diagonal.objects(MIXED).unwrap().len(), 2);
+        assert_eq!(diagonal.objects(Grouping { is_diagonal: true, ..MIXED }).unwrap().len(), 1);
+        assert!(grid(&[&[4, 4]]).objects(MIXED).unwrap().is_empty());
+        assert_eq!(Grid::default().objects(MIXED), Err(Misuse::NoRows("objects")));
+    }
+
+    #[test]
+    fn occurrences_ignore_cells_that_the_object_does_not_name() {
+        let object = object(&[(2, (8, 8)), (2, (8, 10))]);
+        let found = grid(&[&[2, 6, 2, 2]]).occurrences(&object).unwrap();
+        assert_eq!(found, Patch::indices([(0, 0)]).unwrap());
+        assert_eq!(grid(&[&[1, 1]]).occurrences(&Patch::default()).unwrap().len(), 6);
+    }
+
+    #[test]
+    fn a_single_cell_is_one_frontier_not_two() {
+        assert_eq!(grid(&[&[5]]).frontiers().unwrap().len(), 1);
+        assert_eq!(grid(&[&[5, 5], &[5, 1]]).frontiers().unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,42 @@
+//! Programs that ship with hone: solutions of public training tasks, as examples and as a first test of everything.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A file of functions `solve_<task id>(I)`, which together use every function of the language.
+pub const PROGRAMS: &str = include_str!("../programs/solvers.py");
+
+/// The name of the function that a single program defines.
+pub const ENTRY: &str = "solve";
+
+/// The programs one by one: the id of the task, and a source that defines [`ENTRY`].
+pub fn programs() -> &'static BTreeMap<&'static str, String> {
+    static CUT: LazyLock<BTreeMap<&'static str, String>> =
+        LazyLock::new(|| PROGRAMS.split("\n\n\n").filter_map(single).collect());
+    &CUT
+}
+
+fn single(function: &'static str) -> Option<(&'static str, String)> {
+    let (id, rest) = function.strip_prefix("def solve_")?.split_once('(')?;
+    Some((id, format!("from arc_dsl import *\n\n\ndef {ENTRY}({}\n", rest.trim_end())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl;
+    use std::collections::HashSet;
+
+    #[test]
+    fn together_the_programs_use_every_function() {
+        let words: HashSet<&str> = PROGRAMS.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+        let unused: Vec<&str> = dsl::functions().map(|function| function.name).filter(|name| !words.contains(name)).collect();
+        assert_eq!(unused, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn every_program_stands_alone() {
+        assert_eq!(programs().len(), PROGRAMS.matches("\ndef solve_").count());
+        assert_eq!(programs()["67a3c6ac"], "from arc_dsl import *\n\n\ndef solve(I):\n    O = vmirror(I)\n    return O\n");
+    }
+}

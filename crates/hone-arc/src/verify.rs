@@ -1,0 +1,119 @@
+//! Whether programs solve their tasks: every train and test pair, cell by cell.
+//!
+//! A file holds functions `solve_<task id>(I)`, as the public solver file does. A program that fails on one grid has failed
+//! its task and goes on with the others. Knows nothing of clocks: how fast it went is measured by who asks.
+
+mod cut;
+
+use crate::dsl;
+use crate::grid::Grid;
+use crate::task::{Pair, Task};
+use hone_program::{Error, Limits, Program};
+use std::collections::BTreeMap;
+
+/// How the functions are named: this, then the id of the task.
+pub const PREFIX: &str = "solve_";
+
+/// How much a file of programs may be: the public one has 400 of them.
+const SOURCE_BYTES_MAX: usize = 16 << 20;
+
+/// What became of the programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How many programs were run against their task.
+    pub n_tasks: usize,
+    /// How many of them got every grid right.
+    pub n_solved: usize,
+    /// How many grids were computed.
+    pub n_grids: usize,
+    /// The tasks that were not solved, each with the first reason.
+    pub failed: Vec<Failed>,
+}
+
+/// A task that was not solved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Its id.
+    pub task: String,
+    /// The first thing that went wrong.
+    pub reason: String,
+}
+
+/// The limits of a single run and of the file.
+pub fn limits() -> Limits {
+    Limits { source: SOURCE_BYTES_MAX, ..Limits::default() }
+}
+
+/// Runs every program of a file on all pairs of its task. Tasks without a program are left out; a program without a task
+/// has failed.
+pub fn verify(source: &str, tasks: &[Task], limits: &Limits) -> Result<Report, Error> {
+    let programs = programs(source, limits)?;
+    let tasks: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let mut report = Report { n_tasks: 0, n_solved: 0, n_grids: 0, failed: Vec::new() };
+    for (function, program) in &programs {
+        let id = &function[PREFIX.len()..];
+        report.n_tasks += 1;
+        let reason = match tasks.get(id) {
+            Some(task) => {
+                report.n_grids += task.pairs().count();
+                first_fault(program, function, task, limits)
+            }
+            None => Some("there is no such task".to_owned()),
+        };
+        match reason {
+            Some(reason) => report.failed.push(Failed { task: id.to_owned(), reason }),
+            None => report.n_solved += 1,
+        }
+    }
+    Ok(report)
+}
+
+/// The functions that solve tasks, each with the program that defines it.
+fn programs(source: &str, limits: &Limits) -> Result<Vec<(String, Program)>, Error> {
+    let library = dsl::library();
+    let alone = |piece: cut::Piece| Program::parse(&piece.source, &library, limits).ok().map(|program| (piece.function, program));
+    if let Some(programs) = cut::cut(source).and_then(|pieces| pieces.into_iter().map(alone).collect()) {
+        return Ok(programs);
+    }
+    let program = Program::parse(source, &library, limits)?;
+    let solvers = program.functions().filter(|function| function.starts_with(PREFIX));
+    Ok(solvers.map(|function| (function.to_owned(), program.clone())).collect())
+}
+
+/// Why a program does not solve a task, if it does not. Runs on every pair all the same.
+fn first_fault(program: &Program, function: &str, task: &Task, limits: &Limits) -> Option<String> {
+    let trains = task.train.iter().enumerate().map(|(nth, pair)| ("train", nth, pair));
+    let tests = task.test.iter().enumerate().map(|(nth, pair)| ("test", nth, pair));
+    let mut first = None;
+    for (part, nth, pair) in trains.chain(tests) {
+        if let Err(reason) = check(program, function, pair, limits) {
+            first.get_or_insert_with(|| format!("{part} pair {}: {reason}", nth + 1));
+        }
+    }
+    first
+}
+
+fn check(program: &Program, function: &str, pair: &Pair, limits: &Limits) -> Result<(), String> {
+    let output = run(program, function, &pair.input, limits)?;
+    match difference(&output, &pair.output) {
+        Some(difference) => Err(difference),
+        None => Ok(()),
+    }
+}
+
+/// The grid that a function of a program makes of a grid, or why there is none.
+pub fn run(program: &Program, function: &str, input: &Grid, limits: &Limits) -> Result<Grid, String> {
+    let input = dsl::input(input.clone()).map_err(|fault| fault.to_string())?;
+    let value = program.run(function, &[input], limits).result.map_err(|error| error.to_string())?;
+    dsl::output(&value).map_err(|fault| format!("the result is no grid: {}", fault.message()))
+}
+
+/// How a grid differs from the one that was asked for, if it does.
+pub fn difference(found: &Grid, wanted: &Grid) -> Option<String> {
+    let sides = |grid: &Grid| format!("{} by {}", grid.height(), grid.width());
+    if (found.height(), found.width()) != (wanted.height(), wanted.width()) {
+        return Some(format!("the grid is {}, and {} is asked for", sides(found), sides(wanted)));
+    }
+    let n = found.cells().iter().zip(wanted.cells()).filter(|(found, wanted)| found != wanted).count();
+    (n > 0).then(|| format!("{n} of {} cells differ", wanted.cells().len()))
+}

@@ -1,0 +1,249 @@
+//! The world of ARC tasks: see pairs of grids, write the program that turns one into the other.
+//!
+//! A scenario is a task with its train pairs and test inputs; the test outputs are hidden. An action is a program, perhaps
+//! after thinking; the world runs it on the train pairs and says what it made of them, until all are right or the turns
+//! are used up. A tool runs a program on one pair without using a turn's verdict, and is counted. With `edit`, a scenario
+//! starts from a program that is almost right.
+//!
+//! A scenario is complete: an episode needs nothing but it. Families are tasks, so that all augmentations of a task are in
+//! one split. Knows nothing of rewards.
+
+mod episode;
+mod score;
+mod told;
+
+use crate::augment::Augmentation;
+use crate::grid::Grid;
+use crate::shipped;
+use crate::task::{self, Pair, Task};
+use episode::Episode;
+use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
+use hone_trace::policy::{AnswerLimits, Answered, Conversation, PolicyError};
+use hone_trace::{Category, Draws, Family, Message, Role, Scenario, ScenarioId, V1};
+use score::Score;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// What is played.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArcOptions {
+    /// The tasks: a folder of JSON files, a JSONL file or one JSON file.
+    pub path: PathBuf,
+    /// Programs that an episode may try. Default 4.
+    #[serde(default = "turns_max")]
+    pub turns_max: usize,
+    /// Scenarios that are made of each task besides itself, turned, mirrored and recoloured. Default 0.
+    #[serde(default)]
+    pub augmented: usize,
+    /// Start from a program that is almost right. Only tasks with a shipped program are played then. Default false.
+    #[serde(default)]
+    pub edit: bool,
+}
+
+fn turns_max() -> usize {
+    4
+}
+
+/// The most scenarios that are made of one task.
+const AUGMENTED_MAX: usize = 1000;
+/// So often a program is changed in search of one that is wrong.
+const EDITS_MAX: usize = 50;
+
+/// The world of ARC tasks.
+#[derive(Debug, Clone)]
+pub struct ArcWorld {
+    options: ArcOptions,
+    tasks: Vec<Task>,
+}
+
+impl ArcWorld {
+    /// The world with the tasks of this folder or file.
+    pub fn new(options: ArcOptions) -> Result<Self, EnvError> {
+        let wrong = |reason: String| EnvError::Data { place: options.path.display().to_string(), reason };
+        if options.turns_max == 0 {
+            return Err(wrong("turns_max must be at least 1".into()));
+        }
+        if options.augmented > AUGMENTED_MAX || (options.edit && options.augmented > 0) {
+            return Err(wrong(format!(
+                "augmented is at most {AUGMENTED_MAX}, and 0 with edit: programs are for the tasks as they are"
+            )));
+        }
+        let mut tasks = task::read(&options.path).map_err(|error| wrong(error.to_string()))?;
+        if options.edit {
+            tasks.retain(|task| shipped::programs().contains_key(task.id.as_str()));
+        }
+        match tasks.iter().find(|task| task.test.is_empty()) {
+            Some(task) => Err(wrong(format!("the task `{}` has no test pair", task.id))),
+            None => Ok(Self { options, tasks }),
+        }
+    }
+
+    /// The scenario of a task, starting from a program where there is one.
+    fn scenario(&self, task: &Task, program: Option<String>) -> Result<Scenario, EnvError> {
+        let wrong = |reason: String| EnvError::Data { place: self.options.path.display().to_string(), reason };
+        let train: Vec<Value> =
+            task.train.iter().map(|pair| json!({"input": rows(&pair.input), "output": rows(&pair.output)})).collect();
+        let inputs: Vec<Value> = task.test.iter().map(|pair| rows(&pair.input)).collect();
+        let outputs: Vec<Value> = task.test.iter().map(|pair| rows(&pair.output)).collect();
+        let mut input = json!({"task": task.id, "train": train, "test": inputs, "turns_max": self.options.turns_max});
+        let id = match program {
+            Some(program) => {
+                let id = format!("{}.edit{:08x}", task.id, Draws::new(0, &["arc", "program", &program]).bits() >> 32);
+                input["program"] = program.into();
+                id
+            }
+            None => task.id.clone(),
+        };
+        Ok(Scenario {
+            v: V1,
+            id: ScenarioId::new(format!("arc-{id}")).map_err(|error| wrong(error.to_string()))?,
+            category: Category::new("arc").map_err(|error| wrong(error.to_string()))?,
+            input,
+            truth: Some(json!({"test": outputs})),
+            difficulty: None,
+            family: Family::new(format!("arc-{}", task.family)).map_err(|error| wrong(error.to_string()))?,
+        })
+    }
+
+    /// All scenarios of a task: itself and its augmentations, or with an almost right program.
+    fn scenarios_of(&self, task: &Task, seed: u64) -> Result<Vec<Scenario>, EnvError> {
+        let mut draws = Draws::new(seed, &["arc", &task.id]);
+        if self.options.edit {
+            return Ok(almost_right(task, &mut draws)
+                .map(|program| self.scenario(task, Some(program)))
+                .transpose()?
+                .into_iter()
+                .collect());
+        }
+        let augmented = (0..self.options.augmented).map(|_| Augmentation::draw(&mut draws, task.train.len()).apply(task));
+        let mut all: Vec<Task> = std::iter::once(task.clone()).chain(augmented).collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all.dedup_by(|a, b| a.id == b.id);
+        all.iter().map(|task| self.scenario(task, None)).collect()
+    }
+}
+
+impl Env for ArcWorld {
+    fn name(&self) -> &str {
+        "arc"
+    }
+
+    fn scenarios(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Scenario>, EnvError> {
+        let mut scenarios = Vec::new();
+        for task in self.tasks.iter().filter(|task| split_of(&task.family) == split) {
+            scenarios.extend(self.scenarios_of(task, seed)?);
+        }
+        Draws::new(seed, &["arc", split.as_str()]).shuffle(&mut scenarios);
+        scenarios.truncate(n);
+        Ok(scenarios)
+    }
+
+    fn reset(&self, scenario: &Scenario, _seed: u64) -> Result<Reset, EnvError> {
+        let stage = Stage::of(scenario)?;
+        let messages =
+            vec![Message::text(Role::System, told::instructions(stage.turns_max)), Message::text(Role::User, told::task(&stage))];
+        Ok(Reset { episode: Box::new(Episode::new(stage)), tools: told::tools(), messages })
+    }
+
+    fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+        let stage = Stage::of(scenario)?;
+        let known = shipped::programs().get(stage.id.as_str()).cloned();
+        let program = known.unwrap_or_else(|| told::lookup(&stage.pairs));
+        Ok(Box::new(Scripted(move || told::answer(&program))))
+    }
+
+    fn random(&self, scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
+        Stage::of(scenario)?;
+        let mut draws = Draws::new(seed, &["arc", "random"]);
+        Ok(Box::new(Scripted(move || told::answer(&told::guess(&mut draws)))))
+    }
+
+    fn best(&self, scenario: &Scenario) -> Signals {
+        Stage::of(scenario).map_or_else(|_| Signals::default(), |stage| episode::signals(&Score::RIGHT, stage.start, 0, 0))
+    }
+}
+
+/// A conversation that says what a function gives.
+struct Scripted<F>(F);
+
+impl<F: FnMut() -> Message + Send> Conversation for Scripted<F> {
+    fn answer(&mut self, _input: &[Message], _limits: AnswerLimits) -> Result<Answered, PolicyError> {
+        Ok(Answered::of((self.0)()))
+    }
+}
+
+/// The split that a family belongs to: one in five is held back.
+fn split_of(family: &str) -> Split {
+    match Draws::new(0, &["arc", "split", family]).below(10) {
+        0 => Split::Validation,
+        1 => Split::Test,
+        _ => Split::Train,
+    }
+}
+
+/// A shipped program with one word changed so that it no longer solves its task.
+fn almost_right(task: &Task, draws: &mut Draws) -> Option<String> {
+    let program = shipped::programs().get(task.id.as_str())?;
+    let pairs: Vec<Pair> = task.pairs().cloned().collect();
+    (0..EDITS_MAX).map(|_| told::with_a_slip(program, draws)).find(|changed| !Score::of(changed, &pairs).is_solved)
+}
+
+/// A grid as JSON.
+fn rows(grid: &Grid) -> Value {
+    grid.rows().map(|row| row.to_vec()).collect::<Vec<_>>().into()
+}
+
+/// What an episode is played on, read from its scenario.
+struct Stage {
+    id: String,
+    n_train: usize,
+    /// The train pairs, then the test pairs.
+    pairs: Vec<Pair>,
+    program: Option<String>,
+    /// The correctness of the program that is there at the start.
+    start: f64,
+    turns_max: usize,
+}
+
+#[derive(Deserialize)]
+struct Given {
+    task: String,
+    train: Vec<GivenPair>,
+    test: Vec<Vec<Vec<i8>>>,
+    turns_max: usize,
+    program: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GivenPair {
+    input: Vec<Vec<i8>>,
+    output: Vec<Vec<i8>>,
+}
+
+#[derive(Deserialize)]
+struct Hidden {
+    test: Vec<Vec<Vec<i8>>>,
+}
+
+impl Stage {
+    fn of(scenario: &Scenario) -> Result<Self, EnvError> {
+        let wrong = |reason: String| EnvError::Scenario { scenario: scenario.id.to_string(), reason };
+        let given = Given::deserialize(&scenario.input).map_err(|error| wrong(error.to_string()))?;
+        let truth = scenario.truth.as_ref().ok_or_else(|| wrong("its test outputs are missing".into()))?;
+        let hidden = Hidden::deserialize(truth).map_err(|error| wrong(error.to_string()))?;
+        if given.train.is_empty() || given.test.is_empty() || given.test.len() != hidden.test.len() {
+            return Err(wrong("it needs train pairs, and as many test outputs as inputs".into()));
+        }
+        let n_train = given.train.len();
+        let train = given.train.into_iter().map(|pair| (pair.input, pair.output));
+        let pairs = train.chain(given.test.into_iter().zip(hidden.test)).map(|(input, output)| {
+            let grid = |rows: Vec<Vec<i8>>| Grid::from_rows(&rows).map_err(|misuse| wrong(misuse.to_string()));
+            Ok(Pair { input: grid(input)?, output: grid(output)? })
+        });
+        let pairs = pairs.collect::<Result<Vec<_>, EnvError>>()?;
+        let start = given.program.as_ref().map_or(0.0, |program| Score::of(program, &pairs).correctness);
+        Ok(Self { id: given.task, n_train, pairs, program: given.program, start, turns_max: given.turns_max })
+    }
+}

@@ -1,0 +1,197 @@
+//! What is said in the world of ARC tasks, and how an answer is read.
+
+use super::Stage;
+use crate::dsl;
+use crate::grid::Grid;
+use crate::task::Pair;
+use crate::verify::difference;
+use hone_trace::{Draws, Message, Role, ToolSpec};
+use serde_json::{Map, json};
+use std::sync::{Arc, LazyLock};
+
+/// The tool that runs a program on an example.
+pub(super) const RUN: &str = "run_on_example";
+
+/// The most characters of a program that are said back.
+const PROGRAM_CHARS_MAX: usize = 4000;
+
+pub(super) fn instructions(turns_max: usize) -> String {
+    format!(
+        "Each example shows a grid and what becomes of it. Find the rule and write it as a Python function `solve(I)` that \
+         returns the output grid for an input grid I. A grid is a tuple of rows, each a tuple of colours 0 to 9. Begin with \
+         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program in a ```python block. You have \
+         {turns_max} programs: after each you see what it made of the examples.\n\n{}",
+        dsl::prompt()
+    )
+}
+
+pub(super) fn tools() -> Arc<[ToolSpec]> {
+    static TOOLS: LazyLock<Arc<[ToolSpec]>> = LazyLock::new(|| {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "program": {"type": "string", "description": "The whole program"},
+                "example": {"type": "integer", "minimum": 1, "description": "The number of the example"},
+            },
+            "required": ["program", "example"],
+            "additionalProperties": false,
+        });
+        let about = "Runs a program on an example and shows what it makes of it";
+        Arc::new([ToolSpec { name: RUN.into(), description: Some(about.into()), parameters, extra: Map::new() }])
+    });
+    Arc::clone(&TOOLS)
+}
+
+/// The examples, the inputs that are to be solved, and the program that is there.
+pub(super) fn task(stage: &Stage) -> String {
+    let mut text = String::new();
+    for (nth, pair) in stage.pairs[..stage.n_train].iter().enumerate() {
+        text += &format!("Example {}\ninput:\n{}output:\n{}\n", nth + 1, rows(&pair.input), rows(&pair.output));
+    }
+    for pair in &stage.pairs[stage.n_train..] {
+        text += &format!("To be solved\ninput:\n{}\n", rows(&pair.input));
+    }
+    if let Some(program) = &stage.program {
+        text += &format!("This program is almost right. Change it:\n{}\n", block(program));
+    }
+    text
+}
+
+fn rows(grid: &Grid) -> String {
+    let digits = |row: &[i8]| row.iter().map(|colour| colour.to_string()).collect::<Vec<_>>().join(" ");
+    grid.rows().map(|row| digits(row) + "\n").collect()
+}
+
+fn block(program: &str) -> String {
+    let shown: String = program.trim().chars().take(PROGRAM_CHARS_MAX).collect();
+    format!("```python\n{shown}\n```")
+}
+
+/// An answer with this program, for scripts.
+pub(super) fn answer(program: &str) -> Message {
+    Message::text(Role::Assistant, block(program))
+}
+
+/// The program of an answer and how often it thought: the last fenced block, or everything that is not thinking.
+pub(super) fn program(text: &str) -> (String, usize) {
+    let (rest, n_thoughts) = without_thinking(text);
+    let fenced = rest.rsplit_once("```").and_then(|(before, _)| before.rsplit_once("```")).map(|(_, inside)| inside);
+    let program = match fenced {
+        Some(inside) => inside.strip_prefix("python").or_else(|| inside.strip_prefix("py")).unwrap_or(inside).to_owned(),
+        None => rest,
+    };
+    (program.trim().to_owned(), n_thoughts)
+}
+
+/// The text outside of `<think>…</think>`, and how many such parts there are. Thinking that never ends hides the rest.
+fn without_thinking(text: &str) -> (String, usize) {
+    let (mut rest, mut kept, mut n) = (text, String::new(), 0);
+    while let Some((before, after)) = rest.split_once("<think>") {
+        kept += before;
+        n += 1;
+        rest = after.split_once("</think>").map_or("", |(_, after)| after);
+    }
+    (kept + rest, n)
+}
+
+/// What a program made of a grid, beside what was wanted.
+pub(super) fn made(made: &Result<Grid, String>, wanted: &Grid) -> String {
+    match made {
+        Err(reason) => format!("error: {reason}"),
+        Ok(grid) => match difference(grid, wanted) {
+            None => "right".to_owned(),
+            Some(difference) => format!("wrong: {difference}; it made:\n{}", rows(grid)),
+        },
+    }
+}
+
+pub(super) fn verdict(program: &str, train: &[Pair], results: &[Result<Grid, String>]) -> String {
+    let lines = train.iter().zip(results).enumerate();
+    let lines: Vec<String> =
+        lines.map(|(nth, (pair, result))| format!("Example {}: {}", nth + 1, made(result, &pair.output))).collect();
+    format!("Your program:\n{}\n{}\nChange it so that all examples are right.", block(program), lines.join("\n"))
+}
+
+pub(super) fn invalid(program: &str, reason: &str) -> String {
+    format!("Your program:\n{}\nIt cannot be run: {reason}\nWrite it again.", block(program))
+}
+
+/// A program that knows the answers of these pairs and nothing else.
+pub(super) fn lookup(pairs: &[Pair]) -> String {
+    let tuple = |grid: &Grid| {
+        let row = |row: &[i8]| format!("({},)", row.iter().map(|colour| colour.to_string()).collect::<Vec<_>>().join(","));
+        format!("({},)", grid.rows().map(row).collect::<Vec<_>>().join(","))
+    };
+    let cases = pairs.iter().map(|pair| format!("    if I == {}:\n        return {}\n", tuple(&pair.input), tuple(&pair.output)));
+    format!("def solve(I):\n{}    return I\n", cases.collect::<String>())
+}
+
+/// A program of two random calls.
+pub(super) fn guess(draws: &mut Draws) -> String {
+    let names =
+        ["vmirror", "hmirror", "dmirror", "rot90", "rot180", "rot270", "tophalf", "lefthalf", "trim", "compress", "identity"];
+    let (first, second) = (draws.pick(&names), draws.pick(&names));
+    format!("from arc_dsl import *\n\n\ndef solve(I):\n    x1 = {first}(I)\n    O = {second}(x1)\n    return O\n")
+}
+
+/// Words of which one may stand for another: what a slip of the pen exchanges.
+const ALIKE: [&[&str]; 7] = [
+    &["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"],
+    &["vmirror", "hmirror", "dmirror", "cmirror", "rot90", "rot180", "rot270"],
+    &["T", "F"],
+    &["UP", "DOWN", "LEFT", "RIGHT", "UNITY", "UP_RIGHT", "DOWN_LEFT"],
+    &["argmax", "argmin"],
+    &["tophalf", "bottomhalf", "lefthalf", "righthalf"],
+    &["dneighbors", "ineighbors", "neighbors", "outbox", "box", "inbox", "backdrop", "delta"],
+];
+
+/// The program with one word exchanged for one like it.
+pub(super) fn with_a_slip(program: &str, draws: &mut Draws) -> String {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut places = Vec::new();
+    for (at, word) in words(program, is_word) {
+        places.extend(ALIKE.iter().filter(|alike| alike.contains(&word)).map(|alike| (at, word, *alike)));
+    }
+    if places.is_empty() {
+        return program.replace("return O", "return I");
+    }
+    let (at, word, alike) = *draws.pick(&places);
+    let others: Vec<&str> = alike.iter().copied().filter(|other| *other != word).collect();
+    format!("{}{}{}", &program[..at], draws.pick(&others), &program[at + word.len()..])
+}
+
+/// The words of a text with where each begins.
+fn words(text: &str, is_word: impl Fn(char) -> bool) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut start = None;
+    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
+        match (is_word(letter), start) {
+            (true, None) => start = Some(at),
+            (false, Some(from)) => {
+                words.push((from, &text[from..at]));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_read_after_thinking_from_the_last_block() {
+        assert_eq!(program("<think>a</think>x<think>b</think> = 1"), ("x = 1".to_owned(), 2));
+        assert_eq!(program("First\n```python\na\n```\nthen\n```\nb\n```\n"), ("b".to_owned(), 0));
+        assert_eq!(program("<think>never ends ```python\na\n```"), (String::new(), 1));
+    }
+
+    #[test]
+    fn a_slip_changes_one_word_only() {
+        let source = "x1 = argmax(I, size)\n";
+        assert_eq!(with_a_slip(source, &mut Draws::new(1, &[])), "x1 = argmin(I, size)\n");
+        assert_eq!(with_a_slip("return O", &mut Draws::new(1, &[])), "return I");
+    }
+}

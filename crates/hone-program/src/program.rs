@@ -1,0 +1,111 @@
+//! A program: parsed once, run many times.
+
+use std::sync::Arc;
+
+use ruff_python_parser::parse_module;
+use ruff_text_size::Ranged;
+
+use crate::code::Compiled;
+use crate::context::Context;
+use crate::fault::{Error, ErrorKind, Fault};
+use crate::library::Library;
+use crate::limits::Limits;
+use crate::machine::Exit;
+use crate::meter::Meter;
+use crate::value::Value;
+
+/// A program that can be run, on any thread and any number of times.
+#[derive(Clone, Debug)]
+pub struct Program(Arc<Compiled>);
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Run {
+    /// What was returned, or why nothing was.
+    pub result: Result<Value, Error>,
+    /// The steps that were taken.
+    pub fuel: u64,
+    /// The most bytes that values held at once.
+    pub memory_peak: usize,
+    /// What was printed.
+    pub output: String,
+}
+
+/// Levels of a tree that an ordinary stack is enough for.
+const SHALLOW: usize = 48;
+/// Stack that a shallow tree needs.
+const STACK_SHALLOW: usize = 1 << 20;
+/// Stack for each level of a deeper one.
+const STACK_PER_LEVEL: usize = 12 << 10;
+
+impl Program {
+    /// Reads a program that may import the modules of a library.
+    pub fn parse(source: &str, library: &Arc<Library>, limits: &Limits) -> Result<Self, Error> {
+        let (lines, depth) = crate::source::scan(source, limits.source)?;
+        let compile = || {
+            let parsed = parse_module(source).map_err(|error| syntax_error(&error, &lines))?;
+            crate::compile::compile(parsed.syntax(), &lines, library)
+        };
+        let compiled = if depth <= SHALLOW {
+            stacker::maybe_grow(STACK_SHALLOW, STACK_SHALLOW * 2, compile)
+        } else {
+            stacker::grow(STACK_SHALLOW + depth * STACK_PER_LEVEL, compile)
+        };
+        compiled.map(|compiled| Self(Arc::new(compiled)))
+    }
+
+    /// The names of its functions that are not inside of others.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.0.functions.iter().map(|name| &**name)
+    }
+
+    /// Runs the statements outside of functions, then a function with these values, all under one budget.
+    pub fn run(&self, function: &str, arguments: &[Value], limits: &Limits) -> Run {
+        self.run_with(limits, |context| {
+            let place = context.global(function)?;
+            let callee = context.globals.get(place as usize).cloned().unwrap_or_default();
+            if matches!(callee, Value::Unset) {
+                return Err(Fault::new(ErrorKind::Name, format!("the program defines no '{function}'")));
+            }
+            context.call(&callee, arguments)
+        })
+    }
+
+    /// Runs the statements outside of functions alone.
+    pub fn run_module(&self, limits: &Limits) -> Run {
+        self.run_with(limits, |_| Ok(Value::None))
+    }
+
+    fn run_with(&self, limits: &Limits, then: impl FnOnce(&mut Context) -> Result<Value, Fault>) -> Run {
+        let meter = Meter::new(limits.fuel, limits.memory);
+        let mut context = Context::with_meter(meter.clone(), limits);
+        context.program = Some(Arc::clone(&self.0));
+        context.globals = vec![Value::Unset; self.0.globals.len()];
+        context.constants = vec![Value::Unset; self.0.constants.len()];
+        let result = context.run_module().and_then(|()| then(&mut context));
+        let result = context.end_cycles(result).map_err(Fault::into_error);
+        Run { result, fuel: meter.fuel_used(), memory_peak: meter.memory_peak(), output: std::mem::take(&mut context.output) }
+    }
+}
+
+impl Context {
+    fn run_module(&mut self) -> Result<(), Fault> {
+        let Some(program) = self.program.clone() else { return Ok(()) };
+        self.stack.push(Value::Unset);
+        self.enter(&program, 0, None, 0)?;
+        match self.run_frames(0)? {
+            Exit::Returned(_) | Exit::Yielded(..) => Ok(()),
+        }
+    }
+
+    fn global(&self, name: &str) -> Result<u32, Fault> {
+        let place = self.program.as_ref().and_then(|program| program.global_places.get(name).copied());
+        place.ok_or_else(|| Fault::new(ErrorKind::Name, format!("the program defines no '{name}'")))
+    }
+}
+
+fn syntax_error(error: &ruff_python_parser::ParseError, lines: &[u32]) -> Error {
+    let offset = u32::from(error.range().start());
+    let line = lines.partition_point(|&start| start <= offset) as u32;
+    Error { kind: ErrorKind::Syntax, line, message: error.error.to_string() }
+}
