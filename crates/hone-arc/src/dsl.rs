@@ -21,7 +21,9 @@ mod reshaping;
 mod select;
 
 use crate::grid::Grid;
+use crate::patch::Patch;
 use hone_program::{Constant, Fault, Library, Meter, Module, NativeBody, Value};
+use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 /// The module that programs import.
@@ -177,6 +179,11 @@ pub fn library() -> Arc<Library> {
 /// A grid as the input of a program. It counts against no run's memory.
 pub fn input(grid: Grid) -> Result<Value, Fault> {
     Meter::free().pack(grid)
+}
+
+/// A patch as a value outside of any run.
+pub fn patch(patch: Patch) -> Result<Value, Fault> {
+    Meter::free().pack(packed::SharedPatch(Rc::new(patch)))
 }
 
 /// The grid that a program gave, or why it is none: rows of whole numbers, all of one length.

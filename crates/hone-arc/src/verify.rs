@@ -17,6 +17,10 @@ pub const PREFIX: &str = "solve_";
 /// How much a file of programs may be: the public one has 400 of them.
 const SOURCE_BYTES_MAX: usize = 16 << 20;
 
+/// What one run may use: programs that people wrote may look at every pair of cells of a large grid.
+const FUEL_MAX: u64 = 400_000_000;
+const MEMORY_BYTES_MAX: usize = 512 << 20;
+
 /// What became of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -41,7 +45,7 @@ pub struct Failed {
 
 /// The limits of a single run and of the file.
 pub fn limits() -> Limits {
-    Limits { source: SOURCE_BYTES_MAX, ..Limits::default() }
+    Limits { source: SOURCE_BYTES_MAX, fuel: FUEL_MAX, memory: MEMORY_BYTES_MAX, ..Limits::default() }
 }
 
 /// Runs every program of a file on all pairs of its task. Tasks without a program are left out; a program without a task

@@ -81,7 +81,7 @@ fn drawn(name: &str, draws: &mut Draws) -> Value {
 }
 
 fn patch(patch: Result<Patch, hone_arc::Misuse>) -> Value {
-    Meter::free().pack(patch.unwrap()).unwrap()
+    dsl::patch(patch.unwrap()).unwrap()
 }
 
 /// The same value without any representation of ours.

@@ -2,6 +2,7 @@
 
 use hone_arc::task::{Task, parse};
 use hone_arc::verify::{limits, verify};
+use hone_program::Limits;
 
 fn task() -> Task {
     let text = r#"{"id": "00000001", "train": [{"input": [[1, 2], [3, 4]], "output": [[2, 1], [4, 3]]}],
@@ -36,7 +37,7 @@ fn every_way_to_fail_is_told_apart() {
 fn a_program_that_takes_too_much_is_stopped() {
     let stopped = |body: &str| {
         let source = format!("from dsl import *\ndef solve_00000001(I):\n    {body}\n");
-        verify(&source, &[task()], &limits()).unwrap().failed[0].reason.clone()
+        verify(&source, &[task()], &Limits::default()).unwrap().failed[0].reason.clone()
     };
     for bomb in [
         "return canvas(0, (100000, 100000))",

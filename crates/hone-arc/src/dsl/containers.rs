@@ -1,7 +1,7 @@
 //! Containers: building, membership, joining.
 
 use super::declare;
-use super::packed::Point;
+use super::packed::{PatchSet, Point, as_patch};
 use super::read::{Outcome, container, elements, grid_value, int, len, make, patch_value, set, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
@@ -40,7 +40,7 @@ fn contained(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// Whether a value is an element of a container.
 fn is_in(context: &mut Context, value: &Value, container: &Value) -> Result<bool, Fault> {
-    if let (Some(patch), Some(point)) = (container.packed::<Patch>(), Point::read(value)) {
+    if let (Some(patch), Some(point)) = (as_patch(container), Point::read(value)) {
         context.spend(1)?;
         return Ok(point.kind == patch.kind() && patch.keys().binary_search(&point.key).is_ok());
     }
@@ -114,7 +114,7 @@ fn combine(context: &mut Context, arguments: &[Value]) -> Outcome {
             return grid_value(context, joined);
         }
     }
-    if let (Some(a), Some(b)) = (a.packed::<Patch>(), b.packed::<Patch>()) {
+    if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         return merged_patches(context, &[a, b]);
     }
     let (shape, mut items) = elements(context, a)?;
@@ -124,7 +124,7 @@ fn combine(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
-    if let (Some(a), Some(b)) = (a.packed::<Patch>(), b.packed::<Patch>()) {
+    if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
         let is_common = |key: &u64| a.kind() == b.kind() && b.keys().binary_search(key).is_ok();
         return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_common).collect()));
@@ -141,7 +141,7 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
-    if let (Some(a), Some(b)) = (a.packed::<Patch>(), b.packed::<Patch>()) {
+    if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
         let is_only_here = |key: &u64| a.kind() != b.kind() || b.keys().binary_search(key).is_err();
         return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_only_here).collect()));
@@ -158,6 +158,10 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn merge(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let Some(set) = arguments[0].packed::<PatchSet>() {
+        let patches: Vec<&Patch> = set.patches().iter().map(|patch| &**patch).collect();
+        return merged_patches(context, &patches);
+    }
     let (shape, containers) = elements(context, &arguments[0])?;
     merged(context, shape, &containers)
 }
@@ -165,7 +169,7 @@ fn merge(context: &mut Context, arguments: &[Value]) -> Outcome {
 /// The elements of containers in one container of this kind.
 pub(super) fn merged(context: &mut Context, shape: Shape, containers: &[Value]) -> Outcome {
     if shape == Shape::FrozenSet
-        && let Some(patches) = containers.iter().map(Value::packed::<Patch>).collect::<Option<Vec<_>>>()
+        && let Some(patches) = containers.iter().map(as_patch).collect::<Option<Vec<_>>>()
     {
         return merged_patches(context, &patches);
     }

@@ -1,7 +1,7 @@
 //! Finding things in a grid.
 
 use super::declare;
-use super::read::{Outcome, grid, make, patch, patch_set, patch_value, place};
+use super::read::{Outcome, grid, make, object_set, patch, patch_value, place};
 use crate::find::Grouping;
 use crate::grid::Grid;
 use hone_program::{Context, Value};
@@ -29,7 +29,7 @@ fn objects(context: &mut Context, arguments: &[Value]) -> Outcome {
         is_diagonal: context.truth(&arguments[2]),
         is_without_background: context.truth(&arguments[3]),
     };
-    patch_set(context, grid.objects(grouping)?)
+    object_set(context, grid.objects(grouping)?)
 }
 
 fn partition(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -43,7 +43,7 @@ fn fgpartition(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn parts(context: &mut Context, value: &Value, is_without_background: bool) -> Outcome {
     let grid = grid(context, value)?;
     make(context, grid.cells().len() as i64, KEY_BYTES)?;
-    patch_set(context, grid.partition(is_without_background)?)
+    object_set(context, grid.partition(is_without_background)?)
 }
 
 fn occurrences(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -57,7 +57,7 @@ fn occurrences(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn frontiers(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
     make(context, 2 * grid.cells().len() as i64, KEY_BYTES)?;
-    patch_set(context, grid.frontiers()?)
+    object_set(context, grid.frontiers()?)
 }
 
 fn index(context: &mut Context, arguments: &[Value]) -> Outcome {

@@ -5,6 +5,7 @@ use crate::patch::{self, Kind, Patch};
 use hone_program::{Fault, Items, Meter, Packed, Shape, Value};
 use std::any::Any;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 impl Packed for Grid {
     fn shape(&self) -> Shape {
@@ -32,32 +33,111 @@ impl Packed for Grid {
     }
 }
 
-impl Packed for Patch {
+/// A patch as a value. It may be in a set of patches at the same time.
+#[derive(Debug, Clone)]
+pub(super) struct SharedPatch(pub(super) Rc<Patch>);
+
+/// The patch that a value is, if it is a packed one.
+pub(super) fn as_patch(value: &Value) -> Option<&Patch> {
+    value.packed::<SharedPatch>().map(|shared| &*shared.0)
+}
+
+/// The order of two patches as sets, where their elements are of one kind.
+fn order_patches(a: &Patch, b: &Patch) -> Option<Ordering> {
+    let is_comparable = a.kind() == b.kind() || a.is_empty() || b.is_empty();
+    is_comparable.then(|| a.keys().cmp(b.keys()))
+}
+
+impl Packed for SharedPatch {
     fn shape(&self) -> Shape {
         Shape::FrozenSet
     }
 
     fn len(&self) -> usize {
-        Patch::len(self)
+        self.0.len()
     }
 
     fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault> {
-        meter.pack(Point { kind: self.kind(), key: self.keys()[idx] })
+        meter.pack(Point { kind: self.0.kind(), key: self.0.keys()[idx] })
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self.keys())
+        size_of_val(self.0.keys())
     }
 
     fn order(&self, other: &dyn Packed) -> Option<Ordering> {
-        let other = other.as_any().downcast_ref::<Self>()?;
-        let is_comparable = self.kind() == other.kind() || Patch::is_empty(self) || Patch::is_empty(other);
-        is_comparable.then(|| self.keys().cmp(other.keys()))
+        order_patches(&self.0, &other.as_any().downcast_ref::<Self>()?.0)
     }
 
     fn contains(&self, value: &Value) -> Option<bool> {
         let point = Point::read(value)?;
-        Some(point.kind == self.kind() && self.keys().binary_search(&point.key).is_ok())
+        Some(point.kind == self.0.kind() && self.0.keys().binary_search(&point.key).is_ok())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A set of patches whose elements are all of one kind, ascending.
+#[derive(Debug)]
+pub(super) struct PatchSet {
+    kind: Kind,
+    patches: Vec<Rc<Patch>>,
+    n_keys: usize,
+}
+
+impl PatchSet {
+    /// The set of these patches, or `None` where they are not of one kind. The empty patch is of any.
+    pub(super) fn of(mut patches: Vec<Rc<Patch>>) -> Option<Self> {
+        let mut kinds = patches.iter().filter(|patch| !patch.is_empty()).map(|patch| patch.kind());
+        let kind = kinds.next().unwrap_or(Kind::Indices);
+        if kinds.any(|other| other != kind) {
+            return None;
+        }
+        patches.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
+        patches.dedup_by(|a, b| a.keys() == b.keys());
+        let n_keys = patches.iter().map(|patch| patch.len()).sum();
+        Some(Self { kind, patches, n_keys })
+    }
+
+    /// The keys of each patch.
+    fn keys(&self) -> impl Iterator<Item = &[u64]> {
+        self.patches.iter().map(|patch| patch.keys())
+    }
+
+    /// The patches, ascending.
+    pub(super) fn patches(&self) -> &[Rc<Patch>] {
+        &self.patches
+    }
+}
+
+impl Packed for PatchSet {
+    fn shape(&self) -> Shape {
+        Shape::FrozenSet
+    }
+
+    fn len(&self) -> usize {
+        self.patches.len()
+    }
+
+    fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault> {
+        meter.pack(SharedPatch(Rc::clone(&self.patches[idx])))
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.patches.as_slice()) + self.n_keys * size_of::<u64>()
+    }
+
+    fn order(&self, other: &dyn Packed) -> Option<Ordering> {
+        let other = other.as_any().downcast_ref::<Self>()?;
+        (self.kind == other.kind).then(|| self.keys().cmp(other.keys()))
+    }
+
+    fn contains(&self, value: &Value) -> Option<bool> {
+        let wanted = as_patch(value)?;
+        let is_kin = wanted.is_empty() || wanted.kind() == self.kind;
+        Some(is_kin && self.patches.binary_search_by(|patch| patch.keys().cmp(wanted.keys())).is_ok())
     }
 
     fn as_any(&self) -> &dyn Any {

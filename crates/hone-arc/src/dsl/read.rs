@@ -3,12 +3,13 @@
 //! A value is read in whichever representation it comes. What it costs is spent before the work, and room is asked for before
 //! it is taken: sixteen packed elements count as one step.
 
-use super::packed::Point;
+use super::packed::{PatchSet, Point, SharedPatch, as_patch};
 use crate::grid::Grid;
 use crate::misuse::Misuse;
 use crate::patch::{self, Kind, Patch, Place};
 use hone_program::{Context, ErrorKind, Fault, Items, Shape, Value};
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// What a native gives back.
 pub(super) type Outcome = Result<Value, Fault>;
@@ -101,15 +102,25 @@ pub(super) fn container(context: &Context, shape: Shape, items: Vec<Value>) -> O
     }
 }
 
-/// A set of these elements; points of one kind are packed.
+/// A set of these elements; points of one kind are packed, and so are patches of one kind.
 pub(super) fn set(context: &Context, items: Vec<Value>) -> Outcome {
-    match Point::all(&items) {
-        Some((kind, keys)) => {
-            context.spend(keys.len() as u64)?;
-            patch_value(context, Patch::of(kind, keys))
-        }
-        None => context.meter().frozenset(items),
+    if let Some((kind, keys)) = Point::all(&items) {
+        context.spend(keys.len() as u64)?;
+        return patch_value(context, Patch::of(kind, keys));
     }
+    if let Some(patches) = patches(&items) {
+        context.spend(patches.iter().map(|patch| 1 + patch.len() as u64 / 16).sum())?;
+        if let Some(set) = PatchSet::of(patches) {
+            return context.meter().pack(set);
+        }
+    }
+    context.meter().frozenset(items)
+}
+
+/// The patches that values are, if there are some and all are packed ones.
+fn patches(items: &[Value]) -> Option<Vec<Rc<Patch>>> {
+    items.first().and_then(Value::packed::<SharedPatch>)?;
+    items.iter().map(|item| item.packed::<SharedPatch>().map(|shared| Rc::clone(&shared.0))).collect()
 }
 
 /// A tuple of rows as a grid.
@@ -141,7 +152,7 @@ pub(super) fn grid_value(context: &Context, grid: Grid) -> Outcome {
 
 /// The elements of a patch in the order in which they come, repeated ones of a tuple included.
 pub(super) fn points<'a>(context: &mut Context, value: &'a Value) -> Result<(Kind, Cow<'a, [u64]>), Fault> {
-    if let Some(patch) = value.packed::<Patch>() {
+    if let Some(patch) = as_patch(value) {
         touch(context, patch.len())?;
         return Ok((patch.kind(), Cow::Borrowed(patch.keys())));
     }
@@ -159,7 +170,7 @@ pub(super) fn points<'a>(context: &mut Context, value: &'a Value) -> Result<(Kin
 
 /// A set or tuple of cells or places as a patch.
 pub(super) fn patch<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'a, Patch>, Fault> {
-    if let Some(patch) = value.packed::<Patch>() {
+    if let Some(patch) = as_patch(value) {
         touch(context, patch.len())?;
         return Ok(Cow::Borrowed(patch));
     }
@@ -169,13 +180,15 @@ pub(super) fn patch<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'
 
 /// A patch as a value.
 pub(super) fn patch_value(context: &Context, patch: Patch) -> Outcome {
-    context.meter().pack(patch)
+    context.meter().pack(SharedPatch(Rc::new(patch)))
 }
 
-/// Patches as the value of a set; they come in the order of sets.
-pub(super) fn patch_set(context: &Context, patches: Vec<Patch>) -> Outcome {
-    let items = patches.into_iter().map(|patch| patch_value(context, patch)).collect::<Result<_, _>>()?;
-    context.meter().frozenset(items)
+/// Objects as the value of a set.
+pub(super) fn object_set(context: &Context, objects: Vec<Patch>) -> Outcome {
+    match PatchSet::of(objects.into_iter().map(Rc::new).collect()) {
+        Some(set) => context.meter().pack(set),
+        None => Err(Fault::type_error("objects and indices are not mixed")),
+    }
 }
 
 /// A grid or a patch, as "is it a tuple?" decides.
