@@ -10,8 +10,8 @@ use super::telemetry::{Collector, Telemetry};
 use super::tensorboard::Board;
 use crate::context::Context;
 use crate::failure::Failure;
-use hone_store::Database;
 use hone_reward::alarm::Alarm;
+use hone_store::Database;
 use hone_trace::store::{Event, Write};
 use hone_trace::{EventId, RunState, Time};
 use serde::Serialize;
@@ -162,7 +162,8 @@ mod tests {
 
             let state = || {
                 let id = RunId::derived(&["run", context.settings.tenant.as_str(), "run-7"]).to_string();
-                let found = context.wait(async |context| Ok(context.store().await?.document(Kind::Run, &id).await?)).unwrap().unwrap();
+                let found =
+                    context.wait(async |context| Ok(context.store().await?.document(Kind::Run, &id).await?)).unwrap().unwrap();
                 let record: hone_trace::Run = found.word().unwrap();
                 (found.revision, record.settings["settings"]["lr"].clone(), record.state)
             };
