@@ -7,14 +7,14 @@ use super::query::Query;
 use super::records::{cursor, cursor_text, of_tenant};
 use super::session::Reader;
 use super::table::Table;
-use super::traces::{outcome, tail};
-use super::{trace, turn};
+use super::traces::{link, outcome, tail};
+use super::turn;
 use crate::error::Refused;
 use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use hone_trace::store::{Kind, Store, StoreError};
-use hone_trace::{Group, Trace};
+use hone_trace::{Group, Message, Reward, TraceHead};
 
 /// Groups of one page.
 const N_GROUPS: usize = 50;
@@ -77,7 +77,7 @@ pub(crate) async fn group(
         html!(main, " by {}", policy);
     }
     html!(main, "</p>");
-    let rewards: Vec<f64> = members.iter().filter_map(|trace| trace.head().reward).collect();
+    let rewards: Vec<f64> = members.iter().filter_map(|member| member.head.reward).collect();
     let mean = (!rewards.is_empty()).then(|| rewards.iter().sum::<f64>() / rewards.len() as f64);
     if let Some(mean) = mean {
         let is_equal = rewards.iter().all(|reward| *reward == rewards[0]);
@@ -88,7 +88,7 @@ pub(crate) async fn group(
         main,
         "<div class=\"sides\" role=\"list\" tabindex=\"0\" aria-label=\"Members, in the order in which they were sampled\">"
     );
-    members.iter().for_each(|trace| html!(main, "{}", side(trace, mean)));
+    members.iter().for_each(|member| html!(main, "{}", side(member, mean)));
     html!(main, "</div>");
     if group.traces.len() > members.len() {
         html!(main, "<p class=\"quiet\">{} further members are not shown.</p>", group.traces.len() - members.len());
@@ -96,43 +96,41 @@ pub(crate) async fn group(
     Ok(Page::new(Place::Groups, format!("Group {}", tail(&id)), main).shown(Some(&viewer)))
 }
 
-async fn members(store: &dyn Store, group: &Group) -> Result<Vec<Trace>, StoreError> {
+/// What is shown of a member; the rest of it may be large.
+struct Member {
+    head: TraceHead,
+    reward: Option<Reward>,
+    /// What it said last.
+    answer: Option<Message>,
+}
+
+async fn members(store: &dyn Store, group: &Group) -> Result<Vec<Member>, StoreError> {
     let mut found = Vec::new();
     for &id in group.traces.iter().take(N_MEMBERS) {
-        found.extend(store.trace(id).await?.filter(|trace| trace.tenant == group.tenant));
+        let trace = store.trace(id).await?.filter(|trace| trace.tenant == group.tenant);
+        found.extend(trace.map(|trace| Member {
+            head: trace.head(),
+            reward: trace.reward().cloned(),
+            answer: trace.turns().last().map(|turn| turn.answer.clone()),
+        }));
     }
     Ok(found)
 }
 
 /// One member: its score, how far that is from the mean, and how it ended.
-fn side(member: &Trace, mean: Option<f64>) -> Html {
-    let head = member.head();
-    let mut page = html!(
-        "<article class=\"side\" role=\"listitem\"><h2><a href=\"{}\"><code>{}</code></a></h2>",
-        trace::address(head.id),
-        tail(&head.id.to_string())
-    );
+fn side(member: &Member, mean: Option<f64>) -> Html {
+    let Member { head, reward, answer } = member;
+    let mut page = html!("<article class=\"side\" role=\"listitem\"><h2>{}</h2>", link(head.id));
     html!(page, "<p class=\"score\"><b class=\"n\">{}</b>", known(head.reward));
     if let (Some(reward), Some(mean)) = (head.reward, mean) {
         let advantage = reward - mean;
-        let class = if advantage < 0.0 { "bad" } else { "good" };
-        let sign = if advantage >= 0.0 { "+" } else { "" };
-        html!(
-            page,
-            " <span class=\"tag {}\" title=\"reward less the mean of the group\">{}{}</span>",
-            class,
-            sign,
-            figure(advantage)
-        );
+        let (class, sign) = if advantage < 0.0 { ("bad", "") } else { ("good", "+") };
+        html!(page, " <span class=\"tag {}\" title=\"reward less the mean of the group\">", class);
+        html!(page, "{}{}</span>", sign, figure(advantage));
     }
-    html!(
-        page,
-        "</p><p>{} <span class=\"quiet\">{} turns · {} tokens</span></p>",
-        outcome(head.outcome),
-        head.n_turns,
-        count(head.n_tokens)
-    );
-    if let Some(reward) = member.reward() {
+    html!(page, "</p><p>{} <span class=\"quiet\">", outcome(head.outcome));
+    html!(page, "{} turns · {} tokens</span></p>", head.n_turns, count(head.n_tokens));
+    if let Some(reward) = reward {
         html!(page, "<dl class=\"parts\">");
         for part in &reward.components {
             html!(page, "<div><dt>{}</dt><dd class=\"n\">{}</dd></div>", part.name, figure(part.value));
@@ -142,8 +140,8 @@ fn side(member: &Trace, mean: Option<f64>) -> Html {
             html!(page, "<blockquote>{}</blockquote>", turn::text(words));
         }
     }
-    if let Some(last) = member.turns().last() {
-        html!(page, "{}", turn::message(&last.answer));
+    if let Some(answer) = answer {
+        html!(page, "{}", turn::message(answer));
     }
     html!(page, "</article>");
     page

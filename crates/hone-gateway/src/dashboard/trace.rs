@@ -18,6 +18,9 @@ use hone_trace::{Config, GiverKind, Metric, Reward, Trace, TraceId};
 /// Turns of one page.
 const N_TURNS: usize = 50;
 
+/// An episode that ended longer ago does not go on.
+const GOING_ON_MS: f64 = 600_000.0;
+
 /// Where a trace is shown.
 pub(super) fn address(id: TraceId) -> String {
     format!("/dashboard/traces/{id}")
@@ -53,7 +56,9 @@ pub(crate) async fn trace(
     let (n_turns, n_tokens) = (count(n_turns as u64), count(trace.head().n_tokens));
     let page = Page::new(Place::Traces, format!("Trace {}", tail(&id.to_string())), main);
     // An episode that goes on grows before the reader's eyes.
-    Ok(page.moving(format!("{n_turns} turns, {n_tokens} tokens")).shown(Some(&viewer)))
+    let is_going_on = trace.ended.is_none_or(|ended| gateway.now().millis_since(ended) < GOING_ON_MS);
+    let moving = |page: Page| page.moving(format!("{n_turns} turns, {n_tokens} tokens"));
+    Ok(if is_going_on { moving(page) } else { page }.shown(Some(&viewer)))
 }
 
 /// The config that produced a trace, where it is on the record.

@@ -12,7 +12,7 @@ use crate::error::Refused;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use hone_trace::store::{Cursor, Page as Part, Store, StoreError, TraceQuery};
+use hone_trace::store::{Cursor, Page as Part, StoreError, TraceQuery};
 use hone_trace::{Category, Tenant, Time, Trace, TraceHead, TraceId, TraceOutcome};
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ const N_TRACES: u32 = 50;
 /// Traces that words are looked for in, and how many are read at once.
 const N_LOOKED_MAX: usize = 2000;
 const N_LOOKED: u32 = 200;
+/// How long that may take, for traces may be large.
+const LOOK_MS_MAX: f64 = 1000.0;
 
 pub(crate) async fn traces(
     State(gateway): State<Gateway>,
@@ -37,7 +39,7 @@ pub(crate) async fn traces(
     let (found, n_looked) = match query.get("q") {
         None => (store.heads(&wanted, after, N_TRACES).await.seen_by(&viewer)?, None),
         Some(words) => {
-            let (found, n_looked) = look_for(store, words, &wanted, after).await.seen_by(&viewer)?;
+            let (found, n_looked) = look_for(&gateway, words, &wanted, after).await.seen_by(&viewer)?;
             (found, Some(n_looked))
         }
     };
@@ -130,19 +132,20 @@ fn filters(query: &Query, tenant: &Tenant) -> Result<TraceQuery, Refused> {
 
 /// Traces in which these words stand, among the newest that fit, and how many were looked at.
 async fn look_for(
-    store: &dyn Store,
+    gateway: &Gateway,
     words: &str,
     wanted: &TraceQuery,
     mut after: Option<Cursor>,
 ) -> Result<(Part<TraceHead>, usize), StoreError> {
     let words = words.to_lowercase();
-    let (mut items, mut n_looked) = (Vec::new(), 0);
+    let (mut items, mut n_looked, began) = (Vec::new(), 0, gateway.now());
     loop {
-        let part = store.traces(wanted, after, N_LOOKED).await?;
+        let part = gateway.record().store().traces(wanted, after, N_LOOKED).await?;
         n_looked += part.items.len();
         items.extend(part.items.iter().filter(|trace| has(trace, &words)).map(Trace::head));
         after = part.next;
-        if after.is_none() || items.len() >= N_TRACES as usize || n_looked >= N_LOOKED_MAX {
+        let is_enough = items.len() >= N_TRACES as usize || n_looked >= N_LOOKED_MAX;
+        if after.is_none() || is_enough || gateway.now().millis_since(began) > LOOK_MS_MAX {
             return Ok((Part { items, next: after }, n_looked));
         }
     }

@@ -7,6 +7,7 @@ mod collector;
 mod config;
 mod cost;
 mod curriculum;
+mod dashboard;
 mod data;
 mod deploy;
 mod doctor;

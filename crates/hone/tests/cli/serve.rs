@@ -103,7 +103,7 @@ fn send(port: u16, path: &str, head: &str, body: &str) -> String {
 }
 
 /// The body of what is at a path.
-fn get(port: u16, path: &str) -> String {
+pub(super) fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
