@@ -341,13 +341,17 @@ impl<'a> Turn<'a> {
         let pages = self.ground.manual(self.args.pages as usize)?;
         let bar = self.context.printer.count_bar("steps of reading");
         let tick = |_, _| bar.inc(1);
-        let read = learner.imitate(&pages, MANUAL_LR, usize::MAX, tick)?;
+        // Reading is the longest part of a loop: who is killed meanwhile does not begin anew.
+        let kept = self.context.settings.folder.join("reading").join(&self.name);
+        let read = learner.imitate_durably(&pages, MANUAL_LR, &kept.join("manual"), tick)?;
         self.say("agent", &format!("read {} pages of the manual, {} tokens, loss {:.3}", pages.len(), read.n_tokens, read.loss));
-        let told = learner.imitate(traces, IMITATION_LR, usize::MAX, tick)?;
+        let told = learner.imitate_durably(traces, IMITATION_LR, &kept.join("script"), tick)?;
         bar.finish_and_clear();
         self.say("agent", &format!("imitated the script, {} tokens, loss {:.3}: this is v0", told.n_tokens, told.loss));
         let model = format!("{}-v0", self.name);
         learner.keep(&model, self.context)?;
+        // What cannot be removed only takes room.
+        let _ = std::fs::remove_dir_all(&kept);
         Ok(model)
     }
 

@@ -1,18 +1,23 @@
 //! Imitation: doing what was done in traces that somebody else wrote.
 
 use super::Learner;
-use crate::failure::Failure;
+use crate::failure::{Failure, at_path};
 use hone_engine::batch::Token;
+use hone_engine::checkpoint;
 use hone_engine::optim::Schedule;
 use hone_render::{Ending, RenderError, Setting};
 use hone_trace::{Message, Trace};
 use hone_train::episode::Episode;
 use hone_train::sft;
 use hone_train::step::{Objective, StepOptions};
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Trained tokens of a step, unless said otherwise.
 const N_TOKENS: usize = 256;
+/// Steps between two that are kept.
+const KEEP_EVERY: usize = 500;
 /// Rows computed at once.
 const N_ROWS_MAX: usize = 8192;
 /// Steps that the rate rises over, at most.
@@ -38,6 +43,33 @@ impl Learner {
         self.imitate_in_steps(traces, N_TOKENS, lr, n_tokens_max, tick)
     }
 
+    /// The same once through, kept below `folder` now and then: who was killed goes on there, to the same bits.
+    pub(crate) fn imitate_durably(
+        &mut self,
+        traces: &[Trace],
+        lr: f32,
+        folder: &Path,
+        tick: impl Fn(usize, usize),
+    ) -> Result<Imitated, Failure> {
+        fs::create_dir_all(folder).map_err(at_path(folder))?;
+        let path = |step: usize| folder.join(format!("{step}.safetensors"));
+        let steps = fs::read_dir(folder).map_err(at_path(folder))?.flatten();
+        let kept = steps.filter_map(|file| file.path().file_stem()?.to_str()?.parse::<usize>().ok()).max();
+        if let Some(step) = kept {
+            self.restore(checkpoint::load(&path(step)).map_err(Failure::world)?)?;
+        }
+        let mut last = kept;
+        self.imitate_from(traces, N_TOKENS, lr, usize::MAX, kept.unwrap_or(0), |learner, step, n_steps| {
+            tick(step, n_steps);
+            if step.is_multiple_of(KEEP_EVERY) || step == n_steps {
+                checkpoint::save(&path(step), &learner.state()?).map_err(Failure::world)?;
+                // What cannot be removed only takes room.
+                let _ = last.replace(step).map(|before| fs::remove_file(path(before)));
+            }
+            Ok(())
+        })
+    }
+
     /// The same by steps of another size: small ones learn more from few traces.
     pub(crate) fn imitate_in_steps(
         &mut self,
@@ -46,6 +78,22 @@ impl Learner {
         lr: f32,
         n_tokens_max: usize,
         tick: impl Fn(usize, usize),
+    ) -> Result<Imitated, Failure> {
+        self.imitate_from(traces, n_tokens_step, lr, n_tokens_max, 0, |_, step, n_steps| {
+            tick(step, n_steps);
+            Ok(())
+        })
+    }
+
+    /// From the step on that follows this many; `seen` is called after every one.
+    fn imitate_from(
+        &mut self,
+        traces: &[Trace],
+        n_tokens_step: usize,
+        lr: f32,
+        n_tokens_max: usize,
+        n_done: usize,
+        mut seen: impl FnMut(&mut Self, usize, usize) -> Result<(), Failure>,
     ) -> Result<Imitated, Failure> {
         let mut episodes: Vec<Episode> = Vec::with_capacity(traces.len());
         for trace in traces {
@@ -61,9 +109,12 @@ impl Learner {
                 break;
             }
             n_tokens += batch.n_tokens();
+            if i < n_done {
+                continue;
+            }
             let now = Schedule::Constant { lr: schedule.lr(i as u64) };
             losses.push(self.step(batch, StepOptions::new(Objective::Imitation, now))?.loss);
-            tick(i + 1, n_steps);
+            seen(self, i + 1, n_steps)?;
         }
         let last = &losses[losses.len().saturating_sub(20)..];
         Ok(Imitated { n_tokens, loss: hone_eval::interval::mean(last).0 })

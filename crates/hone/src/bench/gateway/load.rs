@@ -49,6 +49,8 @@ pub(super) struct Seen {
     /// Of those that were answered, from when they were due.
     pub(super) times: Times,
     pub(super) n_ok: u64,
+    /// Of these, those before the load ended.
+    pub(super) n_in_time: u64,
     /// Told to come back.
     pub(super) n_refused: u64,
     pub(super) n_failed: u64,
@@ -59,7 +61,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn ok_per_second(&self) -> f64 {
-        self.n_ok as f64 / self.seconds.max(1e-9)
+        self.n_in_time as f64 / self.seconds.max(1e-9)
     }
 }
 
@@ -89,13 +91,15 @@ async fn load(target: &Target, n_connections: usize, time: Duration, per_second:
                     Some(rate) => start + Duration::from_secs_f64(n as f64 / rate),
                     None => Instant::now(),
                 };
-                if due >= start + time {
+                // What is due and could not be sent in this time is not sent at all: the load ends when it should.
+                if due >= start + time || Instant::now() >= start + time {
                     break;
                 }
                 sleep_until(due).await;
                 match timeout(REQUEST_TIME_MAX, ask(&target, n, &mut connection)).await {
                     Ok(Ok(200)) => {
                         own.n_ok += 1;
+                        own.n_in_time += u64::from(Instant::now() <= start + time);
                         own.times.add(due.elapsed());
                     }
                     Ok(Ok(429 | 503)) => own.n_refused += 1,
@@ -112,6 +116,7 @@ async fn load(target: &Target, n_connections: usize, time: Duration, per_second:
             }
             let mut seen = seen.lock().await;
             seen.n_ok += own.n_ok;
+            seen.n_in_time += own.n_in_time;
             seen.n_refused += own.n_refused;
             seen.n_failed += own.n_failed;
             seen.failure = seen.failure.take().or(own.failure);
@@ -120,7 +125,7 @@ async fn load(target: &Target, n_connections: usize, time: Duration, per_second:
     }
     while tasks.join_next().await.is_some() {}
     let mut seen = std::mem::take(&mut *seen.lock().await);
-    seen.seconds = start.elapsed().as_secs_f64();
+    seen.seconds = time.as_secs_f64();
     seen
 }
 
