@@ -1,5 +1,7 @@
 //! Generated programs, run by us and by a reference interpreter: same output, same kind of failure.
 
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "the figure is what the test is for")]
+
 mod random;
 mod reference;
 
@@ -40,7 +42,7 @@ impl Writer {
         }
         for _ in 0..10 {
             writer.line(0, "try:");
-            writer.statement(1, false);
+            writer.statement(1);
             writer.line(0, "except Exception as e: print('failed', type(e).__name__)");
         }
         for name in 0..writer.n_names {
@@ -80,7 +82,7 @@ impl Writer {
         self.line(1, "v0, v1 = a, b");
         self.n_names = 2;
         for _ in 0..2 {
-            self.statement(1, false);
+            self.statement(1);
         }
         let result = self.expr(Kind::Any, 2);
         self.line(1, &format!("return [{result}, len(c), d, {}]", value));
@@ -88,7 +90,7 @@ impl Writer {
         self.n_functions += 1;
     }
 
-    fn statement(&mut self, depth: usize, in_loop: bool) {
+    fn statement(&mut self, depth: usize) {
         if depth > 2 {
             return self.assign(depth);
         }
@@ -97,14 +99,14 @@ impl Writer {
             4 => {
                 let test = self.expr(Kind::Bool, 2);
                 self.line(depth, &format!("if {test}:"));
-                self.statement(depth + 1, in_loop);
+                self.statement(depth + 1);
                 self.line(depth, "else:");
-                self.statement(depth + 1, in_loop);
+                self.statement(depth + 1);
             }
             5 | 6 => {
                 let source = self.iterable();
                 self.line(depth, &format!("for i in {source}:"));
-                self.statement(depth + 1, true);
+                self.statement(depth + 1);
                 let leave = self.pick(&["continue", "break", "pass"]);
                 let test = self.expr(Kind::Bool, 1);
                 self.line(depth + 1, &format!("if {test}: {leave}"));
@@ -112,7 +114,7 @@ impl Writer {
             }
             7 => {
                 self.line(depth, "try:");
-                self.statement(depth + 1, in_loop);
+                self.statement(depth + 1);
                 let caught = self.pick(&[
                     "ZeroDivisionError",
                     "TypeError",
