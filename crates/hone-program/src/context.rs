@@ -123,6 +123,20 @@ impl Context {
         Ok(Value::Function(Rc::new(Function { id, body, captured, defaults: Vec::new(), _charge: charge })))
     }
 
+    /// The number that the next function will have.
+    pub(crate) fn peek_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Starts a call under a new budget.
+    pub(crate) fn begin_call(&mut self, meter: &Meter, limits: &Limits, first_id: u64) {
+        self.meter = meter.clone();
+        self.limits = *limits;
+        self.stack_charge = meter.nothing();
+        self.stack_bytes = 0;
+        self.next_id = first_id;
+    }
+
     pub(crate) fn take_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id += 1;

@@ -121,10 +121,11 @@ impl Context {
             };
             return Ok(pad(&text, &spec, '<'));
         }
-        let is_bool = matches!(value, Value::Bool(_));
-        let Some(number) = Number::of(value).filter(|_| !is_bool || spec.kind.is_some()) else {
-            let text = self.text_of(value)?;
-            return Ok(pad(&text, &spec, if is_bool { '>' } else { '<' }));
+        let Some(number) = Number::of(value) else {
+            return Err(Fault::type_error(format!(
+                "unsupported format string for '{}'; make a str of it first",
+                value.type_name()
+            )));
         };
         let (negative, prefix, body) = self.format_number(&number, &spec, specification)?;
         Ok(pad_number(negative, &prefix, &body, &spec))

@@ -273,7 +273,7 @@ fn divide_big(a: &BigInt, b: &BigInt) -> Result<f64, Fault> {
     let negative = a.is_negative() != b.is_negative();
     let (a, b) = (a.abs(), b.abs());
     if a.is_zero() {
-        return Ok(0.0);
+        return Ok(if negative { -0.0 } else { 0.0 });
     }
     // The quotient is scaled to 66 bits or so; the last bit keeps whether anything was left over.
     let shift = b.bits() as i64 - a.bits() as i64 + 66;

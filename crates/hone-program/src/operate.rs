@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::code::BinaryOp;
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::{ErrorKind, Fault};
 use crate::kind::Type;
 use crate::meter::Meter;
 use crate::number;
@@ -110,6 +110,9 @@ impl Context {
     }
 
     fn repeat(&mut self, a: &Value, b: &Value) -> Result<Option<Value>, Fault> {
+        if matches!((a, b), (Value::Big(_), _) | (_, Value::Big(_))) && (is_sequence(a) || is_sequence(b)) {
+            return Err(Fault::new(ErrorKind::Overflow, "a sequence cannot be repeated so often"));
+        }
         let (sequence, times) = match (a.as_int(), b.as_int()) {
             (None, Some(times)) => (a, times),
             (Some(times), None) => (b, times),
@@ -144,6 +147,10 @@ impl Context {
         }
         if is_list { meter.list(repeated) } else { meter.tuple(repeated) }.map(Some)
     }
+}
+
+fn is_sequence(value: &Value) -> bool {
+    matches!(value, Value::Str(_) | Value::List(_)) || value.as_tuple().is_some()
 }
 
 /// One of `- | & ^` between two sets; the result has the kind of the first. `None` where one is no set.

@@ -156,8 +156,21 @@ fn cycles_do_not_outlive_the_run() {
     let error = run("def f():\n    x = []\n    x.append(x)\n    return x").unwrap_err();
     assert_eq!(error.message, "the result contains itself");
     let kept = run("def f():\n    x = [[1], [2]]\n    x.append(x[0])\n    x[1] = {'a': x[0]}\n    return x").unwrap();
-    let meter = hone_program::Meter::free();
     let shown = hone_program::Context::new(&limits).repr(&kept).unwrap();
     assert_eq!(shown, "[[1], {'a': [1]}, [1]]");
-    drop((kept, meter));
+}
+
+#[test]
+fn a_session_keeps_its_variables_and_gives_every_call_a_budget() {
+    let limits = Limits::default();
+    let source = "seen = []\ndef add(n):\n    seen.append([n, seen])\n    return len(seen)\ndef burn():\n    while True: pass";
+    let program = Program::parse(source, &Arc::new(Library::new()), &limits).unwrap();
+    let mut session = program.start(&limits).unwrap();
+    let mut call = |name: &str, arguments: &[hone_program::Value]| session.call(name, arguments, &limits);
+    let first = call("add", &[1.into()]);
+    assert_eq!(first.result.unwrap().as_int(), Some(1));
+    assert_eq!(call("burn", &[]).result.unwrap_err().kind, ErrorKind::Fuel);
+    let second = call("add", &[2.into()]);
+    assert_eq!((second.result.unwrap().as_int(), second.fuel), (Some(2), first.fuel));
+    assert_eq!(call("nothing", &[]).result.unwrap_err().message, "the program defines no 'nothing'");
 }

@@ -1,6 +1,8 @@
 //! Programs that nobody would write: mutations of those that somebody did. None may panic, overrun a limit, or come to
 //! something else when it is run again.
 
+#![expect(clippy::print_stdout, reason = "the figure is what the test is for")]
+
 mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,8 +17,8 @@ const HOSTILE: &str = include_str!("hostile/programs.txt");
 /// Small, so that many programs run.
 const LIMITS: Limits = Limits { fuel: 20_000, memory: 1 << 20, depth: 100, output: 4096, source: 64 << 10 };
 
-/// Pieces that are put where they do not belong.
-const PIECES: &[&str] = &[
+/// Expressions that are put where others stood.
+const EXPRESSIONS: &[&str] = &[
     "0",
     "1",
     "-1",
@@ -24,6 +26,7 @@ const PIECES: &[&str] = &[
     "10**9",
     "1.5",
     "float('nan')",
+    "float('inf')",
     "''",
     "'a'",
     "'é'",
@@ -39,23 +42,34 @@ const PIECES: &[&str] = &[
     "{1}",
     "frozenset()",
     "range(5)",
+    "range(10**18)",
     "lambda x: x",
+    "lambda *a: a",
     "len",
     "print",
     "int",
+    "str",
+    "sorted",
     "iter([1])",
+    "map(x, x)",
+    "zip(x)",
     "x",
     "x[0]",
+    "x[-1]",
     "x[1:]",
     "x[::-1]",
     "x.append(x)",
+    "x.pop()",
+    "x.sort()",
+    "x.count(1)",
+    "x.clear()",
     "x()",
-    "*x",
-    "**x",
-    "(x := 1)",
+    "x(x)",
+    "y := 1",
     "[i for i in x]",
-    "(i for i in x)",
+    "i for i in x",
     "{i: x for i in x}",
+    "{i for i in x}",
     "x if x else x",
     "not x",
     "~x",
@@ -71,9 +85,35 @@ const PIECES: &[&str] = &[
     "x % x",
     "x << x",
     "x | x",
+    "x and x",
+    "1 << 100000",
     "f'{x}'",
     "f'{x:>5}'",
     "'%s' % x",
+    "str(x)",
+    "[*x, *x]",
+    "{**x}",
+    "max(x)",
+    "sum(x)",
+    "x * 10**6",
+    "'a' * 10**9",
+    "[0] * 10**9",
+    "ValueError",
+    "ValueError(x)",
+    "type(x)",
+    "sorted(x, key=x)",
+    "dict(x)",
+    "tuple(x)",
+    "set(x)",
+    "list(x)",
+    "enumerate(x)",
+    "reversed(x)",
+];
+
+/// Pieces that are put where they do not belong.
+const PIECES: &[&str] = &[
+    "*x",
+    "**x",
     "yield x",
     "return x",
     "raise x",
@@ -140,29 +180,68 @@ fn tokens(source: &str) -> Vec<String> {
     tokens
 }
 
+/// A program with a few things changed: mostly such that it still reads as one.
 fn mutate(seeds: &[String], random: &mut Random) -> String {
     let mut tokens = tokens(random.choose::<String>(seeds));
     for _ in 0..=random.below(4) {
-        let at = random.below(tokens.len().max(1)).min(tokens.len().saturating_sub(1));
         if tokens.is_empty() {
             break;
         }
-        match random.below(6) {
-            0 => drop(tokens.remove(at)),
-            1 => tokens.insert(at, tokens[at].clone()),
-            2 => {
-                let other = random.below(tokens.len());
-                tokens.swap(at, other);
+        match random.below(12) {
+            0 => roughly(&mut tokens, seeds, random),
+            1 | 2 => change_line(&mut tokens, random),
+            3 | 4 => {
+                let (a, b) = (word(&tokens, random), word(&tokens, random));
+                tokens.swap(a, b);
             }
-            3 => tokens[at] = (*random.choose(PIECES)).to_owned(),
-            4 => tokens.insert(at, (*random.choose(PIECES)).to_owned()),
+            5 => {
+                let signs = ["+", "-", "*", "/", "%", "<", ">", "&", "|", "^", ","];
+                let places: Vec<usize> = (0..tokens.len()).filter(|&at| signs.contains(&tokens[at].as_str())).collect();
+                if !places.is_empty() {
+                    tokens[*random.choose(&places)] = (*random.choose(&signs)).to_owned();
+                }
+            }
             _ => {
-                let other = tokens_of(random.choose::<String>(seeds), random);
-                tokens.splice(at..at, other);
+                let at = word(&tokens, random);
+                tokens[at] = format!("({})", random.choose(EXPRESSIONS));
             }
         }
     }
-    tokens.concat()
+    format!("x = [1, 2]\n{}", tokens.concat())
+}
+
+/// The place of a word, or of anything where there is none.
+fn word(tokens: &[String], random: &mut Random) -> usize {
+    let words: Vec<usize> =
+        (0..tokens.len()).filter(|&at| tokens[at].starts_with(|letter: char| letter.is_alphanumeric())).collect();
+    if words.is_empty() { random.below(tokens.len()) } else { *random.choose(&words) }
+}
+
+/// Drops a line, or writes it twice.
+fn change_line(tokens: &mut Vec<String>, random: &mut Random) {
+    let mut lines: Vec<Vec<String>> = tokens.split(|token| token == "\n").map(<[String]>::to_vec).collect();
+    let at = random.below(lines.len());
+    if random.below(2) == 0 && lines.len() > 1 {
+        lines.remove(at);
+    } else {
+        lines.insert(at, lines[at].clone());
+    }
+    *tokens = lines.join(&"\n".to_owned());
+}
+
+/// Changes the text without regard to what it means.
+fn roughly(tokens: &mut Vec<String>, seeds: &[String], random: &mut Random) {
+    let at = random.below(tokens.len());
+    match random.below(5) {
+        0 => drop(tokens.remove(at)),
+        1 => tokens.insert(at, tokens[at].clone()),
+        2 => tokens[at] = (*random.choose(PIECES)).to_owned(),
+        3 => tokens.insert(at, (*random.choose(PIECES)).to_owned()),
+        _ => {
+            let other = tokens_of(random.choose::<String>(seeds), random);
+            tokens.splice(at..at, other);
+        }
+    }
 }
 
 fn tokens_of(source: &str, random: &mut Random) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! The seam to a host: packed values that are tuples and sets, natives that call back and build functions.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::any::Any;
 use std::cmp::Ordering;
 

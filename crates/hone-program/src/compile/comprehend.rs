@@ -47,7 +47,7 @@ impl<'a> Compiler<'a> {
         self.frame().code.params.n_positional = 1;
         self.frame().code.params.names.push("iterator".into());
         self.emit(Op::Local(iterator))?;
-        self.loops(&comp.generators, 0, Element::Yield(&comp.elt), inner, inner)?;
+        self.loops(&comp.generators, 0, Element::Yield(&comp.elt), inner)?;
         self.emit(Op::None)?;
         self.emit(Op::Return)?;
         self.make_function(0)?;
@@ -61,7 +61,7 @@ impl<'a> Compiler<'a> {
         self.expr(&first.iter, scope)?;
         self.emit(Op::Iterate)?;
         self.fresh_names(inner)?;
-        self.loops(generators, 0, element, scope, inner)
+        self.loops(generators, 0, element, inner)
     }
 
     /// Names of a comprehension start without a value each time it runs.
@@ -76,7 +76,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The loops from this one inwards; the iterator of this one is on the stack.
-    fn loops(&mut self, generators: &'a [Comprehension], depth: usize, element: Element<'a>, scope: usize, inner: usize) -> Done {
+    fn loops(&mut self, generators: &'a [Comprehension], depth: usize, element: Element<'a>, inner: usize) -> Done {
         let generator = &generators[depth];
         if generator.is_async {
             return self.refuse(generator, "async is not part of the subset");
@@ -92,7 +92,7 @@ impl<'a> Compiler<'a> {
             Some(next) => {
                 self.expr(&next.iter, inner)?;
                 self.emit(Op::Iterate)?;
-                self.loops(generators, depth + 1, element, scope, inner)?;
+                self.loops(generators, depth + 1, element, inner)?;
             }
             None => self.element(element, generators.len() as u32, inner)?,
         }

@@ -349,7 +349,7 @@ fn test(text: &str, name: MethodName) -> Option<bool> {
     let all = |holds: fn(char) -> bool| !text.is_empty() && text.chars().all(holds);
     Some(match name {
         MethodName::IsDigit | MethodName::IsDecimal => {
-            all(|letter| letter.to_digit(10).is_some() || !letter.is_ascii() && letter.is_numeric())
+            all(|letter| letter.is_ascii_digit() || !letter.is_ascii() && letter.is_numeric())
         }
         MethodName::IsNumeric => all(char::is_numeric),
         MethodName::IsAlpha => all(char::is_alphabetic),

@@ -6,22 +6,28 @@ use std::process::{Command, Stdio};
 /// What the reference came to for one program.
 pub(crate) struct Outcome {
     pub(crate) output: String,
-    /// The type of the exception that ended it, or nothing.
+    /// The type of the exception that ended it, or nothing; `Late` or `MemoryError` where it was stopped.
     pub(crate) error: String,
 }
 
 /// Runs every program of a list on standard input, and prints a list of outputs and types of exceptions.
 const RUNNER: &str = r#"
-import contextlib, io, json, sys
+import contextlib, io, json, resource, signal, sys
 sys.setrecursionlimit(1000)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+class Late(BaseException): pass
+def late(*_): raise Late()
+signal.signal(signal.SIGVTALRM, late)
 results = []
 for source in json.load(sys.stdin):
     output, error = io.StringIO(), ""
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)
     try:
         with contextlib.redirect_stdout(output):
             exec(compile(source, "program", "exec"), {"__name__": "program"})
     except BaseException as e:
         error = type(e).__name__
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     results.append([output.getvalue(), error])
 json.dump(results, sys.stdout)
 "#;
