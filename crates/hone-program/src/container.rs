@@ -65,6 +65,9 @@ impl Context {
             Op::Update { keywords } => {
                 let value = self.pop();
                 let target = self.stack[self.stack.len() - 1].clone();
+                if !matches!(value, Value::Dict(_)) {
+                    return Err(Fault::type_error(format!("what stands after ** must be a dict, not '{}'", value.type_name())));
+                }
                 if keywords {
                     self.check_new_keywords(&target, &value)?;
                 }
@@ -139,9 +142,7 @@ impl Context {
     }
 
     fn check_new_keywords(&self, target: &Value, value: &Value) -> Result<(), Fault> {
-        let (Value::Dict(target), Value::Dict(given)) = (target, value) else {
-            return Err(Fault::type_error("the argument after ** must be a dict"));
-        };
+        let (Value::Dict(target), Value::Dict(given)) = (target, value) else { return Ok(()) };
         for (key, _) in given.entries()? {
             if target.get(&key)?.is_some() {
                 return Err(Fault::type_error(format!("multiple values for keyword argument '{}'", key.as_str().unwrap_or("?"))));

@@ -123,6 +123,20 @@ impl Context {
         Ok(Value::Function(Rc::new(Function { id, body, captured, defaults: Vec::new(), _charge: charge })))
     }
 
+    /// The number that the next function will have.
+    pub(crate) fn peek_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Starts a call under a new budget.
+    pub(crate) fn begin_call(&mut self, meter: &Meter, limits: &Limits, first_id: u64) {
+        self.meter = meter.clone();
+        self.limits = *limits;
+        self.stack_charge = meter.nothing();
+        self.stack_bytes = 0;
+        self.next_id = first_id;
+    }
+
     pub(crate) fn take_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -157,8 +171,18 @@ impl Context {
     /// Everything that a value iterates over. Spends fuel for each element, and asks for the room first.
     pub fn collect(&mut self, value: &Value) -> Result<Vec<Value>, Fault> {
         if let Some((_, items)) = value.container() {
-            self.meter.spend(items.len() as u64 + 1)?;
+            self.meter.spend(items.len() as u64 / 2 + 1)?;
             return items.to_vec(&self.meter);
+        }
+        match value {
+            Value::List(list) => return self.copy_items(&list.items.borrow()),
+            Value::Set(set) => return self.copy_items(&set.items.borrow()),
+            Value::Range(range) => {
+                self.meter.spend(range.len / 2 + 1)?;
+                self.meter.room(usize::try_from(range.len).unwrap_or(usize::MAX).saturating_mul(SLOT_BYTES))?;
+                return Ok((0..range.len as i64).map(|idx| Value::Int(range.start + idx * range.step)).collect());
+            }
+            _ => {}
         }
         let iter = self.iterate(value)?;
         let mut items = Growing::new(&self.meter, 0)?;
@@ -166,6 +190,12 @@ impl Context {
             items.push(item)?;
         }
         Ok(items.into_vec())
+    }
+
+    fn copy_items(&self, items: &[Value]) -> Result<Vec<Value>, Fault> {
+        self.meter.spend(items.len() as u64 / 2 + 1)?;
+        self.meter.room(items.len() * SLOT_BYTES)?;
+        Ok(items.to_vec())
     }
 }
 

@@ -125,6 +125,7 @@ impl Dict {
     /// All entries, in order. The room is asked for first.
     pub fn entries(&self) -> Result<Vec<(Value, Value)>, Fault> {
         let table = self.table.borrow();
+        self.charge.meter().spend(table.index.len() as u64)?;
         self.charge.meter().room(table.index.len() * ENTRY_BYTES)?;
         Ok(table.entries.iter().flatten().cloned().collect())
     }

@@ -6,6 +6,9 @@ use std::fmt;
 
 use crate::value::Value;
 
+/// Characters of a message; what a program raises may be longer.
+const MESSAGE_MAX: usize = 500;
+
 /// Why a program did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ErrorKind {
@@ -169,7 +172,12 @@ impl Fault {
 
     /// The verdict that the caller of the run sees.
     pub fn into_error(self) -> Error {
-        Error { kind: self.0.kind, line: self.0.line, message: self.0.message }
+        let Inner { kind, line, mut message, .. } = *self.0;
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE_MAX) {
+            message.truncate(end);
+            message.push('…');
+        }
+        Error { kind, line, message }
     }
 }
 

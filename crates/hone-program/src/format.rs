@@ -170,7 +170,7 @@ impl Context {
         };
         let negative = big.sign() == num_bigint::Sign::Minus;
         let magnitude = if negative { -big } else { big };
-        self.meter.spend(1 + magnitude.bits() / 64)?;
+        self.meter.spend(1 + magnitude.bits() / 8)?;
         self.meter.room(magnitude.bits() as usize)?;
         let (prefix, body) = match spec.kind {
             Some('b') => ("0b", magnitude.to_str_radix(2)),
@@ -234,7 +234,10 @@ impl Context {
                     Some(Number::Float(float)) => number::truncate(float, &self.meter)?,
                     Some(_) => value.clone(),
                     None => {
-                        return Err(Fault::type_error(format!("%d format: a real number is required, not {}", value.type_name())));
+                        return Err(Fault::type_error(format!(
+                            "%d format: a real number is required, not {}",
+                            value.type_name()
+                        )));
                     }
                 };
                 let align = if spec.starts_with('0') { "" } else { align };
@@ -316,7 +319,7 @@ fn pad_number(negative: bool, prefix: &str, body: &str, spec: &Specification) ->
     };
     if spec.align == Some('=') || spec.align.is_none() && spec.zero {
         let missing = spec.width.saturating_sub(sign.len() + prefix.len() + body.chars().count());
-        let fill = spec.fill.unwrap_or('0');
+        let fill = spec.fill.unwrap_or(if spec.zero { '0' } else { ' ' });
         let fill: String = std::iter::repeat_n(fill, missing).collect();
         return format!("{sign}{prefix}{fill}{body}");
     }

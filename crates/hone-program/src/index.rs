@@ -223,7 +223,7 @@ impl Context {
             Value::List(list) => {
                 let items = list.items.borrow();
                 let span = Span::of(start, stop, step, items.len())?;
-                meter.spend(span.len as u64)?;
+                meter.spend(span.len as u64 / 2)?;
                 meter.room(span.len * SLOT_BYTES)?;
                 meter.list(span.places().map(|place| items[place].clone()).collect())
             }
@@ -253,7 +253,7 @@ impl Context {
             other => match other.as_tuple() {
                 Some(items) => {
                     let span = Span::of(start, stop, step, items.len())?;
-                    meter.spend(span.len as u64)?;
+                    meter.spend(span.len as u64 / 2)?;
                     meter.room(span.len * SLOT_BYTES)?;
                     let items = span.places().map(|place| items.get(place, meter)).collect::<Result<_, _>>()?;
                     meter.tuple(items)
@@ -297,7 +297,7 @@ impl Context {
     fn delete_slice(&mut self, container: &Value, (start, stop, step): (&Value, &Value, &Value)) -> Result<(), Fault> {
         let list = changeable(container)?;
         let mut items = list.items.borrow_mut();
-        self.meter.spend(items.len() as u64 / 4)?;
+        self.meter.spend(items.len() as u64)?;
         let span = Span::of(start, stop, step, items.len())?;
         let mut is_removed = vec![false; items.len()];
         span.places().for_each(|place| is_removed[place] = true);

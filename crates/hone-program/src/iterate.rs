@@ -35,9 +35,9 @@ pub(crate) enum State {
     /// Elements with their number.
     Enumerate { source: Value, count: i64 },
     /// One element of each, until the first ends.
-    Zip { sources: Vec<Value> },
+    Zip { sources: Rc<[Value]> },
     /// What a function makes of one element of each.
-    Map { function: Value, sources: Vec<Value> },
+    Map { function: Value, sources: Rc<[Value]> },
     /// The elements that a function approves, or the true ones where it is `None`.
     Filter { function: Value, source: Value },
     /// A function of the program that yields.
@@ -69,7 +69,7 @@ impl Iter {
     /// The next value, where that needs nothing but the iterator.
     #[inline]
     pub(crate) fn advance(&self, meter: &Meter) -> Result<Advanced, Fault> {
-        let mut state = self.state.borrow_mut();
+        let Ok(mut state) = self.state.try_borrow_mut() else { return Ok(Advanced::NeedsRun) };
         match &mut *state {
             State::Range { .. } | State::Items { .. } | State::Chars { .. } | State::Keys { .. } | State::Reversed { .. } => {
                 meter.spend(1)?;
@@ -117,10 +117,10 @@ impl Iter {
             | State::Reversed { source, .. }
             | State::Enumerate { source, .. } => waiting.push(source),
             State::Keys { dict, .. } => waiting.push(Value::Dict(dict)),
-            State::Zip { sources } => waiting.extend(sources),
+            State::Zip { sources } => waiting.extend_from_slice(&sources),
             State::Map { function, sources } => {
                 waiting.push(function);
-                waiting.extend(sources);
+                waiting.extend_from_slice(&sources);
             }
             State::Filter { function, source } => waiting.extend([function, source]),
         }
@@ -157,7 +157,7 @@ impl Context {
         let Value::Iterator(iter) = iterator else {
             return Err(Fault::type_error(format!("'{}' object is not an iterator", iterator.type_name())));
         };
-        self.meter().spend(1)?;
+        self.meter().spend(2)?;
         let step = {
             let Ok(mut state) = iter.state.try_borrow_mut() else {
                 return Err(Fault::value_error("the iterator is being advanced already"));
@@ -234,6 +234,13 @@ impl Context {
     }
 
     fn next_nested(&mut self, source: &Value) -> Result<Option<Value>, Fault> {
+        if let Value::Iterator(iter) = source {
+            match iter.advance(self.meter())? {
+                Advanced::Value(value) => return Ok(Some(value)),
+                Advanced::End => return Ok(None),
+                Advanced::NeedsRun => {}
+            }
+        }
         self.nested(|context| context.next(source))
     }
 }
@@ -243,8 +250,8 @@ enum Step {
     Value(Value),
     End,
     Enumerate(Value, i64),
-    Zip(Vec<Value>),
-    Map(Value, Vec<Value>),
+    Zip(Rc<[Value]>),
+    Map(Value, Rc<[Value]>),
     Filter(Value, Value),
     Resume(Box<Suspended>),
 }

@@ -50,5 +50,6 @@ pub use limits::Limits;
 pub use meter::{Charge, Meter};
 pub use order::{equal, less, order};
 pub use packed::{Items, Pack, Packed, Shape};
-pub use program::{Program, Run};
+pub use program::{Program, Run, Session};
+pub use sort::sort_by;
 pub use value::{Big, Exception, FrozenSet, Growing, List, Range, Set, Str, Tuple, Value};

@@ -17,6 +17,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { fuel: 4_000_000, memory: 32 << 20, depth: 1000, output: 64 << 10, source: 256 << 10 }
+        Self { fuel: 2_000_000, memory: 32 << 20, depth: 1000, output: 64 << 10, source: 256 << 10 }
     }
 }

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::code::{Code, Compiled, Const, Op};
+use crate::code::{BinaryOp, Code, Compiled, Const, Op};
 use crate::context::{Context, truth};
 use crate::fault::{ErrorKind, Fault};
 use crate::function::{Body, Function};
@@ -156,13 +156,14 @@ impl Context {
     }
 
     fn steps(&mut self, program: &Arc<Compiled>, bottom: usize) -> Result<Exit, Fault> {
+        let meter = self.meter.clone();
         'frame: loop {
             let Some(frame) = self.frames.last() else { return Ok(Exit::Returned(Value::None)) };
             let (code, base) = (&program.codes[frame.code as usize], frame.base);
             loop {
                 let op = code.ops[self.ip];
                 self.ip += 1;
-                self.meter.spend(1)?;
+                meter.spend(1)?;
                 match op {
                     Op::Local(slot) => {
                         let value = self.stack[base + slot as usize].clone();
@@ -274,6 +275,7 @@ impl Context {
                             }
                         }
                     }
+                    Op::Binary(op) | Op::InPlace(op) if self.small_binary(op) => {}
                     Op::Binary(op) => {
                         let b = self.pop();
                         let a = self.pop();
@@ -281,11 +283,23 @@ impl Context {
                         self.stack.push(result);
                     }
                     Op::Compare(comparison) => {
+                        if let [.., Value::Int(a), Value::Int(b)] = self.stack[..] {
+                            self.replace_two(Value::Bool(order::holds(comparison, a.cmp(&b))));
+                            continue;
+                        }
                         let b = self.pop();
                         let a = self.pop();
                         let result = order::compare(comparison, &a, &b, &self.meter)?;
                         self.stack.push(Value::Bool(result));
                     }
+                    Op::Equal => {
+                        if let [.., Value::Int(a), Value::Int(b)] = self.stack[..] {
+                            self.replace_two(Value::Bool(a == b));
+                            continue;
+                        }
+                        self.step(program, code, base, op)?;
+                    }
+                    Op::Pop => drop(self.pop()),
                     Op::Try(target) => {
                         let height = self.stack.len();
                         if let Some(frame) = self.frames.last_mut() {
@@ -344,7 +358,6 @@ impl Context {
                 }
             }
             Op::Undefined(name) => return Err(undefined(program, &program.names[name as usize].text)),
-            Op::Pop => drop(self.pop()),
             Op::Duplicate => self.stack.push(self.top().clone()),
             Op::DuplicateTwo => {
                 let len = self.stack.len();
@@ -414,6 +427,36 @@ impl Context {
             other => return self.step_container(program, other),
         }
         Ok(())
+    }
+
+    /// An operation on two small numbers with a small result, which is most of arithmetic; says whether it was one.
+    #[inline]
+    fn small_binary(&mut self, op: BinaryOp) -> bool {
+        let [.., Value::Int(a), Value::Int(b)] = self.stack[..] else { return false };
+        let result = match op {
+            BinaryOp::Add => a.checked_add(b),
+            BinaryOp::Subtract => a.checked_sub(b),
+            BinaryOp::Multiply => a.checked_mul(b),
+            BinaryOp::Modulo if b > 0 => Some(a.rem_euclid(b)),
+            BinaryOp::FloorDivide if b > 0 => Some(a.div_euclid(b)),
+            _ => None,
+        };
+        match result {
+            Some(number) => {
+                self.replace_two(Value::Int(number));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Puts a value in the place of the two on top, which are small numbers.
+    #[inline]
+    fn replace_two(&mut self, value: Value) {
+        self.stack.pop();
+        if let Some(top) = self.stack.last_mut() {
+            *top = value;
+        }
     }
 
     fn unary(&mut self, op: Op, value: &Value) -> Result<Value, Fault> {

@@ -12,6 +12,9 @@ use crate::fault::{ErrorKind, Fault};
 #[derive(Clone, Debug)]
 pub struct Meter(Option<Rc<Budget>>);
 
+/// Fuel for making a value, whatever its size.
+const VALUE_FUEL: u64 = 5;
+
 #[derive(Debug)]
 struct Budget {
     fuel_max: u64,
@@ -54,9 +57,10 @@ impl Meter {
         }
     }
 
-    /// Takes memory, or refuses. It is given back when the charge is dropped.
+    /// Takes memory, or refuses. It is given back when the charge is dropped. Making a value is work, and spends fuel by its size.
     #[inline]
     pub fn charge(&self, bytes: usize) -> Result<Charge, Fault> {
+        self.spend(VALUE_FUEL + bytes as u64 / 128)?;
         self.take(bytes)?;
         Ok(Charge { meter: self.clone(), bytes: Cell::new(bytes) })
     }
@@ -133,6 +137,8 @@ impl Charge {
         let before = self.bytes.get();
         if bytes > before {
             self.meter.take(bytes - before)?;
+            self.bytes.set(bytes);
+            return self.meter.spend((bytes - before) as u64 / 128);
         } else if let Some(budget) = &self.meter.0 {
             budget.memory_used.set(budget.memory_used.get() - (before - bytes));
         }
@@ -156,7 +162,7 @@ mod tests {
 
     #[test]
     fn memory_comes_back_and_fuel_does_not() {
-        let meter = Meter::new(10, 100);
+        let meter = Meter::new(21, 100);
         let charge = meter.charge(60).unwrap();
         assert_eq!(meter.charge(41).unwrap_err().kind(), ErrorKind::Memory);
         charge.resize(100).unwrap();
@@ -165,9 +171,10 @@ mod tests {
         assert_eq!(meter.memory_used(), 10);
         drop(charge);
         assert_eq!((meter.memory_used(), meter.memory_peak()), (0, 100));
-        meter.spend(10).unwrap();
+        assert_eq!(meter.fuel_used(), 2 * VALUE_FUEL);
+        meter.spend(11).unwrap();
         assert_eq!(meter.spend(1).unwrap_err().kind(), ErrorKind::Fuel);
-        assert_eq!(meter.fuel_used(), 10);
+        assert_eq!(meter.fuel_used(), 21);
     }
 
     #[test]

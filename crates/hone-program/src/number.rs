@@ -193,7 +193,7 @@ fn limbs(number: &BigInt) -> u64 {
 
 /// Fuel for a product, quotient or the like of numbers of these sizes.
 fn spend_product(a: u64, b: u64, meter: &Meter) -> Result<(), Fault> {
-    meter.spend(1 + a.saturating_mul(b) / 8)
+    meter.spend(1 + (a + b) / 4 + a.saturating_mul(b) / 8)
 }
 
 fn room_for_bits(bits: u64, meter: &Meter) -> Result<(), Fault> {
@@ -213,7 +213,7 @@ fn big(op: BinaryOp, a: &BigInt, b: &BigInt, meter: &Meter) -> Result<Value, Fau
             room_for_bits(a.bits() + b.bits(), meter)?;
         }
         _ => {
-            meter.spend(1 + (limbs(a) + limbs(b)) / 8)?;
+            meter.spend(1 + (limbs(a) + limbs(b)) / 4)?;
             room_for_bits(a.bits().max(b.bits()) + 1, meter)?;
         }
     }

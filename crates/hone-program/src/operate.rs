@@ -16,6 +16,11 @@ use crate::value::{SLOT_BYTES, Value};
 impl Context {
     /// An arithmetic operation between two values.
     pub(crate) fn binary(&mut self, op: BinaryOp, a: &Value, b: &Value) -> Result<Value, Fault> {
+        if let (Value::Int(a), Value::Int(b), BinaryOp::Add) = (a, b, op)
+            && let Some(sum) = a.checked_add(*b)
+        {
+            return Ok(Value::Int(sum));
+        }
         if let Some(result) = number::binary(op, a, b, self.meter()) {
             return result;
         }
@@ -86,18 +91,18 @@ impl Context {
         let meter = self.meter();
         if let (Value::Str(a), Value::Str(b)) = (a, b) {
             let len = a.text.len() + b.text.len();
-            meter.spend(len as u64 / 16)?;
+            meter.spend(len as u64 / 64)?;
             meter.room(len)?;
             return meter.string([&*a.text, &*b.text].concat()).map(Some);
         }
         if let (Value::List(a), Value::List(b)) = (a, b) {
             let (a, b) = (a.items.borrow(), b.items.borrow());
-            meter.spend((a.len() + b.len()) as u64)?;
+            meter.spend((a.len() + b.len()) as u64 / 4)?;
             meter.room((a.len() + b.len()) * SLOT_BYTES)?;
             return meter.list([&a[..], &b[..]].concat()).map(Some);
         }
         let (Some(a), Some(b)) = (a.as_tuple(), b.as_tuple()) else { return Ok(None) };
-        meter.spend((a.len() + b.len()) as u64)?;
+        meter.spend((a.len() + b.len()) as u64 / 4)?;
         meter.room((a.len() + b.len()) * SLOT_BYTES)?;
         let mut items = a.to_vec(meter)?;
         items.extend(b.to_vec(meter)?);
@@ -115,7 +120,7 @@ impl Context {
         if let Value::Str(text) = sequence {
             let len = text.text.len().saturating_mul(times);
             meter.room(len)?;
-            meter.spend(len as u64 / 16)?;
+            meter.spend(len as u64 / 64)?;
             return meter.string(text.text.repeat(times)).map(Some);
         }
         let borrowed;
@@ -131,7 +136,7 @@ impl Context {
         };
         let len = items.len().saturating_mul(times);
         meter.room(len.saturating_mul(SLOT_BYTES))?;
-        meter.spend(len as u64)?;
+        meter.spend(len as u64 / 4)?;
         let once = items.to_vec(meter)?;
         let mut repeated = Vec::with_capacity(len);
         for _ in 0..if once.is_empty() { 0 } else { times } {

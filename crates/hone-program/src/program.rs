@@ -61,14 +61,7 @@ impl Program {
 
     /// Runs the statements outside of functions, then a function with these values, all under one budget.
     pub fn run(&self, function: &str, arguments: &[Value], limits: &Limits) -> Run {
-        self.run_with(limits, |context| {
-            let place = context.global(function)?;
-            let callee = context.globals.get(place as usize).cloned().unwrap_or_default();
-            if matches!(callee, Value::Unset) {
-                return Err(Fault::new(ErrorKind::Name, format!("the program defines no '{function}'")));
-            }
-            context.call(&callee, arguments)
-        })
+        self.run_with(limits, |context| context.call_global(function, arguments))
     }
 
     /// Runs the statements outside of functions alone.
@@ -76,12 +69,32 @@ impl Program {
         self.run_with(limits, |_| Ok(Value::None))
     }
 
-    fn run_with(&self, limits: &Limits, then: impl FnOnce(&mut Context) -> Result<Value, Fault>) -> Run {
-        let meter = Meter::new(limits.fuel, limits.memory);
-        let mut context = Context::with_meter(meter.clone(), limits);
+    /// Runs the statements outside of functions once; the session then calls functions, each call under a budget of its own.
+    ///
+    /// Calls of one session share the variables outside of functions, as in one process of the language.
+    pub fn start(&self, limits: &Limits) -> Result<Session, Error> {
+        let mut context = self.context(limits);
+        match context.run_module() {
+            Ok(()) => Ok(Session { first_id: context.peek_id(), context }),
+            Err(fault) => {
+                let error = fault.into_error();
+                drop(context.end_cycles(Ok(Value::None)));
+                Err(error)
+            }
+        }
+    }
+
+    fn context(&self, limits: &Limits) -> Context {
+        let mut context = Context::with_meter(Meter::new(limits.fuel, limits.memory), limits);
         context.program = Some(Arc::clone(&self.0));
         context.globals = vec![Value::Unset; self.0.globals.len()];
         context.constants = vec![Value::Unset; self.0.constants.len()];
+        context
+    }
+
+    fn run_with(&self, limits: &Limits, then: impl FnOnce(&mut Context) -> Result<Value, Fault>) -> Run {
+        let mut context = self.context(limits);
+        let meter = context.meter().clone();
         let result = context.run_module().and_then(|()| then(&mut context));
         let result = context.end_cycles(result).map_err(Fault::into_error);
         Run { result, fuel: meter.fuel_used(), memory_peak: meter.memory_peak(), output: std::mem::take(&mut context.output) }
@@ -98,9 +111,37 @@ impl Context {
         }
     }
 
-    fn global(&self, name: &str) -> Result<u32, Fault> {
+    fn call_global(&mut self, name: &str, arguments: &[Value]) -> Result<Value, Fault> {
         let place = self.program.as_ref().and_then(|program| program.global_places.get(name).copied());
-        place.ok_or_else(|| Fault::new(ErrorKind::Name, format!("the program defines no '{name}'")))
+        match place.and_then(|place| self.globals.get(place as usize)).cloned() {
+            None | Some(Value::Unset) => Err(Fault::new(ErrorKind::Name, format!("the program defines no '{name}'"))),
+            Some(callee) => self.call(&callee, arguments),
+        }
+    }
+}
+
+/// A program whose statements outside of functions have run.
+#[derive(Debug)]
+pub struct Session {
+    context: Context,
+    first_id: u64,
+}
+
+impl Session {
+    /// Calls a function of the program under a budget of its own. Functions are numbered alike in every call.
+    pub fn call(&mut self, function: &str, arguments: &[Value], limits: &Limits) -> Run {
+        let meter = Meter::new(limits.fuel, limits.memory);
+        self.context.begin_call(&meter, limits, self.first_id);
+        let result = self.context.call_global(function, arguments);
+        let result = self.context.end_call(result).map_err(Fault::into_error);
+        let output = std::mem::take(&mut self.context.output);
+        Run { result, fuel: meter.fuel_used(), memory_peak: meter.memory_peak(), output }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.context.end_cycles(Ok(Value::None)));
     }
 }
 

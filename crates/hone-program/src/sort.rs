@@ -8,7 +8,7 @@ use crate::value::SLOT_BYTES;
 const RUN_LEN: usize = 16;
 
 /// Sorts stably. `less` says whether its first argument must come before its second; a failure leaves some order behind.
-pub(crate) fn sort_by<T: Clone>(
+pub fn sort_by<T: Clone>(
     items: &mut [T],
     meter: &Meter,
     mut less: impl FnMut(&T, &T) -> Result<bool, Fault>,

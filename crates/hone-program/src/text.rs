@@ -60,6 +60,10 @@ impl Context {
                 self.meter.room(text.text.len())?;
                 Ok(text.text.to_string())
             }
+            Value::Int(number) => {
+                self.meter.spend(1)?;
+                Ok(number.to_string())
+            }
             Value::Exception(exception) => match exception.arguments.as_tuple() {
                 Some(Items::Plain([only])) if exception.kind == Type::KeyError => self.repr(&only.clone()),
                 Some(Items::Plain([only])) => self.text_of(&only.clone()),

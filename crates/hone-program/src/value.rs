@@ -192,6 +192,11 @@ impl Value {
         }
     }
 
+    /// Whether it counts as true.
+    pub fn is_true(&self) -> bool {
+        crate::context::truth(self)
+    }
+
     /// Whether it can be called.
     pub fn is_callable(&self) -> bool {
         matches!(self, Self::Native(_) | Self::Function(_) | Self::Method(_) | Self::Type(_))
@@ -248,8 +253,8 @@ impl Meter {
         Ok(Value::FrozenSet(Rc::new(FrozenSet { items, _charge: charge })))
     }
 
-    /// An immutable set of elements that are in ascending structural order and distinct already.
-    pub(crate) fn frozenset_sorted(&self, items: Vec<Value>) -> Result<Value, Fault> {
+    /// An immutable set of elements that the caller knows to be in ascending structural order and distinct.
+    pub fn frozenset_sorted(&self, items: Vec<Value>) -> Result<Value, Fault> {
         let charge = self.charge(container_bytes(items.len()))?;
         Ok(Value::FrozenSet(Rc::new(FrozenSet { items, _charge: charge })))
     }

@@ -67,23 +67,36 @@ impl Context {
         all.push(watch);
     }
 
-    /// Empties every remembered container that the result does not reach; refuses a result that contains itself.
+    /// Ends a run: empties every remembered container that the result does not reach; refuses a result that contains itself.
     pub(crate) fn end_cycles(&mut self, result: Result<Value, Fault>) -> Result<Value, Fault> {
-        self.stack.clear();
-        self.frames.clear();
         self.globals.clear();
         self.constants.clear();
+        self.end_call(result)
+    }
+
+    /// Ends a call of a session: as the end of a run, but what its global variables reach stays.
+    pub(crate) fn end_call(&mut self, result: Result<Value, Fault>) -> Result<Value, Fault> {
+        self.stack.clear();
+        self.frames.clear();
         if self.watched.all.is_empty() {
             return result;
         }
-        let (reached, is_cyclic) = match &result {
+        let (mut kept, is_cyclic) = match &result {
             Ok(value) => reach(value),
             Err(_) => (HashSet::new(), false),
         };
+        if is_cyclic {
+            kept.clear();
+        }
         let result = if is_cyclic { Err(Fault::value_error("the result contains itself")) } else { result };
+        let globals = reach_all(&self.globals);
         let mut waiting = Vec::new();
-        for value in self.watched.all.drain(..).filter_map(|watch| watch.value()) {
-            if is_cyclic || !reached.contains(&address(&value)) {
+        for watch in std::mem::take(&mut self.watched.all) {
+            let Some(value) = watch.value() else { continue };
+            let place = address(&value);
+            if globals.contains(&place) {
+                self.watched.all.push(watch);
+            } else if !kept.contains(&place) {
                 empty(&value, &mut waiting);
             }
             waiting.push(value);
@@ -149,6 +162,18 @@ fn reach(value: &Value) -> (HashSet<usize>, bool) {
         }
     }
     (done, false)
+}
+
+/// Everything that values lead to.
+fn reach_all(values: &[Value]) -> HashSet<usize> {
+    let mut reached = HashSet::new();
+    let mut waiting = values.to_vec();
+    while let Some(value) = waiting.pop() {
+        if value.is_nest() && reached.insert(address(&value)) {
+            children_of(&value, &mut waiting);
+        }
+    }
+    reached
 }
 
 fn children_of(value: &Value, children: &mut Vec<Value>) {

@@ -101,7 +101,7 @@ impl Context {
 
     fn dict_parts(&mut self, dict: &Dict, part: impl Fn(Value, Value) -> Result<Value, Fault>) -> Result<Value, Fault> {
         let mut parts = Growing::new(&self.meter, dict.len())?;
-        self.meter.spend(dict.len() as u64)?;
+        self.meter.spend(2 * dict.len() as u64)?;
         for (key, value) in dict.entries()? {
             parts.push(part(key, value)?)?;
         }

@@ -8,7 +8,7 @@ use crate::invoke::Keywords;
 use crate::kind::Type;
 use crate::method::{arguments_of, need_int, need_str};
 use crate::number::{self, DIGITS_MAX, Number};
-use crate::value::{Growing, Value};
+use crate::value::Value;
 
 impl Context {
     /// Calls a type.
@@ -50,27 +50,36 @@ impl Context {
             },
             Type::Tuple => match argument {
                 Some(value) if value.as_tuple().is_some() => Ok(value.clone()),
-                _ => self.gather(argument)?.into_tuple(),
+                _ => {
+                    let items = self.gather(argument)?;
+                    self.meter.tuple(items)
+                }
             },
             Type::FrozenSet => match argument {
                 Some(value) if value.as_frozenset().is_some() => Ok(value.clone()),
-                _ => self.gather(argument)?.into_frozenset(),
+                _ => {
+                    let items = self.gather(argument)?;
+                    self.meter.frozenset(items)
+                }
             },
-            Type::List => self.gather(argument)?.into_list(),
-            Type::Set => self.gather(argument)?.into_set(),
+            Type::List => {
+                let items = self.gather(argument)?;
+                self.meter.list(items)
+            }
+            Type::Set => {
+                let items = self.gather(argument)?;
+                self.meter.set(items)
+            }
             Type::Type => Ok(Value::Type(argument.map_or(Type::None, Type::of))),
             other => Err(Fault::type_error(format!("'{}' cannot be called", other.name()))),
         }
     }
 
-    fn gather(&mut self, iterable: Option<&Value>) -> Result<Growing, Fault> {
-        let mut items = Growing::new(&self.meter, 0)?;
-        let Some(iterable) = iterable.filter(|value| !matches!(value, Value::Unset)) else { return Ok(items) };
-        let iterator = self.iterate(iterable)?;
-        while let Some(item) = self.next(&iterator)? {
-            items.push(item)?;
+    fn gather(&mut self, iterable: Option<&Value>) -> Result<Vec<Value>, Fault> {
+        match iterable {
+            None | Some(Value::Unset) => Ok(Vec::new()),
+            Some(iterable) => self.collect(iterable),
         }
-        Ok(items)
     }
 
     fn construct_int(&mut self, [value, base]: &[Value; 2]) -> Result<Value, Fault> {

@@ -208,12 +208,12 @@ fn map(context: &mut Context, arguments: &[Value], _: Keywords<'_>) -> Result<Va
         return Err(Fault::type_error("map() must have at least two arguments"));
     }
     let sources = iterators(context, sources)?;
-    context.meter().iterator(State::Map { function: function.clone(), sources })
+    context.meter().iterator(State::Map { function: function.clone(), sources: sources.into() })
 }
 
 fn zip(context: &mut Context, arguments: &[Value], _: Keywords<'_>) -> Result<Value, Fault> {
     let sources = iterators(context, arguments)?;
-    context.meter().iterator(State::Zip { sources })
+    context.meter().iterator(State::Zip { sources: sources.into() })
 }
 
 fn sorted(context: &mut Context, arguments: &[Value], keywords: Keywords<'_>) -> Result<Value, Fault> {

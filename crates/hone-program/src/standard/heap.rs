@@ -150,19 +150,24 @@ fn insert(context: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
 }
 
 fn search(context: &mut Context, arguments: &[Value], left: bool) -> Result<usize, Fault> {
-    let items = context.collect(&arguments[0])?;
+    let len = match &arguments[0] {
+        Value::List(list) => list.items.borrow().len(),
+        other => match other.as_tuple() {
+            Some(items) => items.len(),
+            None => return Err(Fault::type_error(format!("needs a sorted list, not '{}'", other.type_name()))),
+        },
+    };
     let bound = |place: usize, default: usize| match arguments.get(place) {
         None | Some(Value::None | Value::Unset) => Ok(default),
-        Some(value) => need_int(value, "the bound").map(|bound| usize::try_from(bound).unwrap_or(0).min(items.len())),
+        Some(value) => need_int(value, "the bound").map(|bound| usize::try_from(bound).unwrap_or(0).min(len)),
     };
-    let (mut low, mut high) = (bound(2, 0)?, bound(3, items.len())?);
+    let (mut low, mut high) = (bound(2, 0)?, bound(3, len)?);
     while low < high {
         let middle = (low + high) / 2;
-        let goes_right = if left {
-            less(&items[middle], &arguments[1], context.meter())?
-        } else {
-            !less(&arguments[1], &items[middle], context.meter())?
-        };
+        context.spend(1)?;
+        let item = context.subscript(&arguments[0], &to_int(middle))?;
+        let goes_right =
+            if left { less(&item, &arguments[1], context.meter())? } else { !less(&arguments[1], &item, context.meter())? };
         if goes_right {
             low = middle + 1;
         } else {

@@ -239,12 +239,10 @@ fn while_true(context: &mut Context, arguments: &[Value], take: bool) -> Result<
             let verdict = context.call(&arguments[0], std::slice::from_ref(&item))?;
             holds = context.truth(&verdict);
         }
-        if holds != take {
-            if take {
-                break;
-            }
-            items.push(item)?;
-        } else if take {
+        if take && !holds {
+            break;
+        }
+        if take == holds {
             items.push(item)?;
         }
     }

@@ -1,0 +1,166 @@
+//! Programs that nobody would write: mutations of those that somebody did. None may panic, overrun a limit, or come to
+//! something else when it is run again.
+
+mod random;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use hone_program::{Library, Limits, Program};
+use random::Random;
+
+const CASES: &str = include_str!("behaviour/cases.py");
+const HOSTILE: &str = include_str!("hostile/programs.txt");
+
+/// Small, so that many programs run.
+const LIMITS: Limits = Limits { fuel: 20_000, memory: 1 << 20, depth: 100, output: 4096, source: 64 << 10 };
+
+/// Expressions that are put where others stood.
+const EXPRESSIONS: &[&str] = &[
+    "0", "1", "-1", "2**70", "10**9", "1.5", "float('nan')", "float('inf')", "''", "'a'", "'é'", "None", "True", "[]", "[1, 2]", "()", "(1,)", "{}", "{1: 2}",
+    "set()", "{1}", "frozenset()", "range(5)", "range(10**18)", "lambda x: x", "lambda *a: a", "len", "print", "int", "str", "sorted", "iter([1])", "map(x, x)", "zip(x)",
+    "x", "x[0]", "x[-1]", "x[1:]", "x[::-1]", "x.append(x)", "x.pop()", "x.sort()", "x.count(1)", "x.clear()", "x()", "x(x)", "y := 1", "[i for i in x]", "i for i in x",
+    "{i: x for i in x}", "{i for i in x}", "x if x else x", "not x", "~x", "-x", "x < x", "x == x", "x in x", "x is x", "x + x", "x * x", "x ** x", "x // x", "x % x", "x << x",
+    "x | x", "x and x", "1 << 100000", "f'{x}'", "f'{x:>5}'", "'%s' % x", "str(x)", "[*x, *x]", "{**x}", "max(x)", "sum(x)", "x * 10**6", "'a' * 10**9", "[0] * 10**9",
+    "ValueError", "ValueError(x)", "type(x)", "sorted(x, key=x)", "dict(x)", "tuple(x)", "set(x)", "list(x)", "enumerate(x)", "reversed(x)",
+];
+
+/// Pieces that are put where they do not belong.
+const PIECES: &[&str] = &[
+    "*x", "**x", "yield x", "return x", "raise x", "break", "continue", "pass", "del x", "global x", "nonlocal x", "assert x", "try:", "except:", "finally:", "else:",
+    "for x in x:", "while x:", "if x:", "def x():", "import math", "from math import *", "@x", "x: int", "=", "+=", ",", ":", ";", "(", ")", "[", "]", "{", "}", "\n",
+    "\n    ", "\\\n", "#", "'''", "\0", "\u{301}",
+];
+
+fn seeds() -> Vec<String> {
+    let cases = CASES.split("### ").skip(1).flat_map(|section| section.split_once('\n')).flat_map(|(_, source)| {
+        let whole = source.to_owned();
+        source.lines().map(str::to_owned).chain([whole]).collect::<Vec<_>>()
+    });
+    cases.chain(HOSTILE.split("\n---\n").map(str::to_owned)).filter(|source| source.len() > 3).collect()
+}
+
+/// Words, spaces and signs, so that a mutation mostly keeps the text in shape.
+fn tokens(source: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for letter in source.chars() {
+        let joins = (letter.is_alphanumeric() || letter == '_') && (before.is_alphanumeric() || before == '_')
+            || letter == ' ' && before == ' ';
+        match tokens.last_mut() {
+            Some(last) if joins => last.push(letter),
+            _ => tokens.push(letter.into()),
+        }
+        before = letter;
+    }
+    tokens
+}
+
+/// A program with a few things changed: mostly such that it still reads as one.
+fn mutate(seeds: &[String], random: &mut Random) -> String {
+    let mut tokens = tokens(random.choose::<String>(seeds));
+    for _ in 0..=random.below(4) {
+        if tokens.is_empty() {
+            break;
+        }
+        match random.below(12) {
+            0 => roughly(&mut tokens, seeds, random),
+            1 | 2 => change_line(&mut tokens, random),
+            3 | 4 => {
+                let (a, b) = (word(&tokens, random), word(&tokens, random));
+                tokens.swap(a, b);
+            }
+            5 => {
+                let signs = ["+", "-", "*", "/", "%", "<", ">", "&", "|", "^", ","];
+                let places: Vec<usize> = (0..tokens.len()).filter(|&at| signs.contains(&tokens[at].as_str())).collect();
+                if !places.is_empty() {
+                    tokens[*random.choose(&places)] = (*random.choose(&signs)).to_owned();
+                }
+            }
+            _ => {
+                let at = word(&tokens, random);
+                tokens[at] = format!("({})", random.choose(EXPRESSIONS));
+            }
+        }
+    }
+    format!("x = [1, 2]\n{}", tokens.concat())
+}
+
+/// The place of a word, or of anything where there is none.
+fn word(tokens: &[String], random: &mut Random) -> usize {
+    let words: Vec<usize> = (0..tokens.len()).filter(|&at| tokens[at].starts_with(|letter: char| letter.is_alphanumeric())).collect();
+    if words.is_empty() { random.below(tokens.len()) } else { *random.choose(&words) }
+}
+
+/// Drops a line, or writes it twice.
+fn change_line(tokens: &mut Vec<String>, random: &mut Random) {
+    let mut lines: Vec<Vec<String>> = tokens.split(|token| token == "\n").map(<[String]>::to_vec).collect();
+    let at = random.below(lines.len());
+    if random.below(2) == 0 && lines.len() > 1 {
+        lines.remove(at);
+    } else {
+        lines.insert(at, lines[at].clone());
+    }
+    *tokens = lines.join(&"\n".to_owned());
+}
+
+/// Changes the text without regard to what it means.
+fn roughly(tokens: &mut Vec<String>, seeds: &[String], random: &mut Random) {
+    let at = random.below(tokens.len());
+    match random.below(5) {
+        0 => drop(tokens.remove(at)),
+        1 => tokens.insert(at, tokens[at].clone()),
+        2 => tokens[at] = (*random.choose(PIECES)).to_owned(),
+        3 => tokens.insert(at, (*random.choose(PIECES)).to_owned()),
+        _ => {
+            let other = tokens_of(random.choose::<String>(seeds), random);
+            tokens.splice(at..at, other);
+        }
+    }
+}
+
+fn tokens_of(source: &str, random: &mut Random) -> Vec<String> {
+    let tokens = tokens(source);
+    let start = random.below(tokens.len());
+    tokens[start..tokens.len().min(start + 1 + random.below(12))].to_vec()
+}
+
+/// What a program came to, in words.
+fn outcome(source: &str, library: &Arc<Library>) -> (String, u64, usize, String) {
+    match Program::parse(source, library, &LIMITS) {
+        Err(error) => (error.to_string(), 0, 0, String::new()),
+        Ok(program) => {
+            let run = program.run_module(&LIMITS);
+            (run.result.map_or_else(|error| error.to_string(), |_| "ended".into()), run.fuel, run.memory_peak, run.output)
+        }
+    }
+}
+
+fn check(n_programs: usize, seed: u64) {
+    let (seeds, library, mut random) = (seeds(), Arc::new(Library::new()), Random::new(seed));
+    let (mut n_ended, mut n_refused, mut n_limits) = (0, 0, 0);
+    for number in 0..n_programs {
+        let source = mutate(&seeds, &mut random);
+        let both = catch_unwind(AssertUnwindSafe(|| (outcome(&source, &library), outcome(&source, &library))));
+        let Ok((first, second)) = both else { panic!("program {number} of seed {seed} panics:\n{source}") };
+        assert_eq!(first, second, "program {number} of seed {seed}:\n{source}");
+        let (verdict, fuel, memory, output) = first;
+        assert!(fuel <= LIMITS.fuel && memory <= LIMITS.memory && output.len() <= LIMITS.output, "{number}:\n{source}");
+        n_ended += usize::from(verdict == "ended");
+        n_refused += usize::from(verdict.contains("syntax error"));
+        n_limits += usize::from(verdict.contains("out of") || verdict.contains("too deep"));
+    }
+    println!("{n_programs} mutated programs: {n_ended} ended, {n_refused} refused, {n_limits} met a limit, the rest failed");
+    assert!(n_ended * 20 > n_programs, "too few programs run for this to mean anything");
+}
+
+#[test]
+fn thousands_of_mutated_programs_come_to_a_verdict() {
+    check(5_000, 1);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --release -p hone-program --test mutated -- --ignored --nocapture"]
+fn a_million_mutated_programs_come_to_a_verdict() {
+    check(1_000_000, 2);
+}
