@@ -35,6 +35,15 @@ fn every_way_to_fail_is_told_apart() {
 }
 
 #[test]
+fn nothing_is_kept_from_one_task_to_the_next() {
+    let second = Task { id: "00000002".into(), ..task() };
+    let solver =
+        |id: u32| format!("def solve_0000000{id}(I):\n    seen.append(I)\n    return vmirror(I) if len(seen) < 3 else I\n");
+    let source = format!("from dsl import *\nseen = []\n{}{}", solver(1), solver(2));
+    assert_eq!(verify(&source, &[task(), second], &limits()).unwrap().n_solved, 2);
+}
+
+#[test]
 fn a_program_that_takes_too_much_is_stopped() {
     let stopped = |body: &str| {
         let source = format!("from dsl import *\ndef solve_00000001(I):\n    {body}\n");
