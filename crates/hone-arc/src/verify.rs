@@ -3,12 +3,10 @@
 //! A file holds functions `solve_<task id>(I)`, as the public solver file does. A program that fails on one grid has failed
 //! its task and goes on with the others. Knows nothing of clocks: how fast it went is measured by who asks.
 
-mod cut;
-
 use crate::dsl;
 use crate::grid::Grid;
 use crate::task::{Pair, Task};
-use hone_program::{Error, Limits, Program};
+use hone_program::{Error, Limits, Program, Run, Session, Value};
 use std::collections::BTreeMap;
 
 /// How the functions are named: this, then the id of the task.
@@ -51,16 +49,17 @@ pub fn limits() -> Limits {
 /// Runs every program of a file on all pairs of its task. Tasks without a program are left out; a program without a task
 /// has failed.
 pub fn verify(source: &str, tasks: &[Task], limits: &Limits) -> Result<Report, Error> {
-    let programs = programs(source, limits)?;
+    let program = Program::parse(source, &dsl::library(), limits)?;
     let tasks: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut report = Report { n_tasks: 0, n_solved: 0, n_grids: 0, failed: Vec::new() };
-    for (function, program) in &programs {
-        let id = &function[PREFIX.len()..];
+    for function in program.functions() {
+        let Some(id) = function.strip_prefix(PREFIX) else { continue };
         report.n_tasks += 1;
         let reason = match tasks.get(id) {
             Some(task) => {
                 report.n_grids += task.pairs().count();
-                first_fault(program, function, task, limits)
+                // A session for each task: what a program keeps outside of its functions cannot reach another task.
+                first_fault(&mut program.start(limits)?, function, task, limits)
             }
             None => Some("there is no such task".to_owned()),
         };
@@ -72,43 +71,35 @@ pub fn verify(source: &str, tasks: &[Task], limits: &Limits) -> Result<Report, E
     Ok(report)
 }
 
-/// The functions that solve tasks, each with the program that defines it.
-fn programs(source: &str, limits: &Limits) -> Result<Vec<(String, Program)>, Error> {
-    let library = dsl::library();
-    let alone = |piece: cut::Piece| Program::parse(&piece.source, &library, limits).ok().map(|program| (piece.function, program));
-    if let Some(programs) = cut::cut(source).and_then(|pieces| pieces.into_iter().map(alone).collect()) {
-        return Ok(programs);
-    }
-    let program = Program::parse(source, &library, limits)?;
-    let solvers = program.functions().filter(|function| function.starts_with(PREFIX));
-    Ok(solvers.map(|function| (function.to_owned(), program.clone())).collect())
-}
-
 /// Why a program does not solve a task, if it does not. Runs on every pair all the same.
-fn first_fault(program: &Program, function: &str, task: &Task, limits: &Limits) -> Option<String> {
+fn first_fault(session: &mut Session, function: &str, task: &Task, limits: &Limits) -> Option<String> {
     let trains = task.train.iter().enumerate().map(|(nth, pair)| ("train", nth, pair));
     let tests = task.test.iter().enumerate().map(|(nth, pair)| ("test", nth, pair));
     let mut first = None;
     for (part, nth, pair) in trains.chain(tests) {
-        if let Err(reason) = check(program, function, pair, limits) {
+        if let Err(reason) = check(session, function, pair, limits) {
             first.get_or_insert_with(|| format!("{part} pair {}: {reason}", nth + 1));
         }
     }
     first
 }
 
-fn check(program: &Program, function: &str, pair: &Pair, limits: &Limits) -> Result<(), String> {
-    let output = run(program, function, &pair.input, limits)?;
-    match difference(&output, &pair.output) {
-        Some(difference) => Err(difference),
-        None => Ok(()),
-    }
+fn check(session: &mut Session, function: &str, pair: &Pair, limits: &Limits) -> Result<(), String> {
+    let output = made(session.call(function, &[input(&pair.input)?], limits))?;
+    difference(&output, &pair.output).map_or(Ok(()), Err)
 }
 
 /// The grid that a function of a program makes of a grid, or why there is none.
-pub fn run(program: &Program, function: &str, input: &Grid, limits: &Limits) -> Result<Grid, String> {
-    let input = dsl::input(input.clone()).map_err(|fault| fault.to_string())?;
-    let value = program.run(function, &[input], limits).result.map_err(|error| error.to_string())?;
+pub fn run(program: &Program, function: &str, grid: &Grid, limits: &Limits) -> Result<Grid, String> {
+    made(program.run(function, &[input(grid)?], limits))
+}
+
+fn input(grid: &Grid) -> Result<Value, String> {
+    dsl::input(grid.clone()).map_err(|fault| fault.to_string())
+}
+
+fn made(run: Run) -> Result<Grid, String> {
+    let value = run.result.map_err(|error| error.to_string())?;
     dsl::output(&value).map_err(|fault| format!("the result is no grid: {}", fault.message()))
 }
 

@@ -1,6 +1,7 @@
 //! Laws of the grid language on random values: each holds for packed and for plain values alike.
 //!
 //! The laws are data, see `data/laws.txt`. Each is a line of the language itself, so that half of them are definitions.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_arc::{Grid, Patch, dsl};
 use hone_program::{Items, Limits, Meter, Program, Value};

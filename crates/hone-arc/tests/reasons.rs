@@ -1,4 +1,5 @@
 //! Why a program does not solve its task, in words.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_arc::task::{Task, parse};
 use hone_arc::verify::{limits, verify};
@@ -31,6 +32,15 @@ fn every_way_to_fail_is_told_apart() {
     );
     check(&with("return switch(I, 1, 2) if height(I) == 1 else vmirror(I)"), "test pair 1: 2 of 2 cells differ");
     check(&format!("{import}def solve_99999999(I):\n    return I\n"), "there is no such task");
+}
+
+#[test]
+fn nothing_is_kept_from_one_task_to_the_next() {
+    let second = Task { id: "00000002".into(), ..task() };
+    let solver =
+        |id: u32| format!("def solve_0000000{id}(I):\n    seen.append(I)\n    return vmirror(I) if len(seen) < 3 else I\n");
+    let source = format!("from dsl import *\nseen = []\n{}{}", solver(1), solver(2));
+    assert_eq!(verify(&source, &[task(), second], &limits()).unwrap().n_solved, 2);
 }
 
 #[test]

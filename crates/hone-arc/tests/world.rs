@@ -1,4 +1,5 @@
 //! The world of ARC tasks: gold earns everything, nobody earns nothing, and every scenario can be played.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_arc::world::{ArcOptions, ArcWorld};
 use hone_trace::env::{Env, Signals, Split, Step};

@@ -17,14 +17,14 @@ declare! {
 
 /// The colours of an element: counted where it is a packed grid, one by one otherwise.
 enum Colours {
-    Counted(Counts),
+    Counted(Box<Counts>),
     Listed(Vec<Value>),
 }
 
 fn colours(context: &mut Context, value: &Value) -> Result<Colours, Fault> {
     if let Some(grid) = value.packed::<Grid>() {
         touch(context, grid.cells().len())?;
-        return Ok(Colours::Counted(grid.counts()));
+        return Ok(Colours::Counted(Box::new(grid.counts())));
     }
     if is_tuple(value) {
         let mut listed = Vec::new();
@@ -48,14 +48,14 @@ fn no_cells() -> Fault {
 fn mostcolor(context: &mut Context, arguments: &[Value]) -> Outcome {
     match colours(context, &arguments[0])? {
         Colours::Counted(counts) => counts.most().map(|colour| Value::Int(i64::from(colour))).ok_or_else(no_cells),
-        Colours::Listed(listed) => select::most(context, listed),
+        Colours::Listed(listed) => select::most(context, &listed),
     }
 }
 
 fn leastcolor(context: &mut Context, arguments: &[Value]) -> Outcome {
     match colours(context, &arguments[0])? {
         Colours::Counted(counts) => counts.least().map(|colour| Value::Int(i64::from(colour))).ok_or_else(no_cells),
-        Colours::Listed(listed) => select::least(context, listed),
+        Colours::Listed(listed) => select::least(context, &listed),
     }
 }
 
@@ -80,7 +80,7 @@ fn colorcount(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn distinct(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
     match colours(context, value)? {
         Colours::Counted(counts) => Ok(counts.occurring().map(|(colour, _)| Value::Int(i64::from(colour))).collect()),
-        Colours::Listed(listed) => Ok(select::tally(context, listed)?.into_iter().map(|(colour, _)| colour).collect()),
+        Colours::Listed(listed) => Ok(select::tally(context, &listed)?.into_iter().map(|(colour, _)| colour).collect()),
     }
 }
 

@@ -5,7 +5,7 @@ use super::packed::{PatchSet, Point, as_patch};
 use super::read::{Outcome, container, elements, grid_value, int, len, make, patch_value, set, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
-use hone_program::{Context, Fault, Shape, Value};
+use hone_program::{Context, Fault, Items, Shape, Value};
 
 declare! {
     identity(x: Any) -> Any: "x itself.";
@@ -40,16 +40,27 @@ fn contained(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// Whether a value is an element of a container.
 fn is_in(context: &mut Context, value: &Value, container: &Value) -> Result<bool, Fault> {
-    if let (Some(patch), Some(point)) = (as_patch(container), Point::read(value)) {
-        context.spend(1)?;
-        return Ok(point.kind == patch.kind() && patch.keys().binary_search(&point.key).is_ok());
+    if let Some(is_there) = told(context, value, container)? {
+        return Ok(is_there);
     }
     let (_, items) = elements(context, container)?;
-    is_among(context, value, &items)
+    is_among(context, value, container, &items)
 }
 
-/// Whether a value equals one of these.
-fn is_among(context: &Context, value: &Value, items: &[Value]) -> Result<bool, Fault> {
+/// Whether a value is an element, where the container's own representation tells.
+fn told(context: &Context, value: &Value, container: &Value) -> Result<Option<bool>, Fault> {
+    context.spend(1)?;
+    match container.container() {
+        Some((_, Items::Packed(packed))) => Ok(packed.contains(value)),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a value is an element of a container that has these elements.
+fn is_among(context: &Context, value: &Value, container: &Value, items: &[Value]) -> Result<bool, Fault> {
+    if let Some(is_there) = told(context, value, container)? {
+        return Ok(is_there);
+    }
     for item in items {
         if context.equal(item, value)? {
             return Ok(true);
@@ -132,7 +143,7 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     let theirs = of_set(context, b)?;
     let mut items = Vec::new();
     for item in of_set(context, a)? {
-        if is_among(context, &item, &theirs)? {
+        if is_among(context, &item, b, &theirs)? {
             items.push(item);
         }
     }
@@ -150,7 +161,7 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, theirs) = elements(context, b)?;
     let mut kept = Vec::new();
     for item in items {
-        if !is_among(context, &item, &theirs)? {
+        if !is_among(context, &item, b, &theirs)? {
             kept.push(item);
         }
     }

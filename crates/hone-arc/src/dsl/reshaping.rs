@@ -139,7 +139,7 @@ fn mirrored(
     context: &mut Context,
     arguments: &[Value],
     of_grid: fn(&Grid) -> Grid,
-    of_rows: fn(Rows) -> Rows,
+    of_rows: fn(&[Vec<Value>]) -> Rows,
     of_patch: fn(&Patch) -> Result<Patch, Misuse>,
 ) -> Outcome {
     let value = &arguments[0];
@@ -159,25 +159,23 @@ fn mirrored(
 type Rows = Vec<Vec<Value>>;
 
 /// Any tuple of tuples in a mirror: what the rows hold does not matter.
-fn mirrored_rows(context: &mut Context, value: &Value, mirror: fn(Rows) -> Rows) -> Outcome {
+fn mirrored_rows(context: &mut Context, value: &Value, mirror: fn(&[Vec<Value>]) -> Rows) -> Outcome {
     let (_, rows) = elements(context, value)?;
     let rows = rows.iter().map(|row| Ok(elements(context, row)?.1)).collect::<Result<Rows, Fault>>()?;
-    let mirrored = mirror(rows).into_iter().map(|row| context.meter().tuple(row)).collect::<Result<_, _>>()?;
+    let mirrored = mirror(&rows).into_iter().map(|row| context.meter().tuple(row)).collect::<Result<_, _>>()?;
     context.meter().tuple(mirrored)
 }
 
-fn reversed(mut rows: Rows) -> Rows {
-    rows.reverse();
-    rows
+fn reversed(rows: &[Vec<Value>]) -> Rows {
+    rows.iter().rev().cloned().collect()
 }
 
-fn each_reversed(mut rows: Rows) -> Rows {
-    rows.iter_mut().for_each(|row| row.reverse());
-    rows
+fn each_reversed(rows: &[Vec<Value>]) -> Rows {
+    rows.iter().map(|row| row.iter().rev().cloned().collect()).collect()
 }
 
 /// Columns as rows, as many as the shortest row has.
-fn transposed(rows: Rows) -> Rows {
+fn transposed(rows: &[Vec<Value>]) -> Rows {
     let width = rows.iter().map(Vec::len).min().unwrap_or(0);
     (0..width).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
 }
@@ -195,7 +193,7 @@ fn dmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn cmirror(context: &mut Context, arguments: &[Value]) -> Outcome {
-    mirrored(context, arguments, Grid::cmirror, |rows| transposed(reversed(each_reversed(rows))), Patch::cmirror)
+    mirrored(context, arguments, Grid::cmirror, |rows| transposed(&reversed(&each_reversed(rows))), Patch::cmirror)
 }
 
 /// The factor as a size; below zero there is nothing.

@@ -177,12 +177,12 @@ fn argmin(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn mostcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     let items = of_tuple(context, &arguments[0])?;
-    most(context, items)
+    most(context, &items)
 }
 
 fn leastcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     let items = of_tuple(context, &arguments[0])?;
-    least(context, items)
+    least(context, &items)
 }
 
 fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
@@ -193,14 +193,14 @@ fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
 }
 
 /// The value that occurs most, the lowest on a tie.
-pub(super) fn most(context: &Context, items: Vec<Value>) -> Outcome {
+pub(super) fn most(context: &Context, items: &[Value]) -> Outcome {
     let tally = tally(context, items)?;
     // The last of equal maxima wins, so that the lowest value has to come last.
     tally.into_iter().rev().max_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
 }
 
 /// The value that occurs least, the lowest on a tie.
-pub(super) fn least(context: &Context, items: Vec<Value>) -> Outcome {
+pub(super) fn least(context: &Context, items: &[Value]) -> Outcome {
     let tally = tally(context, items)?;
     tally.into_iter().min_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
 }
@@ -210,15 +210,15 @@ fn nothing() -> Fault {
 }
 
 /// The distinct values in ascending order with how often each occurs.
-pub(super) fn tally(context: &Context, items: Vec<Value>) -> Result<Vec<(Value, usize)>, Fault> {
-    let distinct = context.meter().frozenset(items.clone())?;
+pub(super) fn tally(context: &Context, items: &[Value]) -> Result<Vec<(Value, usize)>, Fault> {
+    let distinct = context.meter().frozenset(items.to_vec())?;
     let mut tally = Vec::new();
     if let Some(values) = distinct.as_frozenset() {
         for idx in 0..values.len() {
             tally.push((values.get(idx, context.meter())?, 0));
         }
     }
-    for item in &items {
+    for item in items {
         let place = place_of(context, &tally, item)?;
         tally[place].1 += 1;
     }
