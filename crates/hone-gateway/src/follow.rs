@@ -120,7 +120,9 @@ impl Follower {
                     Err(error) => self.gateway.log(error.to_string()),
                 }
             }
-            self.remember();
+            if n_lines > 0 {
+                self.remember();
+            }
             self.act().await?;
             if n_lines < N_LINES as usize {
                 return Ok(());
@@ -131,7 +133,10 @@ impl Follower {
     /// Keeps how canaries stand, for people to look at.
     fn remember(&mut self) {
         for deployment in self.fleet.deployments().filter(|deployment| deployment.is_running()) {
-            Arc::make_mut(self.pasts.entry(deployment.start.agent.clone()).or_default()).see(deployment);
+            let past = self.pasts.entry(deployment.start.agent.clone()).or_default();
+            if let Some(point) = past.news(deployment) {
+                Arc::make_mut(past).keep(deployment.id, point);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod anonymise;
 mod bandit;
 mod canary;
 mod crash;
+mod dashboard;
 mod diff;
 mod env;
 mod figures;
@@ -55,6 +56,7 @@ enum Command {
     Bandit(bandit::Args),
     Gateway(gateway::Args),
     Swap(swap::Args),
+    Dashboard(dashboard::Args),
     #[command(hide = true)]
     GatewayMock(gateway::mock::Args),
     #[command(hide = true)]
@@ -81,6 +83,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Bandit(args) => bandit::run(args, context),
         Command::Gateway(args) => context.wait(async |context| gateway::run(args, context).await),
         Command::Swap(args) => context.wait(async |context| swap::run(args, context).await),
+        Command::Dashboard(args) => context.wait(async |context| dashboard::run(args, context).await),
         Command::GatewayMock(args) => {
             context.wait(async |context| gateway::mock::run(args, context.printer).await)?;
             Ok(Exit::Yes)

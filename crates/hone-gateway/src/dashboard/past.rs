@@ -31,18 +31,23 @@ pub(crate) struct Point {
 }
 
 impl Past {
-    /// Takes in how a canary stands now, where that is news.
-    pub(crate) fn see(&mut self, deployment: &Deployment) {
-        if self.canary != Some(deployment.id) {
-            (self.canary, self.points, self.stride) = (Some(deployment.id), Vec::new(), 1);
-        }
-        let n_last = self.points.last().map_or(0, |point| point.n_rows);
+    /// How a canary stands now, where that is news.
+    pub(crate) fn news(&self, deployment: &Deployment) -> Option<Point> {
         let numbers = deployment.report().numbers;
         let n_rows = numbers.canary.n_matured + numbers.control.n_matured;
-        if n_rows < n_last + self.stride {
-            return;
+        let n_next = match self.points.last().filter(|_| self.canary == Some(deployment.id)) {
+            Some(last) => last.n_rows + self.stride,
+            None => 1,
+        };
+        (n_rows >= n_next).then_some(Point { n_rows, quality: numbers.quality, gain: numbers.gain })
+    }
+
+    /// Keeps how this canary stands.
+    pub(crate) fn keep(&mut self, canary: EventId, point: Point) {
+        if self.canary != Some(canary) {
+            (self.canary, self.points, self.stride) = (Some(canary), Vec::new(), 1);
         }
-        self.points.push(Point { n_rows, quality: numbers.quality, gain: numbers.gain });
+        self.points.push(point);
         if self.points.len() > N_POINTS_MAX {
             let mut idx = 0;
             self.points.retain(|_| {
@@ -72,5 +77,28 @@ impl Past {
     /// The share of a canary whenever it changed.
     pub(crate) fn shares(&self, canary: EventId) -> Vec<(Time, f64)> {
         self.decisions.iter().filter(|one| one.canary == canary).map(|one| (one.at, one.decision.share)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_long_a_canary_runs_its_points_are_few_and_even() {
+        let (mut past, canary) = (Past::default(), EventId::derived(&["one"]));
+        let bound = Bound { estimate: 0.0, low: None, high: None };
+        let mut n_kept = 0;
+        for n_rows in 1..=100_000 {
+            if past.points.last().is_none_or(|last| n_rows >= last.n_rows + past.stride) {
+                past.keep(canary, Point { n_rows, quality: bound, gain: None });
+                n_kept = n_rows;
+            }
+        }
+        assert!((N_POINTS_MAX / 2..=N_POINTS_MAX).contains(&past.points().len()) && n_kept > 99_000);
+        let gaps: Vec<u64> = past.points().windows(2).map(|pair| pair[1].n_rows - pair[0].n_rows).collect();
+        assert!(gaps.iter().all(|gap| *gap == past.stride), "{gaps:?}");
+        past.keep(EventId::derived(&["two"]), Point { n_rows: 1, quality: bound, gain: None });
+        assert_eq!((past.points().len(), past.stride), (1, 1), "another canary begins anew");
     }
 }

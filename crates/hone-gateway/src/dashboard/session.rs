@@ -242,6 +242,7 @@ right! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hone_trace::Tenant;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (header::HeaderName::from_static(name), value.parse().unwrap())).collect()
@@ -266,6 +267,17 @@ mod tests {
             assert_eq!(is_same_origin(&sent), expected, "{origin} to {host}, {site:?}");
         }
         assert!(!is_same_origin(&headers(&[("host", "localhost:1")])), "who does not say where it comes from is not ours");
+    }
+
+    #[test]
+    fn a_cookie_is_for_the_server_alone() {
+        let dashboard = |is_encrypted| Dashboard { tenant: Tenant::default(), settings: Vec::new(), draw: || None, is_encrypted };
+        let plain = set_cookie(&dashboard(false), "7", LIFE_S);
+        assert_eq!(plain, "hone_session=7; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict");
+        let secure = set_cookie(&dashboard(true), "7", LIFE_S);
+        assert_eq!(secure, "__Host-hone_session=7; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure");
+        let sent = headers(&[("cookie", "other=1; __Host-hone_session=7; hone_session=8")]);
+        assert_eq!((cookie(&dashboard(true), &sent), cookie(&dashboard(false), &sent)), (Some("7"), Some("8")));
     }
 
     #[test]

@@ -71,6 +71,17 @@ fn sampler_and_trainer_agree_to_the_bit_through_kills() {
 }
 
 #[test]
+fn the_dashboard_benchmark_asks_for_every_page() {
+    let ended = Desk::new().hone("bench dashboard --traces 300 --requests 2 --json --quiet").expect(0, "{", "");
+    let report = &ended.json()[0];
+    let pages = report["pages"].as_array().expect("a list of pages");
+    assert_eq!((report["traces"].as_u64(), pages.len()), (Some(300), 5));
+    for page in pages {
+        assert!(page["p99_ms"].as_f64() >= page["p50_ms"].as_f64() && page["bytes"].as_u64() > Some(2000), "{page}");
+    }
+}
+
+#[test]
 fn the_gateway_benchmark_keeps_its_form() {
     let ended = Desk::new().hone("bench gateway --seconds 1 --rounds 1 --rate 50 --json --quiet").expect(0, "{", "");
     let report = &ended.json()[0];
