@@ -15,7 +15,7 @@ use hone_engine::optim::{AdamOptions, Schedule};
 use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape::Recompute;
 use hone_engine::trainer::Trainer;
-use hone_env::desk::{Desk, DeskOptions};
+use hone_env::desk::{Desk, DeskOptions, Habits};
 use hone_env::rollout::{Limits, Plan, traces};
 use hone_env::{Dialect, Player};
 use hone_policy::local::{Engine, Local, LocalOptions};
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let held_out = desk.scenarios(Split::Test, SEED, 400)?;
 
     // Trace: what the agent did, and its manual.
-    let agent = |scenario: &Scenario, seed| desk.shy(scenario, 0.15, seed);
+    let agent = |scenario: &Scenario, seed| desk.shy(scenario, Habits { tool_share: 0.15, talk_share: 0.0 }, seed);
     let manual = |scenario: &Scenario, _| desk.manual(scenario);
     let pages = play(&desk, Player::Script("manual", &manual), &desk.scenarios(Split::Train, 2, 60_000)?, 1);
     let done = play(&desk, Player::Script("agent", &agent), &desk.scenarios(Split::Train, 3, 8000)?, 1);

@@ -128,7 +128,7 @@ impl HandOver<'_> {
         let from = crate::deploy::live(&entry, &fleet).to_owned();
         let mut settings = Settings::default();
         let stages = settings.stages.iter().zip(N_OUTCOMES_MIN);
-        settings.stages = stages.map(|(stage, n_canary_min)| Stage { n_canary_min, ..stage.clone() }).collect();
+        settings.stages = stages.map(|(stage, n_canary_min)| Stage { n_canary_min, ..*stage }).collect();
         let start = Start { agent: self.agent.clone(), from, to: version.to_owned(), settings, wait_ms: WAIT_MS };
         let at = now();
         let id = EventId::derived(&["start", self.agent.as_str(), version]);
