@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::code::{Compiled, Op};
 use crate::context::Context;
+use crate::distinct::{check_hashable, search};
 use crate::fault::Fault;
 use crate::order;
 use crate::value::{List, SLOT_BYTES, Set, Value, container_bytes};
@@ -244,12 +245,12 @@ impl Context {
             },
             Value::Dict(dict) => Ok(dict.get(value)?.is_some()),
             Value::Set(set) => {
-                order::check_hashable(value, 0)?;
-                Ok(order::search(&set.items.borrow(), value, &self.meter)?.is_ok())
+                check_hashable(value, 0)?;
+                Ok(search(&set.items.borrow(), value, &self.meter)?.is_ok())
             }
             Value::FrozenSet(set) => {
-                order::check_hashable(value, 0)?;
-                Ok(order::search(&set.items, value, &self.meter)?.is_ok())
+                check_hashable(value, 0)?;
+                Ok(search(&set.items, value, &self.meter)?.is_ok())
             }
             Value::Packed(pack) => match pack.get().contains(value) {
                 Some(found) => Ok(found),
@@ -303,12 +304,12 @@ pub(crate) fn push(list: &Rc<List>, value: Value) -> Result<(), Fault> {
 
 /// Adds a value to a set; says whether it is new.
 pub(crate) fn add(set: &Rc<Set>, value: Value) -> Result<bool, Fault> {
-    order::check_hashable(&value, 0)?;
+    check_hashable(&value, 0)?;
     let meter = set.charge.meter();
     let mut items = set.items.borrow_mut();
     let place = match items.last() {
         Some(last) if order(last, &value, meter)?.is_lt() => items.len(),
-        _ => match order::search(&items, &value, meter)? {
+        _ => match search(&items, &value, meter)? {
             Ok(_) => return Ok(false),
             Err(place) => place,
         },
@@ -326,10 +327,10 @@ pub(crate) fn add(set: &Rc<Set>, value: Value) -> Result<bool, Fault> {
 
 /// Removes a value from a set; says whether it was there.
 pub(crate) fn discard(set: &Rc<Set>, value: &Value) -> Result<bool, Fault> {
-    order::check_hashable(value, 0)?;
+    check_hashable(value, 0)?;
     let meter = set.charge.meter();
     let mut items = set.items.borrow_mut();
-    match order::search(&items, value, meter)? {
+    match search(&items, value, meter)? {
         Ok(place) => {
             meter.spend(1 + (items.len() - place) as u64 / 32)?;
             let removed = items.remove(place);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::code::Compiled;
 use crate::fault::Fault;
+use crate::frame::Frame;
 use crate::function::{Body, BuiltBody, Function};
 use crate::library;
 use crate::limits::Limits;
-use crate::machine::Frame;
 use crate::meter::{Charge, Meter};
 use crate::order;
 use crate::value::{Growing, HEAD_BYTES, SLOT_BYTES, Value};

@@ -4,10 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use crate::distinct::check_hashable;
 use crate::fault::Fault;
 use crate::kind::Type;
 use crate::meter::{Charge, Meter};
-use crate::order::{check_hashable, order};
+use crate::order::order;
 use crate::value::{HEAD_BYTES, SLOT_BYTES, Value};
 
 /// Bytes that an entry counts: key, value and its place in the index.

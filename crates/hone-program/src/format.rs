@@ -2,8 +2,9 @@
 
 use crate::code::Conversion;
 use crate::context::Context;
+use crate::decimal;
 use crate::fault::Fault;
-use crate::number::{self, Number};
+use crate::number::Number;
 use crate::text::Writer;
 use crate::value::Value;
 
@@ -153,7 +154,7 @@ impl Context {
                 let general = general_text(magnitude, precision, false);
                 if general.contains(['.', 'e']) { general } else { general + ".0" }
             }
-            None => number::float_text(magnitude),
+            None => decimal::float_text(magnitude),
             _ => return Err(bad(text)),
         };
         let body = if matches!(kind, Some('E' | 'G')) { body.to_uppercase() } else { body };
@@ -179,7 +180,7 @@ impl Context {
             Some('x') => ("0x", magnitude.to_str_radix(16)),
             Some('X') => ("0X", magnitude.to_str_radix(16).to_uppercase()),
             Some('c') => ("", u32::try_from(&magnitude).ok().and_then(char::from_u32).map_or(String::new(), String::from)),
-            _ => ("", number::digits(&magnitude, &self.meter)?),
+            _ => ("", decimal::digits(&magnitude, &self.meter)?),
         };
         Ok((negative, if spec.alternate { prefix.into() } else { String::new() }, grouped(&body, spec.group)))
     }
@@ -232,7 +233,7 @@ impl Context {
             }
             'd' | 'i' | 'u' => {
                 let number = match Number::of(value) {
-                    Some(Number::Float(float)) => number::truncate(float, &self.meter)?,
+                    Some(Number::Float(float)) => decimal::truncate(float, &self.meter)?,
                     Some(_) => value.clone(),
                     None => {
                         return Err(Fault::type_error(format!(

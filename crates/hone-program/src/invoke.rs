@@ -5,10 +5,10 @@ use std::rc::Rc;
 use crate::code::{Code, Compiled};
 use crate::context::{ANY_PARAMS, Context, check_count};
 use crate::fault::{ErrorKind, Fault};
+use crate::frame::{Exit, Frame, Suspended};
 use crate::function::{Body, Function, Method};
 use crate::iterate::State;
 use crate::library::{self, Native};
-use crate::machine::{Exit, Frame, Suspended};
 use crate::value::{HEAD_BYTES, SLOT_BYTES, Value};
 
 /// Keyword arguments of a call.

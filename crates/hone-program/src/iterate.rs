@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::context::Context;
 use crate::dict::Dict;
 use crate::fault::{ErrorKind, Fault};
-use crate::machine::Suspended;
+use crate::frame::Suspended;
 use crate::meter::{Charge, Meter};
 use crate::value::{HEAD_BYTES, Value};
 

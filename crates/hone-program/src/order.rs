@@ -8,11 +8,10 @@
 
 use std::cmp::Ordering;
 
-use num_bigint::BigInt;
-
 use crate::fault::{ErrorKind, Fault};
 use crate::meter::Meter;
 use crate::packed::{Items, Packed, Shape};
+use crate::scalar::compare_scalars;
 use crate::value::Value;
 
 /// How deeply nested values may be when they are compared or printed.
@@ -59,66 +58,7 @@ pub(crate) fn compare(operator: Comparison, a: &Value, b: &Value, meter: &Meter)
     }
 }
 
-/// Sorts into structural order and drops repeated values.
-pub(crate) fn sort_distinct(items: &mut Vec<Value>, meter: &Meter) -> Result<(), Fault> {
-    meter.spend(items.len() as u64)?;
-    for item in items.iter() {
-        check_hashable(item, 0)?;
-    }
-    if let Some(numbers) = all_ints(items) {
-        return sort_ints(items, numbers, meter);
-    }
-    crate::sort::sort_by(items, meter, |a, b| order(a, b, meter).map(Ordering::is_lt))?;
-    let mut failure = None;
-    items.dedup_by(|later, earlier| {
-        failure.is_none()
-            && order(earlier, later, meter).map_or_else(
-                |fault| {
-                    failure = Some(fault);
-                    false
-                },
-                Ordering::is_eq,
-            )
-    });
-    failure.map_or(Ok(()), Err)
-}
-
-fn all_ints(items: &[Value]) -> Option<Vec<i64>> {
-    items.iter().map(|item| if let Value::Int(number) = item { Some(*number) } else { None }).collect()
-}
-
-fn sort_ints(items: &mut Vec<Value>, mut numbers: Vec<i64>, meter: &Meter) -> Result<(), Fault> {
-    meter.spend(numbers.len() as u64)?;
-    numbers.sort_unstable();
-    numbers.dedup();
-    items.truncate(numbers.len());
-    for (item, number) in items.iter_mut().zip(numbers) {
-        *item = Value::Int(number);
-    }
-    Ok(())
-}
-
-/// Refuses a value that cannot be in a set or be a key.
-pub(crate) fn check_hashable(value: &Value, depth: usize) -> Result<(), Fault> {
-    match value {
-        Value::List(_) | Value::Set(_) | Value::Dict(_) => {
-            let name = value.type_name();
-            let instead = if name == "list" { "; use a tuple" } else { "; use a frozenset or a tuple" };
-            Err(Fault::type_error(format!(
-                "a {name} cannot be in a set or be a key of a dict (unhashable type: '{name}'){instead}"
-            )))
-        }
-        Value::Tuple(tuple) => {
-            if depth > NESTING_MAX {
-                return Err(too_deep());
-            }
-            tuple.items.iter().filter(|item| item.is_nest()).try_for_each(|item| check_hashable(item, depth + 1))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn too_deep() -> Fault {
+pub(crate) fn too_deep() -> Fault {
     Fault::depth("values", NESTING_MAX)
 }
 
@@ -133,9 +73,7 @@ fn equal_at(a: &Value, b: &Value, meter: &Meter, depth: usize) -> Result<bool, F
     match (a, b) {
         (Value::List(a), Value::List(b)) => equal_slices(&a.items.borrow(), &b.items.borrow(), meter, depth),
         (Value::Dict(a), Value::Dict(b)) => crate::dict::equal(a, b, meter, |a, b| equal_at(a, b, meter, depth + 1)),
-        (Value::Range(a), Value::Range(b)) => {
-            Ok(a.len == b.len && (a.len == 0 || a.start == b.start && (a.len == 1 || a.step == b.step)))
-        }
+        (Value::Range(a), Value::Range(b)) => Ok(a.shape() == b.shape()),
         _ => with_items(a, b, |a, b| match (a, b) {
             (Some((shape_a, a)), Some((shape_b, b))) if shape_a == shape_b => equal_items(a, b, meter, depth),
             _ => Ok(false),
@@ -204,6 +142,9 @@ fn order_at(a: &Value, b: &Value, meter: &Meter, depth: usize) -> Result<Orderin
     if let Some(ordering) = compare_scalars(a, b, meter)? {
         return Ok(ordering.unwrap_or_else(|| order_nan(a, b)));
     }
+    if let (Value::Range(a), Value::Range(b)) = (a, b) {
+        return Ok(a.shape().cmp(&b.shape()));
+    }
     if depth > NESTING_MAX {
         return Err(too_deep());
     }
@@ -265,7 +206,6 @@ fn identity(value: &Value) -> u64 {
         Value::Native(native) => native.id(),
         Value::Function(function) => function.id,
         Value::Method(method) => method.id,
-        Value::Range(range) => range.start.unsigned_abs() ^ range.len,
         _ => 0,
     }
 }
@@ -419,101 +359,6 @@ fn with_items<T>(
             (a.is_some() || b.is_some()).then(|| then(a, b))
         }
     }
-}
-
-/// The order of two numbers, two texts or two absent values; the inner `None` where a number is none.
-#[inline]
-fn compare_scalars(a: &Value, b: &Value, meter: &Meter) -> Result<Option<Option<Ordering>>, Fault> {
-    let (a, b) = (number(a), number(b));
-    Ok(Some(match (a, b) {
-        (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(&b)),
-        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b),
-        (Scalar::Int(a), Scalar::Float(b)) => compare_int_float(a, b),
-        (Scalar::Float(a), Scalar::Int(b)) => compare_int_float(b, a).map(Ordering::reverse),
-        (Scalar::Big(a), Scalar::Big(b)) => {
-            meter.spend(a.bits().min(b.bits()) / 512)?;
-            Some(a.cmp(b))
-        }
-        (Scalar::Big(a), Scalar::Int(_)) => Some(sign_order(a)),
-        (Scalar::Int(_), Scalar::Big(b)) => Some(sign_order(b).reverse()),
-        (Scalar::Big(a), Scalar::Float(b)) => compare_big_float(a, b),
-        (Scalar::Float(a), Scalar::Big(b)) => compare_big_float(b, a).map(Ordering::reverse),
-        (Scalar::Str(a), Scalar::Str(b)) => {
-            meter.spend(a.len().min(b.len()) as u64 / 16)?;
-            Some(a.cmp(b))
-        }
-        (Scalar::None, Scalar::None) => Some(Ordering::Equal),
-        _ => return Ok(None),
-    }))
-}
-
-enum Scalar<'a> {
-    None,
-    Int(i64),
-    Float(f64),
-    Big(&'a BigInt),
-    Str(&'a str),
-    Other,
-}
-
-#[inline]
-fn number(value: &Value) -> Scalar<'_> {
-    match value {
-        Value::None => Scalar::None,
-        Value::Bool(truth) => Scalar::Int(i64::from(*truth)),
-        Value::Int(number) => Scalar::Int(*number),
-        Value::Float(number) => Scalar::Float(*number),
-        Value::Big(big) => Scalar::Big(&big.number),
-        Value::Str(text) => Scalar::Str(&text.text),
-        _ => Scalar::Other,
-    }
-}
-
-fn sign_order(big: &BigInt) -> Ordering {
-    if big.sign() == num_bigint::Sign::Minus { Ordering::Less } else { Ordering::Greater }
-}
-
-/// The exact order of a whole number and a float.
-fn compare_int_float(int: i64, float: f64) -> Option<Ordering> {
-    if float.is_nan() {
-        return None;
-    }
-    if float >= 9_223_372_036_854_775_808.0 {
-        return Some(Ordering::Less);
-    }
-    if float < -9_223_372_036_854_775_808.0 {
-        return Some(Ordering::Greater);
-    }
-    let floor = float.floor();
-    let whole = int.cmp(&(floor as i64));
-    Some(if whole.is_eq() && floor < float { Ordering::Less } else { whole })
-}
-
-fn compare_big_float(big: &BigInt, float: f64) -> Option<Ordering> {
-    if float.is_nan() {
-        return None;
-    }
-    if float.is_infinite() {
-        return Some(if float > 0.0 { Ordering::Less } else { Ordering::Greater });
-    }
-    let floor = <BigInt as num_traits::FromPrimitive>::from_f64(float.floor())?;
-    let whole = big.cmp(&floor);
-    Some(if whole.is_eq() && float.floor() < float { Ordering::Less } else { whole })
-}
-
-/// Where a value stands in a sorted slice, or where it would have to be put.
-pub(crate) fn search(items: &[Value], wanted: &Value, meter: &Meter) -> Result<Result<usize, usize>, Fault> {
-    let (mut low, mut high) = (0, items.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        match order(&items[middle], wanted, meter)? {
-            Ordering::Less => low = middle + 1,
-            Ordering::Equal => return Ok(Ok(middle)),
-            Ordering::Greater => high = middle,
-        }
-    }
-    meter.spend(1)?;
-    Ok(Err(low))
 }
 
 /// A failure that says which key is missing.

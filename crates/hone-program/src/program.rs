@@ -8,9 +8,9 @@ use ruff_text_size::Ranged;
 use crate::code::Compiled;
 use crate::context::Context;
 use crate::fault::{Error, ErrorKind, Fault};
+use crate::frame::Exit;
 use crate::library::Library;
 use crate::limits::Limits;
-use crate::machine::Exit;
 use crate::meter::Meter;
 use crate::value::Value;
 

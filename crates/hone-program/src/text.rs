@@ -1,10 +1,10 @@
 //! Values as text: `str`, `repr`, `join`.
 
 use crate::context::Context;
+use crate::decimal;
 use crate::fault::Fault;
 use crate::kind::Type;
 use crate::meter::{Charge, Meter};
-use crate::number;
 use crate::order::NESTING_MAX;
 use crate::packed::{Items, Shape};
 use crate::value::{HEAD_BYTES, Value};
@@ -90,8 +90,8 @@ impl Context {
             Value::None => writer.push("None"),
             Value::Bool(truth) => writer.push(if *truth { "True" } else { "False" }),
             Value::Int(number) => writer.push(&number.to_string()),
-            Value::Big(big) => writer.push(&number::digits(&big.number, &self.meter)?),
-            Value::Float(number) => writer.push(&number::float_text(*number)),
+            Value::Big(big) => writer.push(&decimal::digits(&big.number, &self.meter)?),
+            Value::Float(number) => writer.push(&decimal::float_text(*number)),
             Value::Str(text) => write_quoted(&text.text, writer),
             Value::List(list) => self.write_items(Items::Plain(&list.items.borrow()), ("[", "]"), writer, depth),
             Value::Set(set) if set.items.borrow().is_empty() => writer.push("set()"),

@@ -130,6 +130,13 @@ pub struct Range {
     _charge: Charge,
 }
 
+impl Range {
+    /// What tells ranges apart: how many numbers, the first where there is one, the step where there are several.
+    pub(crate) fn shape(&self) -> (u64, i64, i64) {
+        (self.len, if self.len > 0 { self.start } else { 0 }, if self.len > 1 { self.step } else { 0 })
+    }
+}
+
 /// An exception of the program: its type and what it was made with.
 #[derive(Debug)]
 pub struct Exception {
@@ -248,7 +255,7 @@ impl Meter {
     /// An immutable set of these elements: sorted, repeated ones dropped.
     pub fn frozenset(&self, mut items: Vec<Value>) -> Result<Value, Fault> {
         let charge = self.charge(container_bytes(items.len()))?;
-        crate::order::sort_distinct(&mut items, self)?;
+        crate::distinct::sort_distinct(&mut items, self)?;
         charge.resize(container_bytes(items.len()))?;
         Ok(Value::FrozenSet(Rc::new(FrozenSet { items, _charge: charge })))
     }
@@ -274,7 +281,7 @@ impl Meter {
     /// A mutable set of these elements.
     pub fn set(&self, mut items: Vec<Value>) -> Result<Value, Fault> {
         let charge = self.charge(container_bytes(items.len()))?;
-        crate::order::sort_distinct(&mut items, self)?;
+        crate::distinct::sort_distinct(&mut items, self)?;
         charge.resize(container_bytes(items.len()))?;
         Ok(Value::Set(Rc::new(Set { items: RefCell::new(items), charge, watched: false.into() })))
     }
@@ -381,14 +388,14 @@ impl Growing {
 
     /// An immutable set of what was collected.
     pub fn into_frozenset(mut self) -> Result<Value, Fault> {
-        crate::order::sort_distinct(&mut self.items, self.charge.meter())?;
+        crate::distinct::sort_distinct(&mut self.items, self.charge.meter())?;
         self.fit()?;
         Ok(Value::FrozenSet(Rc::new(FrozenSet { items: self.items, _charge: self.charge })))
     }
 
     /// A mutable set of what was collected.
     pub fn into_set(mut self) -> Result<Value, Fault> {
-        crate::order::sort_distinct(&mut self.items, self.charge.meter())?;
+        crate::distinct::sort_distinct(&mut self.items, self.charge.meter())?;
         self.fit()?;
         Ok(Value::Set(Rc::new(Set { items: RefCell::new(self.items), charge: self.charge, watched: false.into() })))
     }

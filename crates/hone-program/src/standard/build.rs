@@ -3,11 +3,12 @@
 use num_bigint::BigInt;
 
 use crate::context::{Context, check_count};
+use crate::decimal;
 use crate::fault::Fault;
 use crate::invoke::Keywords;
 use crate::kind::Type;
 use crate::method::{arguments_of, need_int, need_str};
-use crate::number::{self, DIGITS_MAX, Number};
+use crate::number::{DIGITS_MAX, Number};
 use crate::value::Value;
 
 impl Context {
@@ -91,7 +92,7 @@ impl Context {
             return Err(Fault::type_error("int() can't convert non-string with explicit base"));
         }
         match Number::of(value) {
-            Some(Number::Float(number)) => number::truncate(number, &self.meter),
+            Some(Number::Float(number)) => decimal::truncate(number, &self.meter),
             Some(Number::Int(number)) => Ok(Value::Int(number)),
             Some(Number::Big(_)) => Ok(value.clone()),
             None if matches!(value, Value::Unset) => Ok(Value::Int(0)),

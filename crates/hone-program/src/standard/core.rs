@@ -1,6 +1,7 @@
 //! The functions that every program sees.
 
 use crate::context::{Context, check_count};
+use crate::decimal;
 use crate::fault::{ErrorKind, Fault};
 use crate::invoke::Keywords;
 use crate::iterate::State;
@@ -140,7 +141,7 @@ fn round(context: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
         None | Some(Value::None | Value::Unset) => None,
         Some(value) => Some(need_int(value, "ndigits")?),
     };
-    number::round(&arguments[0], n_digits, context.meter())
+    decimal::round(&arguments[0], n_digits, context.meter())
 }
 
 fn sum(context: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {

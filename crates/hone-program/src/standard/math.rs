@@ -5,10 +5,11 @@ use num_integer::Integer;
 
 use crate::code::BinaryOp;
 use crate::context::Context;
+use crate::decimal;
 use crate::fault::{ErrorKind, Fault};
 use crate::library::{Constant, Module};
 use crate::method::need_int;
-use crate::number::{self, Number};
+use crate::number::Number;
 use crate::value::Value;
 
 pub(super) fn module() -> Module {
@@ -137,7 +138,7 @@ fn log(_: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
 
 fn whole(context: &mut Context, value: &Value, function: fn(f64) -> f64) -> Result<Value, Fault> {
     match Number::of(value) {
-        Some(Number::Float(x)) => number::truncate(function(x), context.meter()),
+        Some(Number::Float(x)) => decimal::truncate(function(x), context.meter()),
         Some(Number::Int(number)) => Ok(Value::Int(number)),
         Some(Number::Big(_)) => Ok(value.clone()),
         None => Err(Fault::type_error(format!("must be real number, not {}", value.type_name()))),
