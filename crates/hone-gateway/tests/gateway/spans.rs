@@ -333,7 +333,7 @@ async fn what_was_exported_comes_in_again_as_the_same_conversation() {
         assert_eq!(send(&other, PATH, body, &[form]).await.0, 200);
     }
     for _ in 0..200 {
-        if other.traces().await.len() == 2 {
+        if other.traces().await.len() == recorded.len() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
