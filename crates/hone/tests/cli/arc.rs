@@ -9,15 +9,15 @@ const TASK: &str = concat!(
 
 fn desk() -> Desk {
     let desk = Desk::new();
-    std::fs::write(desk.path("tasks.jsonl"), format!("{TASK}\n")).unwrap();
-    std::fs::create_dir(desk.path("tasks")).unwrap();
-    std::fs::write(desk.path("tasks/67a3c6ac.json"), TASK).unwrap();
+    std::fs::write(desk.path("tasks.jsonl"), format!("{TASK}\n")).expect("written");
+    std::fs::create_dir(desk.path("tasks")).expect("written");
+    std::fs::write(desk.path("tasks/67a3c6ac.json"), TASK).expect("written");
     desk
 }
 
 fn programs(desk: &Desk, body: &str) {
     let source = format!("from dsl import *\nfrom constants import *\n\n\ndef solve_67a3c6ac(I):\n    {body}\n");
-    std::fs::write(desk.path("programs.py"), source).unwrap();
+    std::fs::write(desk.path("programs.py"), source).expect("written");
 }
 
 #[test]
