@@ -20,7 +20,7 @@ use hone_trace::{BlobHash, Config, Scenario, Tenant, Trace};
 
 /// How often the agent takes to its tools where it needs them, and how often it talks first.
 const SHY: Habits = Habits { tool_share: 0.15, talk_share: 0.0 };
-const SHY_AND_VERBOSE: Habits = Habits { tool_share: 0.3, talk_share: 0.85 };
+const SHY_AND_VERBOSE: Habits = Habits { tool_share: 0.25, talk_share: 0.85 };
 /// Tokens of an answer: the longest right one has about twenty, and talk has about forty.
 const ANSWER_TOKENS_MAX: u64 = 28;
 const ANSWER_TOKENS_MAX_VERBOSE: u64 = 72;
