@@ -42,7 +42,7 @@ fn every_stage_leaves_its_records_and_the_seed_fixes_the_table() {
     desk.hone("train list").expect(0, "desk-grpo", "");
     desk.hone("deploy status desk").expect(0, "v0 serves", "");
 
-    let mut again = report(&desk, "loop --resume --json", "");
+    let mut again = report(&desk, "loop --resume --json", "answers as desk");
     assert_eq!(again, first, "a loop that has ended says the same again");
     again = report(&desk, SMALL, "v1: ");
     assert_eq!(again["name"], "desk-2", "another loop has another name");

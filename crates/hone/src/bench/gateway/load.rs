@@ -78,13 +78,13 @@ pub(super) async fn open(target: &Target, n_connections: usize, per_second: f64,
 
 async fn load(target: &Target, n_connections: usize, time: Duration, per_second: Option<f64>) -> Seen {
     let (seen, number) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicU64::new(0)));
+    let connections = opened(target, n_connections).await;
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    for _ in 0..n_connections {
+    for mut connection in connections {
         let (target, seen, number) = (target.clone(), Arc::clone(&seen), Arc::clone(&number));
         tasks.spawn(async move {
             let mut own = Seen::default();
-            let mut connection = None;
             loop {
                 let n = number.fetch_add(1, Ordering::Relaxed);
                 let due = match per_second {
@@ -135,12 +135,28 @@ struct Connection {
     buffer: Vec<u8>,
 }
 
+impl Connection {
+    async fn open(port: u16) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
+    }
+}
+
+/// Connections that are open before the clock starts; one that cannot be opened is opened when it is needed.
+async fn opened(target: &Target, n: usize) -> Vec<Option<Connection>> {
+    let port = target.port;
+    let mut opening = JoinSet::new();
+    for _ in 0..n {
+        opening.spawn(async move { timeout(REQUEST_TIME_MAX, Connection::open(port)).await.ok().and_then(Result::ok) });
+    }
+    opening.join_all().await
+}
+
 /// Sends a request, reads the whole answer, and says its status.
 async fn ask(target: &Target, number: u64, connection: &mut Option<Connection>) -> std::io::Result<u16> {
     if connection.is_none() {
-        let stream = TcpStream::connect(("127.0.0.1", target.port)).await?;
-        stream.set_nodelay(true)?;
-        *connection = Some(Connection { stream, buffer: Vec::with_capacity(16 << 10) });
+        *connection = Some(Connection::open(target.port).await?);
     }
     let Some(open) = connection else { return Err(broken()) };
     open.stream.write_all(&target.request(number)).await?;

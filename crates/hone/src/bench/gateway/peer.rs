@@ -73,7 +73,7 @@ impl Process {
     /// The gateway with these arguments and its records in this folder.
     pub(crate) fn serve_with(folder: &Path, args: &[String]) -> Result<Self, Failure> {
         let mut command = own()?;
-        command.arg("--folder").arg(folder).args(["serve", "--address", "127.0.0.1:0"]).args(args);
+        command.arg("--folder").arg(folder).args(["serve", "--quiet", "--address", "127.0.0.1:0"]).args(args);
         Self::start(command, |line| line.split("127.0.0.1:").nth(1)?.split('/').next()?.parse().ok())
     }
 
