@@ -74,7 +74,10 @@ mod tests {
         for (name, _) in WORLDS {
             let recipe = Recipe::for_world(name).unwrap();
             assert_eq!(recipe.name, name);
-            assert_eq!(crate::lint(&recipe), [], "{name}");
+            let told: Vec<String> = crate::lint(&recipe).into_iter().map(|finding| finding.what).collect();
+            // Five parts are what programs for grids are judged by; that it is one too many may be said.
+            let expected: &[&str] = if name == "arc" { &["the recipe has 5 components"] } else { &[] };
+            assert_eq!(told, expected, "{name}");
         }
         assert_eq!(Recipe::for_world("nowhere"), None);
     }
