@@ -473,6 +473,15 @@ impl<'a> Turn<'a> {
     /// What there is to learn from: the script's episodes and those of the agent.
     fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
         let mut pool = flat(self.ground.demonstrations(self.args.traces as usize)?.1);
+        if self.args.control {
+            let mut rewards: Vec<_> = pool.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
+            Draws::new(self.args.seed, &["control", "script"]).shuffle(&mut rewards);
+            for (trace, mut rewards) in pool.iter_mut().zip(rewards) {
+                // A turn of one trace may be none of another's.
+                rewards.retain(|reward| reward.turn_idx.is_none());
+                trace.rewards = rewards;
+            }
+        }
         self.runtime.block_on(async {
             for idx in 0..collected.n {
                 let id = self.trace_id(&self.episode(idx, &collected.again));
@@ -529,7 +538,9 @@ impl<'a> Turn<'a> {
     }
 
     fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch) -> Result<Trained, Failure> {
-        let given = Given { quality_min: Some(0.5), lr: self.small(1e-3), ..self.given() };
+        // In a control the batch was chosen by the rewards of others, and what each earned itself is not asked again.
+        let quality_min = if self.args.control { f64::MIN } else { 0.5 };
+        let given = Given { quality_min: Some(quality_min), lr: self.small(1e-3), ..self.given() };
         let trained = self.school().warm_up(arbiter.model(), batch, self.standing.run.as_deref(), &given)?;
         self.say("train", &format!("SFT on {} traces: {}", batch.n_traces, trained.why));
         Ok(trained)

@@ -135,7 +135,10 @@ impl School<'_> {
     /// Improves the adapter by GRPO, in a world and by its recipe.
     pub(super) fn practise(&self, model: &str, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
         let run = RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.context)?;
-        practise(&run, given, is_control, self.context).map(Trained::from)
+        let trained = practise(&run, given, is_control, self.context).map(Trained::from)?;
+        // Which step was best is told by tasks whose answers are known: a control must not know that either.
+        let last = trained.folder.with_file_name("adapter");
+        Ok(if is_control { Trained { folder: last, ..trained } } else { trained })
     }
 
     /// What a run is called.
