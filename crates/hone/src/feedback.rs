@@ -6,6 +6,7 @@
 //! better is said by tasks that nobody trained on; then live traffic is handed over to it on evidence, and a damaged one is taken back.
 
 mod arbiter;
+mod client;
 mod ground;
 mod handover;
 mod journal;
@@ -25,6 +26,7 @@ use crate::failure::{Exit, Failure};
 use crate::gym::{flat, solved};
 use crate::model::Opened;
 use arbiter::Arbiter;
+use client::Client;
 use handover::{Ended, HandOver, Handed};
 use hone_data::gate::{Purpose, Verdict as Gates};
 use hone_engine::lora::LoraWeights;
@@ -78,6 +80,10 @@ pub(crate) struct Args {
     /// Held-out tasks that every policy is measured on
     #[arg(long, default_value_t = 400, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=10_000))]
     tasks: u32,
+    /// A program that asks the agent in place of hone's own client: it reads {"id", "headers", "body"} and writes {"id", "message"},
+    /// a line each, and finds the arbiter in OPENAI_BASE_URL
+    #[arg(long, value_name = "COMMAND")]
+    client: Option<String>,
     /// Give every reward to somebody else: nothing should be learned, and nothing deployed
     #[arg(long)]
     control: bool,
@@ -94,7 +100,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Go on with the last loop where it was killed, with the options that it had
-    #[arg(long, conflicts_with_all = ["seed", "model", "steps", "traces", "pages", "episodes", "tasks", "control", "watch"])]
+    #[arg(long, conflicts_with_all = ["seed", "model", "steps", "traces", "pages", "episodes", "tasks", "client", "control", "watch"])]
     #[serde(skip)]
     resume: bool,
     /// How many threads compute; without this, all cores
@@ -184,6 +190,7 @@ fn go_round(
         canary: deployed.canary.ended,
         drill: deployed.drill.ended,
         adapter: deployed.adapter,
+        n_retokenized: told.n_retokenized,
         control: turn.args.control,
     };
     journal.stage(&stage(END), || Ok(report.is_success()))?;
@@ -248,6 +255,9 @@ struct Standing {
 #[derive(Debug, Serialize, Deserialize)]
 struct Collected {
     n: usize,
+    /// Turns of it, and those whose tokens are not the ones that were sampled.
+    n_turns: usize,
+    n_retokenized: usize,
     /// Episodes that were cut off once, by their number, and how often.
     again: BTreeMap<usize, u32>,
 }
@@ -327,7 +337,9 @@ impl<'a> Turn<'a> {
             None => (self.made_from_nothing(&traces)?, None, None),
             Some(model) => {
                 let school = School { name: format!("{}-v0", self.name), ..self.school() };
-                let trained = school.imitate(model, &traces, None, &self.given())?;
+                // All of it: who imitates does not choose.
+                let given = Given { quality_min: Some(f64::MIN), ..self.given() };
+                let trained = school.imitate(model, &traces, None, &given)?;
                 self.say("agent", &format!("{model} imitated the script by an adapter: this is v0"));
                 (model.clone(), Some(trained.folder), Some(school.run("sft")))
             }
@@ -371,6 +383,7 @@ impl<'a> Turn<'a> {
     fn traffic(&self, arbiter: &Arbiter<'_>) -> Result<Traffic, Failure> {
         Ok(Traffic {
             http: reqwest::Client::builder().no_proxy().build().map_err(Failure::world)?,
+            client: self.args.client.as_deref().map(|command| Client::start(command, &arbiter.url)).transpose()?,
             url: arbiter.url.clone(),
             agent: self.agent.clone(),
             env: Arc::new(self.ground.desk.clone()),
@@ -387,7 +400,7 @@ impl<'a> Turn<'a> {
 
     fn school(&self) -> School<'_> {
         let Self { context, runtime, store, args, .. } = self;
-        School { context, runtime, store, name: self.called(), seed: args.seed }
+        School { context, runtime, store, name: self.called(), seed: args.seed, threads: args.threads }
     }
 
     /// The agent at work: customers bring their tickets to the arbiter, and say how it went.
@@ -418,9 +431,15 @@ impl<'a> Turn<'a> {
             self.runtime.block_on(traffic.bring(tickets, Reporting::AtOnce, seen)).map(drop)?;
         }
         bar.finish_and_clear();
-        let told = format!("episodes of {} through {}, each durable and reported on", self.standing.version, arbiter.url);
-        self.say("trace", &format!("{n} {told}"));
-        Ok(Collected { n, again })
+        let mut told = Collected { n, again, n_turns: 0, n_retokenized: 0 };
+        for trace in self.collected(&told)? {
+            told.n_turns += trace.turns().count();
+            told.n_retokenized += n_retokenized(&trace);
+        }
+        let Collected { n_turns, n_retokenized, .. } = told;
+        let way = format!("episodes of {} through {}, each durable and reported on", self.standing.version, arbiter.url);
+        self.say("trace", &format!("{n} {way}: {n_turns} turns, {n_retokenized} of them tokenized again"));
+        Ok(told)
     }
 
     /// Adds a version to the agent.
@@ -470,6 +489,18 @@ impl<'a> Turn<'a> {
         TraceId::derived(&["episode", self.context.settings.tenant.as_str(), episode])
     }
 
+    /// Episodes of the agent that somebody reported on; those that did not come in time are no part of it.
+    fn collected(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
+        self.runtime.block_on(async {
+            let mut traces = Vec::with_capacity(collected.n);
+            for idx in 0..collected.n {
+                let id = self.trace_id(&self.episode(idx, &collected.again));
+                traces.extend(self.store.trace(id).await?.filter(|trace| !trace.rewards.is_empty()));
+            }
+            Ok(traces)
+        })
+    }
+
     /// What there is to learn from: the script's episodes and those of the agent.
     fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
         let mut pool = flat(self.ground.demonstrations(self.args.traces as usize)?.1);
@@ -482,14 +513,7 @@ impl<'a> Turn<'a> {
                 trace.rewards = rewards;
             }
         }
-        self.runtime.block_on(async {
-            for idx in 0..collected.n {
-                let id = self.trace_id(&self.episode(idx, &collected.again));
-                // Those that did not come in time are no part of it.
-                pool.extend(self.store.trace(id).await?.filter(|trace| !trace.rewards.is_empty()));
-            }
-            Ok::<(), Failure>(())
-        })?;
+        pool.extend(self.collected(collected)?);
         let (pool, left_out) = self.school().curate(pool);
         let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} left out: {why}")).collect();
         self.say("data", &format!("a pool of {} episodes; {}", pool.len(), left_out.join(", ")));
@@ -643,6 +667,12 @@ impl<'a> Turn<'a> {
         }
         Ok(())
     }
+}
+
+/// Turns of a trace that cannot be trained as they were sampled: their tokens are unknown, or do not extend those before.
+fn n_retokenized(trace: &Trace) -> usize {
+    let turns = trace.segments.iter().enumerate().flat_map(|(idx, segment)| segment.turns.iter().map(move |turn| (idx, turn)));
+    turns.filter(|(idx, turn)| *idx > 0 || turn.sampled.is_none()).count()
 }
 
 /// Puts noise on an adapter, so that what it says is worthless.

@@ -199,6 +199,8 @@ pub(super) struct Report<'a> {
     pub(super) drill: Ended,
     /// The adapter of the new version.
     pub(super) adapter: Option<AdapterId>,
+    /// Turns of the agent at work whose tokens are not the ones that were sampled.
+    pub(super) n_retokenized: usize,
     pub(super) control: bool,
 }
 

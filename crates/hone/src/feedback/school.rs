@@ -30,6 +30,7 @@ pub(super) struct School<'a> {
     /// The name of the loop and the number of its turn, which runs and batches are called by.
     pub(super) name: String,
     pub(super) seed: u64,
+    pub(super) threads: Option<u16>,
 }
 
 /// A batch to learn from.
@@ -128,13 +129,13 @@ impl School<'_> {
 
     /// Imitates traces.
     pub(super) fn imitate(&self, model: &str, traces: &[Trace], from: Option<&str>, given: &Given) -> Result<Trained, Failure> {
-        let run = RunArgs::part(&self.run("sft"), model, None, from, self.context)?;
+        let run = RunArgs::part(&self.run("sft"), model, None, from, self.threads, self.context)?;
         imitate(&run, given, traces, self.context).map(Trained::from)
     }
 
     /// Improves the adapter by GRPO, in a world and by its recipe.
     pub(super) fn practise(&self, model: &str, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
-        let run = RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.context)?;
+        let run = RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.threads, self.context)?;
         let trained = practise(&run, given, is_control, self.context).map(Trained::from)?;
         // Which step was best is told by tasks whose answers are known: a control must not know that either.
         let last = trained.folder.with_file_name("adapter");

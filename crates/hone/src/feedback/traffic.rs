@@ -3,6 +3,7 @@
 //! Everything about an episode but its times follows from the seed and its ticket, so the same agent does the same again.
 
 use super::arbiter::{N_CONVERSATIONS, OUTCOME};
+use super::client::Client;
 use crate::failure::Failure;
 use hone_trace::env::{Env, Reset};
 use hone_trace::format::openai::{Conversation, message_json};
@@ -22,6 +23,8 @@ const N_TRIES: usize = 20;
 #[derive(Clone)]
 pub(super) struct Traffic {
     pub(super) http: reqwest::Client,
+    /// Who asks the agent, where it is not us.
+    pub(super) client: Option<Arc<Client>>,
     pub(super) url: String,
     pub(super) agent: AgentName,
     pub(super) env: Arc<dyn Env>,
@@ -116,8 +119,7 @@ impl Traffic {
                 body["tools"] = tools.iter().map(|tool| json!({"type": "function", "function": tool})).collect();
             }
             // Who has talked until no room is left has not helped.
-            let Some(mut told) = self.post("/v1/chat/completions", &headers, &body).await? else { return Ok(false) };
-            let answer = told["choices"][0]["message"].take();
+            let Some(answer) = self.ask(&headers, &body).await? else { return Ok(false) };
             let step = episode.step(&message(&answer)?).map_err(broken)?;
             if let Some(outcome) = step.done {
                 return Ok(outcome == TraceOutcome::Success);
@@ -126,6 +128,14 @@ impl Traffic {
             said.extend(step.messages.iter().map(message_json));
         }
         Ok(false)
+    }
+
+    /// What the agent answers. `None` when the conversation has grown too long.
+    async fn ask(&self, headers: &[(&str, &str)], body: &Value) -> Result<Option<Value>, Failure> {
+        match &self.client {
+            Some(client) => client.ask(headers, body).await,
+            None => Ok(self.post("/v1/chat/completions", headers, body).await?.map(|mut told| told["choices"][0]["message"].take())),
+        }
     }
 
     /// Asks the arbiter, and again when there is too much to do. `None` when the conversation has grown too long.

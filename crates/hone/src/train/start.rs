@@ -66,6 +66,7 @@ impl RunArgs {
         model: &str,
         env: Option<&str>,
         fork: Option<&str>,
+        threads: Option<u16>,
         context: &Context<'_>,
     ) -> Result<Self, Failure> {
         let resume = Runs::of(&context.settings).names()?.iter().any(|name| name == run);
@@ -81,7 +82,7 @@ impl RunArgs {
             judge: None,
             judge_price: None,
             force: false,
-            threads: None,
+            threads,
         })
     }
 }
