@@ -72,32 +72,50 @@ pub struct Refused {
 
 /// The world.
 pub struct Replay {
-    records: BTreeMap<TraceId, Arc<Record>>,
+    records: BTreeMap<TraceId, (Split, Arc<Record>)>,
     refused: Vec<Refused>,
     fallback: Arc<Fallback>,
-    shares: [u32; 3],
 }
 
 impl Replay {
     /// Takes the traces apart. Those that cannot be played are refused one by one, see [`Replay::refused`].
     pub fn new(traces: &[Trace], options: ReplayOptions) -> Result<Self, EnvError> {
-        let mut world =
-            Self { records: BTreeMap::new(), refused: Vec::new(), fallback: Arc::new(options.fallback), shares: options.shares };
         if !options.shares.iter().any(|&share| share > 0) {
             return Err(EnvError::Data { place: "replay".into(), reason: "all shares of the split are 0".into() });
         }
-        for trace in traces {
-            let reason = match Record::of(trace) {
-                Ok(_) if world.records.contains_key(&trace.id) => "a trace of this id is already there".into(),
-                Ok(record) => {
-                    world.records.insert(trace.id, Arc::new(record));
-                    continue;
-                }
-                Err(reason) => reason,
-            };
-            world.refused.push(Refused { trace: trace.id, reason });
-        }
+        let mut world = Self::without_records(options.fallback);
+        traces.iter().for_each(|trace| world.add(trace, |record| split(options.shares, &record.family)));
         Ok(world)
+    }
+
+    /// The same of traces that were divided before, such as those of a batch.
+    pub fn divided(parts: &[(Split, Vec<Trace>)], fallback: Fallback) -> Self {
+        let mut world = Self::without_records(fallback);
+        for (split, traces) in parts {
+            traces.iter().for_each(|trace| world.add(trace, |_| *split));
+        }
+        world
+    }
+
+    fn without_records(fallback: Fallback) -> Self {
+        Self { records: BTreeMap::new(), refused: Vec::new(), fallback: Arc::new(fallback) }
+    }
+
+    fn add(&mut self, trace: &Trace, split: impl FnOnce(&Record) -> Split) {
+        let reason = match Record::of(trace) {
+            Ok(_) if self.records.contains_key(&trace.id) => "a trace of this id is already there".into(),
+            Ok(record) => {
+                self.records.insert(trace.id, (split(&record), Arc::new(record)));
+                return;
+            }
+            Err(reason) => reason,
+        };
+        self.refused.push(Refused { trace: trace.id, reason });
+    }
+
+    /// Whether the record of a scenario called tools, and so a good answer to it may need one.
+    pub fn called_tools(&self, scenario: &Scenario) -> bool {
+        self.record(&scenario.id).is_some_and(|record| record.answers.iter().any(|answer| !answer.tool_calls.is_empty()))
     }
 
     /// The traces that cannot be played again.
@@ -111,24 +129,12 @@ impl Replay {
     }
 
     fn record(&self, id: &ScenarioId) -> Option<&Arc<Record>> {
-        self.records.get(&id.as_str().strip_prefix("replay/")?.parse().ok()?)
+        self.records.get(&id.as_str().strip_prefix("replay/")?.parse().ok()?).map(|(_, record)| record)
     }
 
     fn found(&self, scenario: &Scenario) -> Result<&Arc<Record>, EnvError> {
         let missing = || EnvError::Scenario { scenario: scenario.id.to_string(), reason: "there is no such record here".into() };
         self.record(&scenario.id).ok_or_else(missing)
-    }
-
-    fn split(&self, family: &str) -> Split {
-        let total: u64 = self.shares.iter().map(|&share| u64::from(share)).sum();
-        let mut place = (Draws::new(0, &["replay", "split", family]).uniform() * total as f64) as u64;
-        for (split, &share) in Split::ALL.into_iter().zip(&self.shares) {
-            if place < u64::from(share) {
-                return split;
-            }
-            place -= u64::from(share);
-        }
-        Split::Test
     }
 
     fn scenario(record: &Record) -> Result<Scenario, EnvError> {
@@ -149,6 +155,19 @@ impl Replay {
     }
 }
 
+/// Where the records of a family belong.
+fn split(shares: [u32; 3], family: &str) -> Split {
+    let total: u64 = shares.iter().map(|&share| u64::from(share)).sum();
+    let mut place = (Draws::new(0, &["replay", "split", family]).uniform() * total as f64) as u64;
+    for (split, &share) in Split::ALL.into_iter().zip(&shares) {
+        if place < u64::from(share) {
+            return split;
+        }
+        place -= u64::from(share);
+    }
+    Split::Test
+}
+
 /// The words of an answer, or the call that stands for them.
 fn answer_text(answer: &Message) -> String {
     let calls = answer.tool_calls.iter().map(|request| format!("{}({})", request.name, request.arguments));
@@ -161,7 +180,8 @@ impl Env for Replay {
     }
 
     fn scenarios(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Scenario>, EnvError> {
-        let mut records: Vec<&Arc<Record>> = self.records.values().filter(|record| self.split(&record.family) == split).collect();
+        let of_split = self.records.values().filter(|(there, _)| *there == split);
+        let mut records: Vec<&Arc<Record>> = of_split.map(|(_, record)| record).collect();
         Draws::new(seed, &["replay", "order", split.as_str()]).shuffle(&mut records);
         records.into_iter().take(n).map(|record| Self::scenario(record)).collect()
     }

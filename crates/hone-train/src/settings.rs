@@ -200,7 +200,7 @@ settings! {
     validation: u32 = |_| 64, for ALL;
     /// States that are kept to fork from, besides the last and the best
     checkpoints: u32 = |_| 3, for ALL;
-    /// What validation counts: solved tasks, or those with answers that could be read, format
+    /// What validation counts: solved tasks, those with answers that could be read, format, or those that earned at least a half, rewarded
     measure: Measure = |_| Measure::Solved, for ALL;
     /// What counts as evidence: labels (verifiable), a judge, or a judge checked by labels (hybrid)
     evidence: Mode = |_| Mode::Verifiable, for ALL;

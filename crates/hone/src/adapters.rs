@@ -52,7 +52,7 @@ pub(crate) async fn keep(
 }
 
 /// The folder of an adapter, written below `cache` unless it is there.
-async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Result<PathBuf, String> {
+pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Result<PathBuf, String> {
     let folder = cache.join(id.to_string());
     if folder.join(CONFIG).is_file() {
         return Ok(folder);

@@ -13,27 +13,28 @@ mod journal;
 mod lesson;
 mod report;
 mod school;
+mod team;
 mod traffic;
 
 pub(crate) use ground::{ADAM, Ground};
 pub(crate) use lesson::{Lesson, Step, permute};
 pub(crate) use report::{CategoryGain, Line};
 
-use crate::clock::now;
 use crate::context::Context;
-use crate::deploy::word;
 use crate::failure::{Exit, Failure};
 use crate::gym::{flat, solved};
 use crate::model::Opened;
 use arbiter::Arbiter;
 use client::Client;
 use handover::{Ended, HandOver, Handed};
-use hone_data::gate::{Purpose, Verdict as Gates};
+use hone_data::gate::Purpose;
+use hone_data::prepare::Plan;
 use hone_engine::lora::LoraWeights;
 use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_eval::{Episode, Measures};
+use hone_policy::upstream::Price;
 use hone_reward::Recipe;
 use hone_store::Database;
 use hone_trace::store::{Document, Put, Write};
@@ -65,6 +66,21 @@ pub(crate) struct Args {
     /// Make the agent of this model, by its name or path, instead of one made from nothing: it learns from the script by an adapter
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Take the traffic of this agent, as `hone serve` or OpenTelemetry recorded it, instead of the embedded world
+    ///
+    /// Its traces are weighed by `[reward.AGENT]`, or have what was reported; those of some families are held out. The model of the
+    /// version that serves is trained, or --model. What is better gets a canary, which `hone serve` decides by live traffic.
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["traces", "pages", "episodes", "client", "control", "rate"])]
+    agent: Option<AgentName>,
+    /// Practise in this world, such as the URL of one of your own, instead of replays of the agent's traces
+    #[arg(long, value_name = "WORLD", requires = "agent")]
+    env: Option<String>,
+    /// Who judges, where the recipe of the agent asks for one: local:MODEL, PROVIDER:MODEL, URL#MODEL or script:FILE
+    #[arg(long, value_name = "POLICY", requires = "agent")]
+    judge: Option<String>,
+    /// What a million tokens of the judge cost in US dollars, read and written, such as 0.25,2
+    #[arg(long, value_name = "IN,OUT", requires = "judge", value_parser = crate::policy::price)]
+    judge_price: Option<Price>,
     /// Steps of GRPO
     #[arg(long, default_value_t = N_LOOP_STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
@@ -100,7 +116,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Go on with the last loop where it was killed, with the options that it had
-    #[arg(long, conflicts_with_all = ["seed", "model", "steps", "traces", "pages", "episodes", "tasks", "client", "control", "watch"])]
+    #[arg(long, conflicts_with_all = ["seed", "model", "env", "judge", "steps", "traces", "pages", "episodes", "tasks", "client", "control", "watch"])]
     #[serde(skip)]
     resume: bool,
     /// How many threads compute; without this, all cores
@@ -119,6 +135,10 @@ const N_LOOP_STEPS: u32 = 100;
 /// Learning rates of the manual and of imitation.
 pub(crate) const MANUAL_LR: f32 = 3e-3;
 pub(crate) const IMITATION_LR: f32 = 1e-3;
+/// The most traces of a batch.
+const N_POINTS_MAX: usize = 10_000;
+/// What loops of the embedded world, and their agents, are called.
+const NAME: &str = "desk";
 /// Where the agent is trained.
 const WORLD: &str = "desk:short";
 /// How its episodes are weighed, unless `[reward.desk]` says otherwise: solved with few words.
@@ -136,11 +156,14 @@ const N_TICKETS_TURN: usize = 1_000_000;
 const CONTEXT_LEN: usize = 512;
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    args.check()?;
+    if let Some(agent) = &args.agent {
+        return team::run(args, agent, context);
+    }
     let context = &weighing(context)?;
     let runtime = &tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Failure::world)?;
-    let mut journal = Journal::open(args.resume, runtime, context)?;
+    let mut journal = Journal::open(NAME, args.resume, runtime, context)?;
     let args = &Args { resume: args.resume, threads: args.threads, ..journal.stage(BEGIN, || Ok(args.clone()))? };
-    args.check()?;
     let mut turn = Turn::new(args, &journal.name, runtime, context)?;
     let first = journal.stage("agent", || turn.first_agent())?;
     let mut arbiter = turn.arbiter(&first.model)?;
@@ -400,7 +423,7 @@ impl<'a> Turn<'a> {
 
     fn school(&self) -> School<'_> {
         let Self { context, runtime, store, args, .. } = self;
-        School { context, runtime, store, name: self.called(), seed: args.seed, threads: args.threads }
+        School { context, runtime, store, name: self.called(), threads: args.threads }
     }
 
     /// The agent at work: customers bring their tickets to the arbiter, and say how it went.
@@ -520,38 +543,15 @@ impl<'a> Turn<'a> {
         Ok(pool)
     }
 
-    /// Whether the pool is fit to be imitated and to be reinforced.
-    fn gate(&self, pool: &[Trace]) -> Result<bool, Failure> {
-        let held_out = self.ground.to_hold_out()?;
-        let mut is_fit = true;
-        for purpose in [Purpose::Sft, Purpose::Rl] {
-            let verdict = self.school().gate(purpose, pool, &held_out);
-            let tenant = self.context.settings.tenant.clone();
-            self.runtime.block_on(hone_gateway::gates::tell(&*self.store, &verdict, tenant, now()))?;
-            let Gates { pass, gates, .. } = verdict;
-            let told: Vec<String> =
-                gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
-            let verdict = if pass { "passes" } else { "is refused" };
-            self.say("gate", &format!("{} {verdict}: {}", word(&purpose), told.join(", ")));
-            for gate in gates.iter().filter(|gate| !gate.pass) {
-                let records = gate.records.iter().zip(&gate.why).map(|(record, why)| format!("{record} {why}"));
-                self.context.printer.complain(&format!(
-                    "gate `{}` refuses: {}",
-                    gate.name,
-                    records.collect::<Vec<_>>().join("; ")
-                ));
-            }
-            is_fit &= pass;
-        }
-        Ok(is_fit)
-    }
-
     /// A batch of the best of the pool; none where the gates refuse it.
     fn prepare(&self, pool: &[Trace]) -> Result<Option<Batch>, Failure> {
-        if !self.gate(pool)? {
+        let school = self.school();
+        if !school.is_fit(pool, &self.ground.to_hold_out()?, |text| self.say("gate", text))? {
             return Ok(None);
         }
-        let batch = self.school().prepare(pool, self.ground.to_hold_out()?)?;
+        // What it reports by are tasks that are in no trace at all.
+        let plan = Plan { seed: self.args.seed, points_max: N_POINTS_MAX, validation: 0.0, test: 0.0 };
+        let batch = school.prepare(Purpose::Sft, pool, self.ground.to_hold_out()?, plan)?;
         self.say("data", &format!("{} traces worth imitating in {}", batch.n_traces, batch.folder.display()));
         Ok(Some(batch))
     }
@@ -584,7 +584,7 @@ impl<'a> Turn<'a> {
             validation: Some(if is_small { 200 } else { 64 }),
             ..self.given()
         };
-        let trained = self.school().practise(arbiter.model(), WORLD, &given, self.args.control)?;
+        let trained = self.school().practise(arbiter.model(), WORLD, &given, self.args.control, None)?;
         self.say("train", &format!("GRPO: {}", trained.why));
         Ok(trained)
     }
@@ -599,7 +599,7 @@ impl<'a> Turn<'a> {
         let script = self.ground.measure_agent()?;
         let before = self.measure_version(&self.standing.version, self.standing.adapter.as_deref(), arbiter)?;
         let after = self.measure_version(&self.version(), Some(&trained.folder), arbiter)?;
-        Ok(Measured::new(script, before, after))
+        Ok(Measured::new(Some(script), before, after))
     }
 
     fn measure_version(&self, version: &str, adapter: Option<&Path>, arbiter: &Arbiter<'_>) -> Result<Line, Failure> {

@@ -4,7 +4,7 @@
 //! A name, perhaps a variant after `:`, perhaps options after `?`. What a world does not know is an error that names it.
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, at_path};
 use hone_arc::world::{ArcOptions, ArcWorld};
 use hone_env::desk::{Desk, DeskOptions};
 use hone_env::external::{External, ExternalOptions};
@@ -14,11 +14,12 @@ use hone_env::replay::{Fallback, Replay, ReplayOptions};
 use hone_env::tictactoe::{TicTacToe, TicTacToeOptions};
 use hone_env::twenty48::{Twenty48, Twenty48Options};
 use hone_reward::Recipe;
-use hone_trace::env::{Env, EnvError};
+use hone_trace::env::{Env, EnvError, Split};
 use hone_trace::store::TraceQuery;
 use hone_trace::{Category, Trace};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A world that ships with hone.
@@ -116,7 +117,12 @@ impl World {
                 let given = format!("path={}\n", toml::Value::from(path));
                 Arc::new(ArcWorld::new(read::<ArcOptions>(name, options, &given)?).map_err(wrong)?)
             }
-            ("replay", "") => {
+            ("replay", folder) if !folder.is_empty() => {
+                let replay = Arc::new(replay_batch(Path::new(folder), read::<ReplayChoice>(name, options, "")?, context)?);
+                let env = Arc::clone(&replay) as Arc<dyn Env>;
+                return Ok(Self { replay: Some(replay), ..Self::of(name, env, context)? });
+            }
+            ("replay", _) => {
                 let replay = Arc::new(replay(read::<ReplayChoice>(name, options, "")?, context).await?);
                 let env = Arc::clone(&replay) as Arc<dyn Env>;
                 return Ok(Self { replay: Some(replay), ..Self::of(name, env, context)? });
@@ -140,13 +146,40 @@ fn math(name: &str, options: &str, source: &str) -> Result<Arc<dyn Env>, Failure
     Ok(Arc::new(Math::new(&read::<MathSource>(name, options, source)?).map_err(wrong)?))
 }
 
+impl ReplayChoice {
+    fn fallback(&self) -> Result<Fallback, Failure> {
+        match self.fallback.as_str() {
+            "say" => Ok(ReplayOptions::default().fallback),
+            "end" => Ok(Fallback::End),
+            "nearest" => Ok(Fallback::Nearest),
+            other => Err(Failure::user(format_args!("`{other}` is not a fallback of replay")).hint("say, end or nearest")),
+        }
+    }
+}
+
+/// The traces of a batch that `hone data prepare` made, divided as it divided them.
+fn replay_batch(folder: &Path, choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, Failure> {
+    let mut parts = Vec::new();
+    for split in Split::ALL {
+        let path = folder.join(format!("{}.jsonl", split.as_str()));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| at_path(&path)(error).hint("`replay:FOLDER` is a batch that `hone data prepare` made"))?;
+        let of_category = |trace: &Trace| choice.category.is_none() || trace.category == choice.category;
+        let mut traces: Vec<Trace> = Vec::new();
+        for (idx, line) in text.lines().enumerate() {
+            let wrong = |error| Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1));
+            traces.extend(Some(serde_json::from_str::<Trace>(line).map_err(wrong)?).filter(of_category));
+        }
+        traces.truncate(REPLAY_LEN_MAX as usize);
+        parts.push((split, traces));
+    }
+    let world = Replay::divided(&parts, choice.fallback()?);
+    say_refused(&world, context);
+    Ok(world)
+}
+
 async fn replay(choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, Failure> {
-    let fallback = match choice.fallback.as_str() {
-        "say" => ReplayOptions::default().fallback,
-        "end" => Fallback::End,
-        "nearest" => Fallback::Nearest,
-        other => return Err(Failure::user(format_args!("`{other}` is not a fallback of replay")).hint("say, end or nearest")),
-    };
+    let fallback = choice.fallback()?;
     let query = TraceQuery { tenant: Some(context.settings.tenant.clone()), category: choice.category, ..TraceQuery::default() };
     let store = context.store_to_read().await?;
     let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
@@ -160,12 +193,16 @@ async fn replay(choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, F
         }
     }
     let world = Replay::new(&traces, ReplayOptions { fallback, ..ReplayOptions::default() }).map_err(wrong)?;
+    say_refused(&world, context);
+    Ok(world)
+}
+
+fn say_refused(world: &Replay, context: &Context<'_>) {
     for refused in world.refused().iter().take(5) {
         context.printer.complain(&format!("trace {} cannot be played again: {}", refused.trace, refused.reason));
     }
     let n_refused = world.refused().len();
     context.printer.say(&format!("{} records to play again, {n_refused} that cannot be", world.n_records()));
-    Ok(world)
 }
 
 /// Reads the options after `?` as the options of a world.

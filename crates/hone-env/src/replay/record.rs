@@ -55,6 +55,18 @@ pub(super) struct Reply {
     pub(super) is_by_user: bool,
 }
 
+/// The reward from which a record is a success where nobody said how it ended.
+const REWARD_OF_SUCCESS: f64 = 0.5;
+
+/// How a record ended, by what it earned where nobody said.
+fn outcome(trace: &Trace) -> TraceOutcome {
+    match (trace.outcome, trace.reward()) {
+        (TraceOutcome::Unknown, Some(reward)) if reward.total >= REWARD_OF_SUCCESS => TraceOutcome::Success,
+        (TraceOutcome::Unknown, Some(_)) => TraceOutcome::Failure,
+        (known, _) => known,
+    }
+}
+
 impl Record {
     /// Takes a trace apart, or says why it cannot be played again.
     pub(super) fn of(trace: &Trace) -> Result<Self, String> {
@@ -86,7 +98,7 @@ impl Record {
             ending: Told::default(),
             verbs: BTreeSet::new(),
             closing: BTreeSet::new(),
-            outcome: trace.outcome,
+            outcome: outcome(trace),
         };
         for (turn_idx, turn) in turns.iter().enumerate() {
             match turns.get(turn_idx + 1) {

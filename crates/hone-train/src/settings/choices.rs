@@ -95,4 +95,6 @@ pub enum Measure {
     Solved,
     /// Tasks in which every answer could be read: what imitation learns first.
     Format,
+    /// Tasks that earned at least a half: for worlds whose outcome only a recipe knows, such as a replay.
+    Rewarded,
 }

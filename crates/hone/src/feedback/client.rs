@@ -138,6 +138,7 @@ fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
 }
 
 fn gone(why: &str) -> Failure {
-    Failure::world(anyhow::anyhow!("the program of --client gives no answers: {why}"))
-        .hint("it reads {\"id\", \"headers\", \"body\"} and writes {\"id\", \"message\"}, a line each; see bench/clients/customers.py")
+    Failure::world(anyhow::anyhow!("the program of --client gives no answers: {why}")).hint(
+        "it reads {\"id\", \"headers\", \"body\"} and writes {\"id\", \"message\"}, a line each; see bench/clients/customers.py",
+    )
 }

@@ -139,7 +139,7 @@ impl HandOver<'_> {
 }
 
 /// A decision on one line.
-fn told(decision: &Decision) -> String {
+pub(super) fn told(decision: &Decision) -> String {
     let Decision { action, reason, share, numbers, .. } = decision;
     let words = |text: String| text.replace('_', " ");
     let side = |side: Option<f64>| side.map_or_else(|| "?".to_owned(), |side| format!("{:+.1}", 100.0 * side));

@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// What loops are called; the second one `desk-2`.
-const NAME: &str = "desk";
 /// Lines of a loop that are read at once: it has about ten.
 const N_LINES: u32 = 1000;
 /// The stage that a loop begins with.
@@ -33,14 +31,13 @@ pub(super) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// The journal of a new loop, or of the last one to go on with it.
-    pub(super) fn open(goes_on: bool, runtime: &'a Runtime, context: &'a Context<'a>) -> Result<Self, Failure> {
+    /// The journal of a new loop, or of the last one to go on with it. The second loop of `desk` is called `desk-2`.
+    pub(super) fn open(of: &str, goes_on: bool, runtime: &'a Runtime, context: &'a Context<'a>) -> Result<Self, Failure> {
         let store = runtime.block_on(context.store())?;
         let mut last: Option<(String, BTreeMap<String, Value>)> = None;
         for number in 1.. {
-            let name = if number == 1 { NAME.to_owned() } else { format!("{NAME}-{number}") };
-            let lines = runtime.block_on(store.events(Some(&stream(&name)), 0, N_LINES))?;
-            let done: BTreeMap<String, Value> = lines.into_iter().map(|(_, event)| (event.kind, event.body)).collect();
+            let name = numbered(of, number);
+            let done = read(&name, runtime, &store)?;
             if done.is_empty() {
                 let (name, done) = match last {
                     Some(last) if goes_on => last,
@@ -56,15 +53,36 @@ impl<'a> Journal<'a> {
         Err(Failure::bug("there is always a next number"))
     }
 
+    /// All that was written down of loops of this name, the oldest first.
+    pub(super) fn of_all(
+        of: &str,
+        runtime: &Runtime,
+        store: &Arc<dyn Database>,
+    ) -> Result<Vec<BTreeMap<String, Value>>, Failure> {
+        let mut all = Vec::new();
+        loop {
+            let done = read(&numbered(of, all.len() + 1), runtime, store)?;
+            if done.is_empty() {
+                return Ok(all);
+            }
+            all.push(done);
+        }
+    }
+
+    /// What a stage came to, where it has ended.
+    pub(super) fn known<T: DeserializeOwned>(&self, stage: &str) -> Result<Option<T>, Failure> {
+        let wrong = |error| Failure::world(error).context(format_args!("stage `{stage}` of {}", self.name));
+        self.done.get(stage).map(|done| T::deserialize(done).map_err(wrong)).transpose()
+    }
+
     /// What a stage comes to: as it was written down, or by doing the work and writing that down.
     pub(super) fn stage<T: Serialize + DeserializeOwned>(
         &mut self,
         stage: &str,
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if let Some(done) = self.done.get(stage) {
-            return T::deserialize(done)
-                .map_err(|error| Failure::world(error).context(format_args!("stage `{stage}` of {}", self.name)));
+        if let Some(known) = self.known(stage)? {
+            return Ok(known);
         }
         let result = work()?;
         let body = serde_json::to_value(&result).map_err(Failure::bug)?;
@@ -80,6 +98,17 @@ impl<'a> Journal<'a> {
         self.done.insert(stage.to_owned(), body);
         Ok(result)
     }
+}
+
+/// What a loop is called.
+fn numbered(of: &str, number: usize) -> String {
+    if number == 1 { of.to_owned() } else { format!("{of}-{number}") }
+}
+
+/// The stages of a loop that have ended.
+fn read(name: &str, runtime: &Runtime, store: &Arc<dyn Database>) -> Result<BTreeMap<String, Value>, Failure> {
+    let lines = runtime.block_on(store.events(Some(&stream(name)), 0, N_LINES))?;
+    Ok(lines.into_iter().map(|(_, event)| (event.kind, event.body)).collect())
 }
 
 /// What the lines of a loop belong to.

@@ -161,7 +161,7 @@ pub(super) struct Measured {
     /// The agent with its new adapter.
     pub(super) after: Line,
     /// The script that the first agent was made to imitate.
-    pub(super) script: Line,
+    pub(super) script: Option<Line>,
     /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval.
     gain_points: (f64, f64),
     worst_category: String,
@@ -173,11 +173,11 @@ pub(super) struct Measured {
 const CATEGORY_LOSS_MAX: f64 = 5.0;
 
 impl Measured {
-    pub(super) fn new(script: Line, before: Line, after: Line) -> Self {
+    pub(super) fn new(script: Option<Line>, before: Line, after: Line) -> Self {
         let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
         let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
-        let is_better =
-            is_above(after.gain_over(&before)) && is_above(after.gain_over(&script)) && worst_category_bound > -CATEGORY_LOSS_MAX;
+        let beats_script = script.as_ref().is_none_or(|script| is_above(after.gain_over(script)));
+        let is_better = is_above(after.gain_over(&before)) && beats_script && worst_category_bound > -CATEGORY_LOSS_MAX;
         let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
         let gain_points = after.gain_over(&before);
         Self { verdict, before, after, script, gain_points, worst_category, worst_category_bound }
@@ -210,32 +210,53 @@ impl Report<'_> {
         (self.measured.verdict, self.canary, self.drill) == (Verdict::Better, Ended::Promoted, Ended::RolledBack)
     }
 
+    /// The same of an agent whose traffic is real: there is no drill, and what serves it serves already.
+    pub(super) fn print_of_agent(&self, printer: &Printer) -> Result<(), Failure> {
+        if !self.print_table(printer)? || self.measured.verdict == Verdict::NotBetter {
+            return Ok(());
+        }
+        let style = if self.canary == Ended::Promoted { Style::Good } else { Style::Bad };
+        printer.line(&[(style, &format!("canary: {}", word(&self.canary).replace('_', " ")))])
+    }
+
     pub(super) fn print(&self, printer: &Printer) -> Result<(), Failure> {
+        if self.print_table(printer)? && self.measured.verdict == Verdict::Better && !self.control {
+            self.print_deployed(printer)?;
+        }
+        Ok(())
+    }
+
+    /// Prints what was measured; says whether a person reads it.
+    fn print_table(&self, printer: &Printer) -> Result<bool, Failure> {
         if printer.wants_json() {
             let mut all = serde_json::to_value(self).map_err(Failure::bug)?;
             for policy in ["script", "before", "after"] {
                 // What every single task came to is in the records.
                 all[policy].as_object_mut().map(|line| line.remove("tasks"));
             }
-            return printer.json(&all);
+            printer.json(&all)?;
+            return Ok(false);
         }
         let Measured { verdict, before, after, script, gain_points, worst_category, worst_category_bound } = self.measured;
-        let heads = ["", &script.name, &before.name, &after.name];
-        let rows: Vec<Vec<String>> =
-            ROWS.iter().map(|(what, figure)| vec![(*what).to_owned(), figure(script), figure(before), figure(after)]).collect();
+        let lines: Vec<&Line> = script.iter().chain([before, after]).collect();
+        let heads: Vec<&str> = [""].into_iter().chain(lines.iter().map(|line| line.name.as_str())).collect();
+        let row = |(what, figure): &(&str, Figure)| {
+            [(*what).to_owned()].into_iter().chain(lines.iter().map(|line| figure(line))).collect()
+        };
+        let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
         printer.table(&heads, &rows)?;
         let (gain, half) = gain_points;
         let gained = format!("{gain:+.1} ± {half:.1} points over {}, in {:.0} s", before.name, self.seconds);
         printer.line(&[(if *verdict == Verdict::Better { Style::Good } else { Style::Bad }, &gained)])?;
         printer.say(&format!("worst category: {worst_category}, at least {worst_category_bound:+.1} points"));
-        printer.say(&format!("tasks and demonstrations, fixed before the first step: {}", self.world_hash));
-        printer.say(match (verdict, self.control) {
-            (Verdict::Better, true) => "permuted rewards taught something: that must not be",
-            (Verdict::NotBetter, true) => "permuted rewards taught nothing, as it should be; nothing was deployed",
-            (Verdict::Better, false) => return self.print_deployed(printer),
-            (Verdict::NotBetter, false) => "it is not better, and was not deployed",
-        });
-        Ok(())
+        printer.say(&format!("tasks and records, fixed before the first step: {}", self.world_hash));
+        match (verdict, self.control) {
+            (Verdict::Better, true) => printer.say("permuted rewards taught something: that must not be"),
+            (Verdict::NotBetter, true) => printer.say("permuted rewards taught nothing, as it should be; nothing was deployed"),
+            (Verdict::Better, false) => {}
+            (Verdict::NotBetter, false) => printer.say("it is not better, and was not deployed"),
+        }
+        Ok(true)
     }
 
     fn print_deployed(&self, printer: &Printer) -> Result<(), Failure> {
@@ -257,7 +278,11 @@ type Figure = fn(&Line) -> String;
 const ROWS: [(&str, Figure); 8] = [
     ("solved", |line| percent(line.completion, line.completion_interval)),
     ("solved all of 3 times", |line| percent(line.reliability, line.reliability_interval)),
-    ("tool where one is needed", |line| percent(line.tool_adoption, line.tool_adoption_interval)),
+    ("tool where one is needed", |line| match line.tool_adoption_interval {
+        // Nothing was asked that needs one.
+        (0.0, 1.0) => "-".to_owned(),
+        interval => percent(line.tool_adoption, interval),
+    }),
     ("turns per solved task", |line| number(line.turns_per_solved)),
     ("tokens per solved task", |line| match (line.tokens_per_solved, line.tokens_per_solved_interval) {
         (Some(tokens), Some((low, high))) => format!("{tokens:.0} ({low:.0}-{high:.0})"),

@@ -1,7 +1,9 @@
 //! From recorded episodes to an adapter: is the pool fit, a batch of its best, imitation of that, and practice.
 
+use crate::clock::now;
 use crate::context::Context;
 use crate::data::{Made, Order};
+use crate::deploy::word;
 use crate::failure::{Failure, at_path};
 use crate::train::{Finished, RunArgs, imitate, practise};
 use hone_data::facts::Facts;
@@ -17,8 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// The most traces of a batch.
-const N_POINTS_MAX: usize = 10_000;
 /// The reward from which an episode is imitated: it was solved, whatever it took.
 const QUALITY: f64 = 0.5;
 
@@ -29,7 +29,6 @@ pub(super) struct School<'a> {
     pub(super) store: &'a Arc<dyn Database>,
     /// The name of the loop and the number of its turn, which runs and batches are called by.
     pub(super) name: String,
-    pub(super) seed: u64,
     pub(super) threads: Option<u16>,
 }
 
@@ -85,28 +84,43 @@ impl School<'_> {
     }
 
     /// What the gates say of a pool.
-    pub(super) fn gate(&self, purpose: Purpose, pool: &[Trace], held_out: &HeldOut) -> Verdict {
+    fn gate(&self, purpose: Purpose, pool: &[Trace], held_out: &HeldOut) -> Verdict {
         let settings = &self.context.settings;
         let mut gates = Pool::new(self.bars(purpose), settings.tenant.clone(), settings.data.consent.clone(), held_out.clone());
         pool.iter().for_each(|trace| gates.add(trace, &Facts::of(trace, &settings.data.user_field)));
         gates.verdict()
     }
 
-    /// A batch of what was done well: clean, private, balanced over types of task.
-    pub(super) fn prepare(&self, pool: &[Trace], held_out: HeldOut) -> Result<Batch, Failure> {
+    /// Whether a pool is fit to be imitated and to be reinforced; says what every gate found.
+    pub(super) fn is_fit(&self, pool: &[Trace], held_out: &HeldOut, say: impl Fn(&str)) -> Result<bool, Failure> {
+        let mut is_fit = true;
+        for purpose in [Purpose::Sft, Purpose::Rl] {
+            let verdict = self.gate(purpose, pool, held_out);
+            let tenant = self.context.settings.tenant.clone();
+            self.runtime.block_on(hone_gateway::gates::tell(&**self.store, &verdict, tenant, now()))?;
+            let Verdict { pass, gates, .. } = verdict;
+            let told: Vec<String> =
+                gates.iter().map(|gate| format!("{} {} of {}", gate.name, (gate.value * 1e4).round() / 1e4, gate.bar)).collect();
+            let verdict = if pass { "passes" } else { "is refused" };
+            say(&format!("{} {verdict}: {}", word(&purpose), told.join(", ")));
+            for gate in gates.iter().filter(|gate| !gate.pass) {
+                let records = gate.records.iter().zip(&gate.why).map(|(record, why)| format!("; {record} {why}"));
+                let (value, bar) = ((gate.value * 1e4).round() / 1e4, gate.bar);
+                let records = records.collect::<String>();
+                self.context.printer.complain(&format!("gate `{}` refuses: {value} of {bar}{records}", gate.name));
+            }
+            is_fit &= pass;
+        }
+        Ok(is_fit)
+    }
+
+    /// A batch of what may be learned from: clean, private, balanced over types of task.
+    pub(super) fn prepare(&self, purpose: Purpose, pool: &[Trace], held_out: HeldOut, plan: Plan) -> Result<Batch, Failure> {
         let settings = &self.context.settings;
         let folder = settings.folder.join("batches");
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let folder = folder.join(&self.name);
-        let order = Order {
-            out: &folder,
-            bars: self.bars(Purpose::Sft),
-            // What it reports by are tasks that are in no trace at all.
-            plan: Plan { seed: self.seed, points_max: N_POINTS_MAX, validation: 0.0, test: 0.0 },
-            key: &settings.data.key_file,
-            map: None,
-            held_out,
-        };
+        let order = Order { out: &folder, bars: self.bars(purpose), plan, key: &settings.data.key_file, map: None, held_out };
         match self.runtime.block_on(order.of(pool, &**self.store, self.context))? {
             Made::Batch { manifest, .. } => {
                 Ok(Batch { folder, n_traces: manifest.outputs.iter().map(|output| output.traces).sum() })
@@ -134,8 +148,16 @@ impl School<'_> {
     }
 
     /// Improves the adapter by GRPO, in a world and by its recipe.
-    pub(super) fn practise(&self, model: &str, env: &str, given: &Given, is_control: bool) -> Result<Trained, Failure> {
-        let run = RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.threads, self.context)?;
+    pub(super) fn practise(
+        &self,
+        model: &str,
+        env: &str,
+        given: &Given,
+        is_control: bool,
+        judge: Option<&str>,
+    ) -> Result<Trained, Failure> {
+        let run =
+            RunArgs::part(&self.run("grpo"), model, Some(env), Some(&self.run("sft")), self.threads, self.context)?.judged(judge);
         let trained = practise(&run, given, is_control, self.context).map(Trained::from)?;
         // Which step was best is told by tasks whose answers are known: a control must not know that either.
         let last = trained.folder.with_file_name("adapter");

@@ -16,6 +16,8 @@ use tokio::task::JoinSet;
 
 /// The most answers of an episode.
 const N_ANSWERS_MAX: usize = 16;
+/// How often somebody looks whether the arbiter has heard of the agent, ten times a second.
+const N_LOOKS: usize = 600;
 /// How often somebody comes back who was told to.
 const N_TRIES: usize = 20;
 
@@ -86,7 +88,7 @@ impl Traffic {
     /// Waits until the arbiter has heard of the agent.
     pub(super) async fn wait(&self) -> Result<(), Failure> {
         let url = format!("{}/v1/models/{}", self.url, self.agent);
-        for _ in 0..N_TRIES {
+        for _ in 0..N_LOOKS {
             if self.http.get(&url).send().await.map_err(Failure::world)?.status().is_success() {
                 return Ok(());
             }
@@ -134,7 +136,9 @@ impl Traffic {
     async fn ask(&self, headers: &[(&str, &str)], body: &Value) -> Result<Option<Value>, Failure> {
         match &self.client {
             Some(client) => client.ask(headers, body).await,
-            None => Ok(self.post("/v1/chat/completions", headers, body).await?.map(|mut told| told["choices"][0]["message"].take())),
+            None => {
+                Ok(self.post("/v1/chat/completions", headers, body).await?.map(|mut told| told["choices"][0]["message"].take()))
+            }
         }
     }
 

@@ -95,7 +95,7 @@ pub(super) fn gym<'g>(
     let limits =
         Limits { turns_max: settings.turns as usize, answer_tokens_max: u64::from(settings.answer_tokens), ..Limits::default() };
     let (env, tenant) = (world.env.as_ref(), &context.settings.tenant);
-    // Validation asks no judge: it goes by outcomes, and what only a judge can weigh is not weighed there.
+    // Without a judge, what only a judge can weigh is not weighed.
     let recipe = Some(&world.recipe).filter(|recipe| judge.is_some() || !recipe.needs_judge());
     Gym { env, recipe, judge, tenant, seed: settings.seed, limits, run: &run.name }
 }
@@ -318,7 +318,9 @@ impl Session<'_> {
     /// Plays validation tasks of a world, always the same with the same dice.
     fn evaluate(&mut self, world: &World, n: usize) -> Result<Vec<Played>, Failure> {
         let policy = self.policy()?;
-        let gym = gym(self.context, &self.settings, &self.run, world, None);
+        // Labels need no judge; where only a judge knows, it is asked here too.
+        let judge = self.judge.filter(|_| self.settings.measure == Measure::Rewarded);
+        let gym = gym(self.context, &self.settings, &self.run, world, judge);
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
         let played = gym.play(exercise, Player::Policy(policy.as_ref()), &gym.scenarios(Split::Validation, n)?)?;
         let config = policy.config().clone();
@@ -377,6 +379,7 @@ fn scores(played: &[Played], measure: Measure) -> Vec<f32> {
     let is_done = |trace: &Trace| match measure {
         Measure::Solved => trace.outcome == TraceOutcome::Success,
         Measure::Format => is_read(trace),
+        Measure::Rewarded => trace.reward().is_some_and(|reward| reward.total >= 0.5),
     };
     let score = |trace: &Trace| f32::from(u8::from(is_done(trace)));
     played.iter().flat_map(|played| &played.traces).map(score).collect()

@@ -87,6 +87,13 @@ impl RunArgs {
     }
 }
 
+impl RunArgs {
+    /// The same with a judge; one that goes on has its own.
+    pub(crate) fn judged(self, judge: Option<&str>) -> Self {
+        Self { judge: judge.filter(|_| !self.resume).map(str::to_owned), ..self }
+    }
+}
+
 /// What a run is made of, besides its settings; kept beside them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Made {

@@ -1,5 +1,6 @@
 //! The real binary in a folder of its own: what it writes to which stream, and how it exits.
 
+mod agent;
 mod alarms;
 mod arc;
 mod bench;

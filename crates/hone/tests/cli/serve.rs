@@ -88,7 +88,7 @@ fn post_to(port: u16, episode: Option<&str>, body: &str) -> String {
 }
 
 /// Sends this body to a path, with these lines in the head, and gives the body of the response.
-fn send(port: u16, path: &str, head: &str, body: &str) -> String {
+pub(super) fn send(port: u16, path: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let length = body.len();
