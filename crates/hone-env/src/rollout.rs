@@ -277,6 +277,7 @@ fn play(
         ..Trace::new(id, plan.tenant.clone(), watch.now, config)
     };
     trace.metadata.insert("env".into(), env.name().into());
+    trace.metadata.insert("family".into(), scenario.family.as_str().into());
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
     let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {

@@ -38,6 +38,16 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Some(sorted[((last as f64 * share).floor() as usize).min(last)])
 }
 
+/// The 95 % interval of the median, by the values themselves: whatever they are distributed like. `None` of none.
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let (middle, half) = (sorted.len() as f64 / 2.0, Z95 * (sorted.len() as f64).sqrt() / 2.0);
+    let (low, high) = ((middle - half).floor().max(0.0) as usize, (middle + half).ceil() as usize);
+    Some((sorted[low], sorted[high.min(last)]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +78,18 @@ mod tests {
     #[test]
     fn a_mean_of_equal_values_is_certain() {
         assert_eq!(mean(&[0.5; 8]), (0.5, 0.0));
+    }
+
+    #[test]
+    fn the_median_lies_within_its_interval_in_95_of_100_samples() {
+        let mut draws = hone_trace::Draws::new(7, &["median"]);
+        let covers = |draws: &mut hone_trace::Draws| {
+            let sample: Vec<f64> = (0..41).map(|_| draws.uniform().powi(3)).collect();
+            let (low, high) = median_interval(&sample).unwrap();
+            low <= 0.125 && 0.125 <= high
+        };
+        let n_covered = (0..4000).filter(|_| covers(&mut draws)).count();
+        assert!((3740..3960).contains(&n_covered), "{n_covered}");
+        assert_eq!((median_interval(&[]), median_interval(&[3.0])), (None, Some((3.0, 3.0))));
     }
 }

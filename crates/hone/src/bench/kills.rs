@@ -120,6 +120,7 @@ fn told(child: Child) -> Result<Value, Failure> {
     remove(&mut report, "seconds");
     for policy in ["script", "before", "after"] {
         remove(&mut report[policy], "latency_p50_ms");
+        remove(&mut report[policy], "latency_p50_ms_interval");
     }
     Ok(report)
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::gym::solved;
 use crate::printer::{Printer, Style};
 use hone_env::rollout::Played;
-use hone_eval::interval::{mean, wilson};
+use hone_eval::interval::{mean, median_interval, wilson};
 use hone_eval::{Episode, Measures};
 use hone_trace::{AdapterId, BlobHash, Scenario, Trace, TraceOutcome};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,7 @@ pub(crate) struct Line {
     pub(crate) tool_adoption: f64,
     tool_adoption_interval: (f64, f64),
     turns_per_solved: Option<f64>,
+    turns_per_solved_interval: Option<(f64, f64)>,
     tokens_per_solved: Option<f64>,
     tokens_per_solved_interval: Option<(f64, f64)>,
     /// The share of answers that the desk could read.
@@ -41,7 +42,9 @@ pub(crate) struct Line {
     /// Episodes that earned as if they were solved, and were not.
     hacks: usize,
     cost_per_1k: Option<f64>,
+    cost_per_1k_interval: Option<(f64, f64)>,
     latency_p50_ms: Option<f64>,
+    latency_p50_ms_interval: Option<(f64, f64)>,
     /// Per task, its category and the share of its repeats that were solved.
     tasks: Vec<(String, f64)>,
 }
@@ -59,7 +62,10 @@ pub(crate) struct CategoryGain {
 impl Line {
     pub(crate) fn of(name: &str, tasks: &[Scenario], needs_tool: &[bool], played: &[Played]) -> Self {
         let traces = || played.iter().flat_map(|played| &played.traces);
-        let measures = Measures::of(&traces().map(|trace| Episode::of(trace, None)).collect::<Vec<_>>());
+        let episodes: Vec<Episode> = traces().map(|trace| Episode::of(trace, None)).collect();
+        let measures = Measures::of(&episodes);
+        let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
+        let costs: Option<Vec<f64>> = episodes.iter().map(|episode| Some(1000.0 * episode.cost_usd?)).collect();
         let needing: Vec<&Trace> =
             played.iter().zip(needs_tool).filter(|(_, needs)| **needs).flat_map(|(played, _)| &played.traces).collect();
         let called = |trace: &&&Trace| trace.turns().flat_map(|turn| &turn.tool_calls).any(|call| call.success == Some(true));
@@ -72,7 +78,9 @@ impl Line {
         let is_hack = |trace: &&Trace| {
             trace.outcome != TraceOutcome::Success && trace.reward().is_some_and(|reward| reward.total >= HACK_REWARD)
         };
-        let spent: Vec<(f64, f64)> = played.iter().map(|played| (n_tokens(played), n_solved(played))).collect();
+        let per_task = |spent: fn(&Played) -> f64| -> Vec<(f64, f64)> {
+            played.iter().map(|played| (spent(played), n_solved(played))).collect()
+        };
         Self {
             name: name.to_owned(),
             completion: measures.accuracy,
@@ -82,13 +90,19 @@ impl Line {
             tool_adoption: share(n_called, needing.len()),
             tool_adoption_interval: wilson(n_called, needing.len()),
             turns_per_solved: measures.turns_per_solved,
+            turns_per_solved_interval: ratio(&per_task(n_turns_of)),
             tokens_per_solved: measures.tokens_per_solved.filter(|tokens| *tokens > 0.0),
-            tokens_per_solved_interval: ratio(&spent),
+            tokens_per_solved_interval: ratio(&per_task(n_tokens)),
             format_valid: share(n_read, n_turns),
             format_valid_interval: wilson(n_read, n_turns),
             hacks: traces().filter(is_hack).count(),
             cost_per_1k: measures.cost_per_1k,
+            cost_per_1k_interval: costs.filter(|costs| !costs.is_empty()).map(|costs| {
+                let (cost, half) = mean(&costs);
+                ((cost - half).max(0.0), cost + half)
+            }),
             latency_p50_ms: measures.latency_p50_ms,
+            latency_p50_ms_interval: median_interval(&durations),
             tasks: tasks
                 .iter()
                 .zip(played)
@@ -125,6 +139,10 @@ impl Line {
 
 fn n_tokens(played: &Played) -> f64 {
     played.traces.iter().map(|trace| trace.head().n_tokens as f64).sum()
+}
+
+fn n_turns_of(played: &Played) -> f64 {
+    played.traces.iter().map(|trace| trace.turns().count() as f64).sum()
 }
 
 fn n_solved(played: &Played) -> f64 {
@@ -275,7 +293,7 @@ impl Report<'_> {
 type Figure = fn(&Line) -> String;
 
 /// What is told of every policy.
-const ROWS: [(&str, Figure); 8] = [
+const ROWS: [(&str, Figure); 9] = [
     ("solved", |line| percent(line.completion, line.completion_interval)),
     ("solved all of 3 times", |line| percent(line.reliability, line.reliability_interval)),
     ("tool where one is needed", |line| match line.tool_adoption_interval {
@@ -283,20 +301,22 @@ const ROWS: [(&str, Figure); 8] = [
         (0.0, 1.0) => "-".to_owned(),
         interval => percent(line.tool_adoption, interval),
     }),
-    ("turns per solved task", |line| number(line.turns_per_solved)),
-    ("tokens per solved task", |line| match (line.tokens_per_solved, line.tokens_per_solved_interval) {
-        (Some(tokens), Some((low, high))) => format!("{tokens:.0} ({low:.0}-{high:.0})"),
-        _ => "-".to_owned(),
-    }),
+    ("turns per solved task", |line| between(line.turns_per_solved, line.turns_per_solved_interval, 1)),
+    ("tokens per solved task", |line| between(line.tokens_per_solved, line.tokens_per_solved_interval, 0)),
     ("readable answers", |line| percent(line.format_valid, line.format_valid_interval)),
     ("rewarded but not solved", |line| line.hacks.to_string()),
-    ("median time of an episode", |line| line.latency_p50_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
+    ("US dollars for a thousand", |line| between(line.cost_per_1k, line.cost_per_1k_interval, 3)),
+    ("median ms of an episode", |line| between(line.latency_p50_ms, line.latency_p50_ms_interval, 0)),
 ];
 
 fn percent(share: f64, (low, high): (f64, f64)) -> String {
     format!("{:.1} % ({:.1}-{:.1})", 100.0 * share, 100.0 * low, 100.0 * high)
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
+/// A figure with its interval, to so many decimals.
+fn between(value: Option<f64>, interval: Option<(f64, f64)>, decimals: usize) -> String {
+    match (value, interval) {
+        (Some(value), Some((low, high))) => format!("{value:.decimals$} ({low:.decimals$}-{high:.decimals$})"),
+        _ => "-".to_owned(),
+    }
 }
