@@ -574,14 +574,14 @@ impl<'a> Turn<'a> {
         let is_small = self.args.model.is_none();
         let given = Given {
             steps: Some(self.args.steps),
-            scenarios: Some(if is_small { 32 } else { 8 }),
-            samples: Some(8),
+            scenarios: is_small.then_some(32),
+            samples: is_small.then_some(8),
             answer_tokens: u32::try_from(self.ground.lengths().0).ok(),
             lr: self.small(3e-3),
             loss: Some(Method::Dapo),
             deviation_min: Some(0.05),
-            validate_every: Some(20),
-            validation: Some(if is_small { 200 } else { 64 }),
+            validate_every: is_small.then_some(20),
+            validation: is_small.then_some(200),
             ..self.given()
         };
         let trained = self.school().practise(arbiter.model(), WORLD, &given, self.args.control, None)?;

@@ -162,7 +162,7 @@ fn share(n: usize, of: usize) -> f64 {
     n as f64 / of.max(1) as f64
 }
 
-/// Whether the new agent is better than both that came before it.
+/// Whether the new agent is better than the one that serves, and nowhere worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -178,7 +178,7 @@ pub(super) struct Measured {
     pub(super) before: Line,
     /// The agent with its new adapter.
     pub(super) after: Line,
-    /// The script that the first agent was made to imitate.
+    /// The script that the first agent was made to imitate, for reference.
     pub(super) script: Option<Line>,
     /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval.
     gain_points: (f64, f64),
@@ -194,8 +194,7 @@ impl Measured {
     pub(super) fn new(script: Option<Line>, before: Line, after: Line) -> Self {
         let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
         let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
-        let beats_script = script.as_ref().is_none_or(|script| is_above(after.gain_over(script)));
-        let is_better = is_above(after.gain_over(&before)) && beats_script && worst_category_bound > -CATEGORY_LOSS_MAX;
+        let is_better = is_above(after.gain_over(&before)) && worst_category_bound > -CATEGORY_LOSS_MAX;
         let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
         let gain_points = after.gain_over(&before);
         Self { verdict, before, after, script, gain_points, worst_category, worst_category_bound }
