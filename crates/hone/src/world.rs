@@ -118,7 +118,7 @@ impl World {
                 Arc::new(ArcWorld::new(read::<ArcOptions>(name, options, &given)?).map_err(wrong)?)
             }
             ("replay", folder) if !folder.is_empty() => {
-                let replay = Arc::new(replay_batch(Path::new(folder), read::<ReplayChoice>(name, options, "")?, context)?);
+                let replay = Arc::new(replay_batch(Path::new(folder), &read::<ReplayChoice>(name, options, "")?, context)?);
                 let env = Arc::clone(&replay) as Arc<dyn Env>;
                 return Ok(Self { replay: Some(replay), ..Self::of(name, env, context)? });
             }
@@ -158,7 +158,7 @@ impl ReplayChoice {
 }
 
 /// The traces of a batch that `hone data prepare` made, divided as it divided them.
-fn replay_batch(folder: &Path, choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, Failure> {
+fn replay_batch(folder: &Path, choice: &ReplayChoice, context: &Context<'_>) -> Result<Replay, Failure> {
     let mut parts = Vec::new();
     for split in Split::ALL {
         let path = folder.join(format!("{}.jsonl", split.as_str()));

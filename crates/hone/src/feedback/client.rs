@@ -118,8 +118,10 @@ fn listen(stdout: ChildStdout, asked: &Mutex<Asked>) {
         match serde_json::from_str::<Answer>(&line) {
             Ok(answer) => {
                 let waiting = lock(asked).waiting.remove(&answer.id);
-                // Who has stopped waiting misses nothing.
-                let _ = waiting.map(|tell| tell.send(answer));
+                if let Some(tell) = waiting {
+                    // Who has stopped waiting misses nothing.
+                    let _ = tell.send(answer);
+                }
             }
             Err(error) => {
                 let line: String = line.chars().take(200).collect();
