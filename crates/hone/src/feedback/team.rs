@@ -4,13 +4,15 @@
 //! is trained on one part and measured on another that nobody trained on; `hone serve` then hands live traffic over to it by a canary,
 //! which this process only watches. No damaged adapter is ever sent to real customers: there is no drill.
 
-use super::handover::{Ended, Handed, told};
+mod canary;
+mod records;
+
+use super::handover::{Ended, Handed};
 use super::journal::{BEGIN, END, Journal};
 use super::report::{Line, Measured, Report, Verdict};
 use super::school::{Batch, School, Trained};
 use super::{Args, refused};
 use crate::adapters;
-use crate::clock::now;
 use crate::context::Context;
 use crate::deploy::live;
 use crate::failure::{Exit, Failure, at_path};
@@ -18,52 +20,36 @@ use crate::gym::{Exercise, Gym};
 use crate::model::Opened;
 use crate::policy::{self, Bank, PolicyArgs, Ready};
 use crate::world::World;
-use hone_arbiter::canary::{Action, Settings as Canary, State};
-use hone_arbiter::log::{self, Start};
-use hone_data::facts::Facts;
 use hone_data::gate::{HeldOut, Purpose};
 use hone_data::prepare::Plan;
 use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::{Limits, Played};
-use hone_gateway::registry::{self, Decided};
-use hone_reward::{Attempt, Recipe, Scorer};
+use hone_gateway::registry;
+use hone_reward::Recipe;
 use hone_store::Database;
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
-use hone_trace::store::{Field, Kind, TraceQuery, Write};
-use hone_trace::{AdapterId, AgentName, BlobHash, Config, EventId, Reward, Time, Trace, TraceOutcome};
+use hone_trace::store::Kind;
+use hone_trace::{AdapterId, AgentName, BlobHash, Config, Time, Trace, TraceOutcome};
 use hone_train::settings::{Algorithm, Given, Measure, Settings};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::runtime::Runtime;
 
-/// Where a trace says which agent it is of: one that the gateway wrote, and one that came by OpenTelemetry.
-const AGENT_FIELDS: [&str; 2] = ["metadata.agent.agent", "metadata.agent_name"];
-/// Traces that are read at once, and the most that a turn looks at.
-const PAGE_LEN: u32 = 1000;
+/// The most traces that a turn looks at.
 const N_TRACES_MAX: usize = 100_000;
 /// Parts of the records that are kept to choose by and to report.
 const VALIDATION: f64 = 0.1;
 const TEST: f64 = 0.2;
 /// How often every held-out record is played.
 const N_REPEATS: usize = 3;
-/// Traces that are judged together where nothing groups them but their question.
-const N_TOGETHER: usize = 8;
 /// Conversations at once.
 const N_CONVERSATIONS: usize = 64;
 /// The reward from which an episode counts as solved where only the recipe knows.
 const SOLVED: f64 = 0.5;
-/// Between two looks at a canary, and at whether there are enough new traces.
-const LOOK: Duration = Duration::from_secs(1);
-const WATCH: Duration = Duration::from_secs(60);
-/// Milliseconds after which an outcome that has not come counts as missing.
-const WAIT_MS: u64 = 3_600_000;
 
 /// The loop over an agent's own traffic.
 pub(super) fn run(args: &Args, agent: &AgentName, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -282,93 +268,6 @@ impl Team<'_> {
         Ok(deployed.map(|deployed| deployed.run))
     }
 
-    /// The traces of the agent, weighed.
-    fn collect(&self, standing: &Standing) -> Result<Seen, Failure> {
-        let began = Instant::now();
-        let days = Duration::from_secs_f64(86_400.0 * self.args.every);
-        let n_wanted = usize::try_from(self.context.settings.data.rl_points).unwrap_or(usize::MAX);
-        let mut is_said = false;
-        loop {
-            let mut seen = Seen { since: standing.since, until: now(), n: 0 };
-            let traces = self.traces(&seen)?;
-            seen.n = traces.len();
-            if self.number == 1 || seen.n >= n_wanted || began.elapsed() >= days {
-                self.weigh(&traces)?;
-                return Ok(seen);
-            }
-            if !std::mem::replace(&mut is_said, true) {
-                let n_missing = n_wanted - seen.n;
-                self.say("watch", &format!("waits for {n_missing} more traces, or for {:.2} days", self.args.every));
-            }
-            thread::sleep(WATCH.min(days));
-        }
-    }
-
-    /// What the agent did in that time, oldest first.
-    fn traces(&self, seen: &Seen) -> Result<Vec<Trace>, Failure> {
-        let mut found: BTreeMap<_, Trace> = BTreeMap::new();
-        for path in AGENT_FIELDS {
-            let query = TraceQuery {
-                tenant: Some(self.context.settings.tenant.clone()),
-                since: seen.since,
-                until: Some(seen.until),
-                field: Some(Field { path: path.to_owned(), value: self.agent.to_string() }),
-                ..TraceQuery::default()
-            };
-            let mut after = None;
-            while found.len() < N_TRACES_MAX {
-                let page = self.runtime.block_on(self.store.traces(&query, after, PAGE_LEN))?;
-                found.extend(page.items.into_iter().map(|trace| ((trace.started, trace.id), trace)));
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(found.into_values().collect())
-    }
-
-    /// Weighs traces by the recipe, and keeps what they earned; without a recipe they have what was reported.
-    fn weigh(&self, traces: &[Trace]) -> Result<(), Failure> {
-        let n_rewarded = || traces.iter().filter(|trace| trace.reward().is_some()).count();
-        let Some(recipe) = self.recipe() else {
-            self.say("trace", &format!("{} episodes of {}, {} of them reported on", traces.len(), self.agent, n_rewarded()));
-            return Ok(());
-        };
-        let scorer = Scorer::new(recipe, self.judge()).map_err(Failure::user)?;
-        let bar = self.context.printer.count_bar("weighed");
-        let (mut n, mut n_unscored) = (0, 0);
-        for group in groups(traces) {
-            let attempts: Vec<Attempt<'_>> = group.iter().map(|trace| Attempt { trace, item: &Value::Null }).collect();
-            let scored = scorer.score_group(&attempts, self.args.seed, now());
-            let mut writes = Vec::new();
-            for (trace, scored) in group.iter().zip(scored.traces) {
-                bar.inc(1);
-                match scored {
-                    Ok(scored) => {
-                        let given = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
-                        let fresh = scored.turns.into_iter().chain([scored.reward]).filter(|reward| !given(reward));
-                        writes.extend(fresh.map(|reward| Write::Reward(trace.id, reward)));
-                        n += 1;
-                    }
-                    Err(error) => {
-                        n_unscored += 1;
-                        if n_unscored <= 5 {
-                            self.context.printer.complain(&format!("trace {}: {error}", trace.id));
-                        }
-                    }
-                }
-            }
-            self.runtime.block_on(self.store.put(writes))?;
-        }
-        bar.finish_and_clear();
-        self.say(
-            "trace",
-            &format!("{n} episodes of {} weighed by `{}`, {n_unscored} that could not be", self.agent, recipe.name),
-        );
-        Ok(())
-    }
-
     /// A batch of what was met, divided; none where the gates refuse it.
     fn prepare(&self, seen: &Seen) -> Result<Option<Dealt>, Failure> {
         let school = self.school();
@@ -479,86 +378,6 @@ impl Team<'_> {
         self.say("eval", &format!("{name}: {:.1} % of {} held-out tasks solved", 100.0 * line.completion, tasks.len()));
         Ok(line)
     }
-
-    /// Adds the version and starts its canary; then waits for what `hone serve` finds.
-    fn deploy(&self, standing: &Standing, trained: &Trained) -> Result<Deployed, Failure> {
-        let run = self.school().run("grpo");
-        let Some(from) = &standing.version else {
-            let text =
-                format!("its traffic does not pass here, so nothing is deployed: the adapter is {}", trained.folder.display());
-            self.say("deploy", &text);
-            return Ok(Deployed { run, ..Deployed::default() });
-        };
-        let tenant = &self.context.settings.tenant;
-        let base = Opened::named(&standing.model, self.context)?;
-        let id = self.runtime.block_on(adapters::keep(&trained.folder, &base, &*self.store, tenant, now()))?;
-        let version = format!("{}-{}", self.name, self.number);
-        let served = if standing.is_own { standing.config.model.clone() } else { Some(standing.model.clone()) };
-        let config = Config { model: served, adapter: Some(id), temperature: Some(1.0), ..standing.config.clone() };
-        let added = registry::add(&*self.store, self.agent, &version, &config, tenant, now());
-        self.runtime.block_on(added).map_err(Failure::world)?;
-        self.start(from, &version)?;
-        self.say(
-            "deploy",
-            &format!(
-                "{version} has a share of {}'s traffic wherever hone serve runs; it is watched until it is decided",
-                self.agent
-            ),
-        );
-        let canary = self.wait_for(&version)?;
-        self.say("deploy", &format!("{version}: {}", canary.why));
-        Ok(Deployed { version, adapter: Some(id), run, canary })
-    }
-
-    /// Starts a canary, unless it has begun.
-    fn start(&self, from: &str, version: &str) -> Result<(), Failure> {
-        let (fleet, _) = self.runtime.block_on(registry::history(&*self.store))?;
-        match fleet.deployment(self.agent) {
-            Some(deployment) if deployment.start.to == version => return Ok(()),
-            Some(deployment) if deployment.is_running() => {
-                return Err(Failure::user(format_args!("a canary of {} {} runs already", self.agent, deployment.start.to)).hint(
-                    format!(
-                        "end it with `hone deploy promote {0}` or `hone deploy rollback {0}`, and go on with --resume",
-                        self.agent
-                    ),
-                ));
-            }
-            _ => {}
-        }
-        let (agent, from, to) = (self.agent.clone(), from.to_owned(), version.to_owned());
-        let start = Start { agent, from, to, settings: Canary::default(), wait_ms: WAIT_MS };
-        let id = EventId::derived(&["start", self.agent.as_str(), version]);
-        let event = log::Line::Started(Box::new(start)).event(id, now(), self.context.settings.tenant.clone());
-        self.runtime.block_on(self.store.put(vec![Write::Event(event)]))?;
-        Ok(())
-    }
-
-    /// Looks on until a canary is decided.
-    fn wait_for(&self, version: &str) -> Result<Handed, Failure> {
-        let mut n_told = 0;
-        loop {
-            let (fleet, decided) = self.runtime.block_on(registry::history(&*self.store))?;
-            let of_this = |decided: &&Decided| decided.agent == *self.agent && decided.decision.action != Action::Hold;
-            let deployment = fleet.deployment(self.agent).filter(|deployment| deployment.start.to == version);
-            let deployment = deployment.ok_or_else(|| Failure::world(anyhow::anyhow!("the canary of {version} is gone")))?;
-            let mine: Vec<&Decided> = decided.iter().filter(of_this).filter(|decided| decided.canary == deployment.id).collect();
-            mine.iter().skip(n_told).for_each(|decided| self.say("canary", &told(&decided.decision)));
-            n_told = mine.len();
-            let ended = match deployment.state() {
-                State::Promoted => Ended::Promoted,
-                State::RolledBack => Ended::RolledBack,
-                State::Paused => Ended::Undecided,
-                State::Running => {
-                    thread::sleep(LOOK);
-                    continue;
-                }
-            };
-            let numbers = deployment.report().numbers;
-            let n_episodes = usize::try_from(numbers.canary.n_matured + numbers.control.n_matured).unwrap_or(usize::MAX);
-            let why = mine.last().map(|decided| told(&decided.decision)).unwrap_or_default();
-            return Ok(Handed { ended, n_episodes, why });
-        }
-    }
 }
 
 /// A batch, and the hash of its manifest.
@@ -566,16 +385,6 @@ impl Team<'_> {
 struct Dealt {
     batch: Batch,
     hash: BlobHash,
-}
-
-/// What is judged together: traces of one group, or of the same first question, a few at a time.
-fn groups(traces: &[Trace]) -> Vec<Vec<&Trace>> {
-    let mut by_question: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
-    for trace in traces {
-        let question = trace.group.is_none().then(|| Facts::of(trace, "").scenario);
-        by_question.entry((trace.group, question)).or_default().push(trace);
-    }
-    by_question.into_values().flat_map(|all| all.chunks(N_TOGETHER).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
 /// Says of every episode whose outcome is unknown whether it was solved, by what it earned.
