@@ -3,11 +3,12 @@
 //! A scenario is a task with its train pairs and test inputs; the test outputs are hidden. An action is a program, perhaps
 //! after thinking; the world runs it on the train pairs and says what it made of them, until all are right or the turns
 //! are used up. A tool runs a program on one pair without using a turn's verdict, and is counted. With `edit`, a scenario
-//! starts from a program that is almost right.
+//! starts from a program that is almost right, and what counts is what an edit gains: such a world is called `arc-edit`.
 //!
 //! A scenario is complete: an episode needs nothing but it. Families are tasks, so that all augmentations of a task are in
 //! one split. Knows nothing of rewards.
 
+mod editor;
 mod episode;
 mod score;
 mod told;
@@ -20,10 +21,13 @@ use episode::Episode;
 use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, PolicyError};
 use hone_trace::{Category, Draws, Family, Message, Role, Scenario, ScenarioId, V1};
-use score::Score;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+
+pub use editor::editor;
+pub use score::{Attempt, Score};
+pub use told::{Answer, answer_of};
 
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +46,19 @@ pub struct ArcOptions {
     pub edit: bool,
 }
 
+impl ArcOptions {
+    /// The tasks of this folder or file, everything else as it is by default.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, turns_max: turns_max(), augmented: 0, edit: false }
+    }
+}
+
 fn turns_max() -> usize {
     4
 }
 
+/// The name of the world in which programs are edited.
+const EDITING: &str = "arc-edit";
 /// The most scenarios that are made of one task.
 const AUGMENTED_MAX: usize = 1000;
 /// So often a program is changed in search of one that is wrong.
@@ -54,6 +67,7 @@ const EDITS_MAX: usize = 50;
 /// The world of ARC tasks.
 #[derive(Debug, Clone)]
 pub struct ArcWorld {
+    name: &'static str,
     options: ArcOptions,
     tasks: Vec<Task>,
 }
@@ -76,8 +90,28 @@ impl ArcWorld {
         }
         match tasks.iter().find(|task| task.test.is_empty()) {
             Some(task) => Err(wrong(format!("the task `{}` has no test pair", task.id))),
-            None => Ok(Self { options, tasks }),
+            None => Ok(Self { name: if options.edit { EDITING } else { "arc" }, options, tasks }),
         }
+    }
+
+    /// The world of editing programs of these tasks, whether a program ships for them or not: see [`Self::edit`].
+    pub fn editing(options: ArcOptions) -> Result<Self, EnvError> {
+        Ok(Self { name: EDITING, ..Self::new(options)? })
+    }
+
+    /// The tasks that it plays, ordered by id.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// The split that a task belongs to, with all that is made of it.
+    pub fn split(&self, task: &Task) -> Split {
+        split_of(&task.family)
+    }
+
+    /// The scenario of changing this program until it solves the task.
+    pub fn edit(&self, task: &Task, program: &str) -> Result<Scenario, EnvError> {
+        self.scenario(task, Some(program.to_owned()))
     }
 
     /// The scenario of a task, starting from a program where there is one.
@@ -127,7 +161,7 @@ impl ArcWorld {
 
 impl Env for ArcWorld {
     fn name(&self) -> &str {
-        "arc"
+        self.name
     }
 
     fn scenarios(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Scenario>, EnvError> {
@@ -185,9 +219,16 @@ fn split_of(family: &str) -> Split {
 
 /// A shipped program with one word changed so that it no longer solves its task.
 fn almost_right(task: &Task, draws: &mut Draws) -> Option<String> {
+    damaged(task, 1, draws)
+}
+
+/// The shipped program of a task with this many words changed, so that it no longer solves it. `None` where no program ships, or
+/// no such change makes it wrong.
+pub fn damaged(task: &Task, n_slips: usize, draws: &mut Draws) -> Option<String> {
     let program = shipped::programs().get(task.id.as_str())?;
     let pairs: Vec<Pair> = task.pairs().cloned().collect();
-    (0..EDITS_MAX).map(|_| told::with_a_slip(program, draws)).find(|changed| !Score::of(changed, &pairs).is_solved)
+    let mut changed = || (0..n_slips.max(1)).fold(program.clone(), |program, _| told::with_a_slip(&program, draws));
+    (0..EDITS_MAX).map(|_| changed()).find(|changed| !Score::of(changed, &pairs).is_solved)
 }
 
 /// A grid as JSON.

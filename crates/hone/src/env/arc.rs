@@ -1,5 +1,8 @@
 //! `hone env arc`: the grid language, whether programs solve their tasks, and what a task looks like.
 
+pub(crate) mod edits;
+mod evolve;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Style;
@@ -22,6 +25,7 @@ enum Command {
     Dsl(Dsl),
     Verify(Verify),
     Show(Show),
+    Evolve(Box<evolve::Args>),
 }
 
 /// List the functions and constants of the grid language
@@ -72,6 +76,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Dsl(args) => list(args, context),
         Command::Verify(args) => verify_all(args, context),
         Command::Show(args) => show(args, context),
+        Command::Evolve(args) => evolve::run(args, context),
     }
 }
 
