@@ -113,6 +113,24 @@ pub struct Augmentation {
 }
 
 impl Augmentation {
+    /// The task and the augmentation that the id of an augmented task names.
+    pub fn named(id: &str) -> Option<(&str, Self)> {
+        let id = id.strip_suffix(".varied").unwrap_or(id);
+        let mut parts = id.rsplitn(4, '.');
+        let (order, colours, symmetry, task) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let digits = |text: &str| text.chars().map(|digit| digit.to_digit(10)).collect::<Option<Vec<u32>>>();
+        let colours: Vec<u8> = digits(colours)?.into_iter().map(|colour| colour as u8).collect();
+        let train_order: Vec<usize> = digits(order)?.into_iter().map(|nth| nth as usize).collect();
+        Some((
+            task,
+            Self {
+                symmetry: Symmetry::ALL.into_iter().find(|one| one.as_str() == symmetry)?,
+                recolouring: Recolouring::new(colours.try_into().ok()?)?,
+                train_order,
+            },
+        ))
+    }
+
     /// An augmentation of a task with this many train pairs, drawn at random. Black, the usual background, stays black.
     pub fn draw(draws: &mut Draws, n_train: usize) -> Self {
         let mut colours = Recolouring::SAME.0;
@@ -176,6 +194,7 @@ mod tests {
             assert_eq!(augmentation.undo(&other.test[0].input), task.test[0].input);
             assert_eq!(augmentation.undo(&other.train[2].output), task.train[0].output);
             assert_eq!(other.test[0].input.counts().get(0), 1);
+            assert_eq!(Augmentation::named(&other.id), Some(("a", augmentation)));
         }
     }
 

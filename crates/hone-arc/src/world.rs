@@ -15,8 +15,11 @@ mod told;
 
 use crate::augment::Augmentation;
 use crate::grid::Grid;
+use crate::measure::difficulty;
+use crate::parts;
+use crate::regenerate::regenerated;
 use crate::shipped;
-use crate::task::{self, Pair, Task};
+use crate::task::{Pair, Task};
 use episode::Episode;
 use hone_trace::env::{Env, EnvError, Reset, Signals, Split};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, PolicyError};
@@ -41,6 +44,9 @@ pub struct ArcOptions {
     /// Scenarios that are made of each task besides itself, turned, mirrored and recoloured. Default 0.
     #[serde(default)]
     pub augmented: usize,
+    /// Scenarios that are made of each task for which a program ships, with inputs of their own. Default 0.
+    #[serde(default)]
+    pub regenerated: usize,
     /// Start from a program that is almost right. Only tasks with a shipped program are played then. Default false.
     #[serde(default)]
     pub edit: bool,
@@ -49,7 +55,7 @@ pub struct ArcOptions {
 impl ArcOptions {
     /// The tasks of this folder or file, everything else as it is by default.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, turns_max: turns_max(), augmented: 0, edit: false }
+        Self { path, turns_max: turns_max(), augmented: 0, regenerated: 0, edit: false }
     }
 }
 
@@ -60,7 +66,9 @@ fn turns_max() -> usize {
 /// The name of the world in which programs are edited.
 const EDITING: &str = "arc-edit";
 /// The most scenarios that are made of one task.
-const AUGMENTED_MAX: usize = 1000;
+const MADE_MAX: usize = 1000;
+/// How the id of a variation ends.
+const VARIED: &str = ".varied";
 /// So often a program is changed in search of one that is wrong.
 const EDITS_MAX: usize = 50;
 
@@ -70,6 +78,8 @@ pub struct ArcWorld {
     name: &'static str,
     options: ArcOptions,
     tasks: Vec<Task>,
+    /// The split of each of the tasks.
+    splits: Vec<Split>,
 }
 
 impl ArcWorld {
@@ -79,18 +89,20 @@ impl ArcWorld {
         if options.turns_max == 0 {
             return Err(wrong("turns_max must be at least 1".into()));
         }
-        if options.augmented > AUGMENTED_MAX || (options.edit && options.augmented > 0) {
+        let n_made = options.augmented.max(options.regenerated);
+        if n_made > MADE_MAX || (options.edit && n_made > 0) {
             return Err(wrong(format!(
-                "augmented is at most {AUGMENTED_MAX}, and 0 with edit: programs are for the tasks as they are"
+                "augmented and regenerated are at most {MADE_MAX}, and 0 with edit: programs are for the tasks as they are"
             )));
         }
-        let mut tasks = task::read(&options.path).map_err(|error| wrong(error.to_string()))?;
+        let mut tasks = parts::read(&options.path).map_err(|error| wrong(error.to_string()))?;
         if options.edit {
-            tasks.retain(|task| shipped::programs().contains_key(task.id.as_str()));
+            tasks.retain(|(task, _)| shipped::programs().contains_key(task.id.as_str()));
         }
+        let (tasks, splits): (Vec<Task>, Vec<Split>) = tasks.into_iter().unzip();
         match tasks.iter().find(|task| task.test.is_empty()) {
             Some(task) => Err(wrong(format!("the task `{}` has no test pair", task.id))),
-            None => Ok(Self { name: if options.edit { EDITING } else { "arc" }, options, tasks }),
+            None => Ok(Self { name: if options.edit { EDITING } else { "arc" }, options, tasks, splits }),
         }
     }
 
@@ -106,7 +118,7 @@ impl ArcWorld {
 
     /// The split that a task belongs to, with all that is made of it.
     pub fn split(&self, task: &Task) -> Split {
-        split_of(&task.family)
+        self.tasks.iter().position(|own| own.id == task.family).map_or(Split::Test, |nth| self.splits[nth])
     }
 
     /// The scenario of changing this program until it solves the task.
@@ -136,7 +148,7 @@ impl ArcWorld {
             category: Category::new("arc").map_err(|error| wrong(error.to_string()))?,
             input,
             truth: Some(json!({"test": outputs})),
-            difficulty: None,
+            difficulty: Some(difficulty(task)),
             family: Family::new(format!("arc-{}", task.family)).map_err(|error| wrong(error.to_string()))?,
         })
     }
@@ -153,6 +165,10 @@ impl ArcWorld {
         }
         let augmented = (0..self.options.augmented).map(|_| Augmentation::draw(&mut draws, task.train.len()).apply(task));
         let mut all: Vec<Task> = std::iter::once(task.clone()).chain(augmented).collect();
+        if let Some(program) = shipped::programs().get(task.id.as_str()) {
+            let mut draws = Draws::new(seed, &["arc", "regenerated", &task.id]);
+            all.extend((0..self.options.regenerated).filter_map(|_| regenerated(task, program, &mut draws)));
+        }
         all.sort_by(|a, b| a.id.cmp(&b.id));
         all.dedup_by(|a, b| a.id == b.id);
         all.iter().map(|task| self.scenario(task, None)).collect()
@@ -166,7 +182,7 @@ impl Env for ArcWorld {
 
     fn scenarios(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Scenario>, EnvError> {
         let mut scenarios = Vec::new();
-        for task in self.tasks.iter().filter(|task| split_of(&task.family) == split) {
+        for (task, _) in self.tasks.iter().zip(&self.splits).filter(|(_, of)| **of == split) {
             scenarios.extend(self.scenarios_of(task, seed)?);
         }
         Draws::new(seed, &["arc", split.as_str()]).shuffle(&mut scenarios);
@@ -197,6 +213,17 @@ impl Env for ArcWorld {
     fn best(&self, scenario: &Scenario) -> Signals {
         Stage::of(scenario).map_or_else(|_| Signals::default(), |stage| episode::signals(&Score::RIGHT, stage.start, 0, 0))
     }
+
+    /// The task turned, mirrored and recoloured. A program that is there is for the task as it is.
+    fn vary(&self, scenario: &Scenario, seed: u64) -> Option<Scenario> {
+        let stage = Stage::of(scenario).ok().filter(|stage| stage.program.is_none())?;
+        let family = scenario.family.as_str().strip_prefix("arc-")?.to_owned();
+        let (train, test) = stage.pairs.split_at(stage.n_train);
+        let task = Task { id: stage.id.clone(), family, train: train.to_vec(), test: test.to_vec() };
+        let mut other = Augmentation::draw(&mut Draws::new(seed, &["arc", "vary", &task.id]), train.len()).apply(&task);
+        other.id += VARIED;
+        self.scenario(&other, None).ok()
+    }
 }
 
 /// A conversation that says what a function gives.
@@ -205,15 +232,6 @@ struct Scripted<F>(F);
 impl<F: FnMut() -> Message + Send> Conversation for Scripted<F> {
     fn answer(&mut self, _input: &[Message], _limits: AnswerLimits) -> Result<Answered, PolicyError> {
         Ok(Answered::of((self.0)()))
-    }
-}
-
-/// The split that a family belongs to: one in five is held back.
-fn split_of(family: &str) -> Split {
-    match Draws::new(0, &["arc", "split", family]).below(10) {
-        0 => Split::Validation,
-        1 => Split::Test,
-        _ => Split::Train,
     }
 }
 

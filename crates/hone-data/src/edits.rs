@@ -13,7 +13,7 @@ mod fluff;
 mod leak;
 mod top;
 
-pub use leak::Leak;
+pub use leak::{Leak, copies};
 
 use hone_trace::Draws;
 use hone_trace::env::Split;
@@ -119,7 +119,7 @@ pub fn choose(edits: &[Edit], rules: &Rules, verdicts: &BTreeMap<String, Verdict
     let is_accepted = |nth: usize| verdict(nth) == Some(Verdict::Accept);
     let mut left: Vec<usize> = (0..edits.len()).collect();
     left.sort_by(|&a, &b| by_worth(&edits[a], &edits[b]));
-    let mut step = |chosen: &mut Chosen, after: &[usize], before: usize| {
+    let step = |chosen: &mut Chosen, after: &[usize], before: usize| {
         let (step, about) = STEPS[chosen.steps.len()];
         chosen.steps.push(Step { step, about, dropped: before - after.len(), left: after.len() });
     };

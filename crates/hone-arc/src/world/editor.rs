@@ -33,11 +33,11 @@ enum Move {
 /// How likely the moves are, in hundredths.
 const MOVES: [(Move, usize); 7] = [
     (Move::Mend, 40),
-    (Move::MendAll, 12),
+    (Move::MendAll, 3),
     (Move::Ramble, 8),
-    (Move::Slip, 20),
-    (Move::Borrow, 8),
-    (Move::Copy, 6),
+    (Move::Slip, 32),
+    (Move::Borrow, 6),
+    (Move::Copy, 5),
     (Move::Break, 6),
 ];
 

@@ -20,7 +20,7 @@ pub(super) fn instructions(turns_max: usize) -> String {
     format!(
         "Each example shows a grid and what becomes of it. Find the rule and write it as a Python function `solve(I)` that \
          returns the output grid for an input grid I. A grid is a tuple of rows, each a tuple of colours 0 to 9. Begin with \
-         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program in a ```python block. You have \
+         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program, alone or in a ```python block. You have \
          {turns_max} programs: after each you see what it made of the examples.\n\n{}",
         dsl::prompt()
     )

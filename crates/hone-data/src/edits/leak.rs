@@ -53,8 +53,13 @@ pub(super) fn find(edit: &Edit) -> Option<Leak> {
     if let Some(words) = WORDS.into_iter().find(|words| said.contains(words)) {
         return Some(Leak::Known(words));
     }
-    let runs = runs(&said);
-    edit.outputs.iter().any(|rows| is_copied(rows, &runs)).then_some(Leak::Copied)
+    copies(&said, &edit.outputs).then_some(Leak::Copied)
+}
+
+/// Whether a text holds one of these outputs, which come as digits row by row.
+pub fn copies(text: &str, outputs: &[Vec<Vec<i8>>]) -> bool {
+    let runs = runs(text);
+    outputs.iter().any(|rows| is_copied(rows, &runs))
 }
 
 /// The numbers of a text that stand beside each other; where they are written without a gap, their digits.

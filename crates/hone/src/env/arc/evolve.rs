@@ -8,7 +8,7 @@ mod budget;
 mod line;
 
 use super::edits::{self, Edit, Origin};
-use super::{read_programs, unread};
+use super::read_programs;
 use crate::clock::RealClock;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -3,6 +3,7 @@
 use super::Edit;
 use hone_arc::task::{Pair, Task};
 use hone_arc::world::Score;
+use hone_data::edits::copies;
 
 /// A task with its best program.
 pub(super) struct Line {
@@ -29,13 +30,15 @@ impl Line {
         Score::of(&self.program, &pairs).is_solved
     }
 
-    /// Goes on with the best of these edits, if it is better on the examples than what is there. What was searched before went on from
-    /// the program that the edits name.
+    /// Goes on with the best of these edits, if it is better on the examples than what is there and does not just copy their outputs.
+    /// What was searched before went on from the program that the edits name.
     pub(super) fn take(&mut self, edits: &[Edit]) {
         if let Some(from) = edits.first().map(|edit| &edit.origin.from).filter(|from| **from != self.program) {
             *self = Self::new(self.task.clone(), from.clone());
         }
-        for edit in edits.iter().filter(|edit| !edit.program.is_empty()) {
+        let outputs: Vec<Vec<Vec<i8>>> =
+            self.task.train.iter().map(|pair| pair.output.rows().map(<[i8]>::to_vec).collect()).collect();
+        for edit in edits.iter().filter(|edit| !edit.program.is_empty() && !copies(&edit.program, &outputs)) {
             let score = Score::of(&edit.program, &self.task.train);
             if score.correctness > self.score.correctness {
                 (self.program, self.score) = (edit.program.clone(), score);
