@@ -2,7 +2,7 @@
 
 use crate::recipe::Recipe;
 
-const WORLDS: [(&str, &str); 8] = [
+const WORLDS: [(&str, &str); 10] = [
     (
         "desk",
         r#"components = [
@@ -49,6 +49,21 @@ const WORLDS: [(&str, &str); 8] = [
             { name = "right_shape", kind = "signal", signal = "right_shape", range = [0, 1], weight = 0.1, role = "secondary" },
             { name = "runs", kind = "signal", signal = "runs", combine = "sum", range = [0, 10], weight = -0.01, role = "penalty" },
             { name = "thoughts", kind = "signal", signal = "thoughts", combine = "sum", range = [0, 10], weight = -0.01, role = "penalty" },
+        ]"#,
+    ),
+    (
+        "code",
+        r#"components = [
+            { name = "tests_passed", kind = "signal", signal = "tests_passed", range = [0, 1], weight = 1.0, role = "primary" },
+            { name = "valid_syntax", kind = "signal", signal = "valid_syntax", range = [0, 1], weight = 0.1, role = "secondary" },
+        ]"#,
+    ),
+    (
+        "code-edit",
+        r#"components = [
+            { name = "tests_gained", kind = "signal", signal = "tests_gained", range = [-1, 1], weight = 1.0, role = "primary" },
+            { name = "small_change", kind = "signal", signal = "small_change", range = [0, 1], weight = 0.3, role = "secondary" },
+            { name = "valid_syntax", kind = "signal", signal = "valid_syntax", range = [0, 1], weight = 0.1, role = "secondary" },
         ]"#,
     ),
     (

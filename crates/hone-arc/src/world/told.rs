@@ -17,11 +17,15 @@ pub(super) const RUN: &str = "run_on_example";
 const PROGRAM_CHARS_MAX: usize = 4000;
 
 pub(super) fn instructions(turns_max: usize) -> String {
+    let turns = match turns_max {
+        1 => "You have one program.".to_owned(),
+        n => format!("You have {n} programs: after each you see what it made of the examples."),
+    };
     format!(
         "Each example shows a grid and what becomes of it. Find the rule and write it as a Python function `solve(I)` that \
          returns the output grid for an input grid I. A grid is a tuple of rows, each a tuple of colours 0 to 9. Begin with \
-         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program, alone or in a ```python block. You have \
-         {turns_max} programs: after each you see what it made of the examples.\n\n{}",
+         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program, alone or in a ```python block. \
+         {turns}\n\n{}",
         dsl::prompt()
     )
 }

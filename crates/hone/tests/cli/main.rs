@@ -2,7 +2,10 @@
 
 mod alarms;
 mod arc;
+mod arc_edits;
+mod arc_pages;
 mod bench;
+mod code;
 mod collector;
 mod config;
 mod cost;
