@@ -1,7 +1,9 @@
 //! Edits of programs as they stand in the store: who searched, for which task, from which program, and what was answered.
 
 use crate::failure::Failure;
+use hone_arc::task::Pair;
 use hone_arc::world::answer_of;
+use hone_data::edits::copies;
 use hone_store::Database;
 use hone_trace::store::{Field, TraceQuery};
 use hone_trace::{Metric, Tenant, Trace};
@@ -78,6 +80,13 @@ impl Edit {
         let thoughts = answers.into_iter().flat_map(|answer| answer.thoughts).filter(|thought| !thought.is_empty()).collect();
         Some(Self { origin, program, thoughts, gain: gain(&trace), trace })
     }
+}
+
+/// Whether a program copies outputs of these pairs instead of computing them.
+pub(crate) fn is_copy<'a>(program: &str, pairs: impl IntoIterator<Item = &'a Pair>) -> bool {
+    let rows = |pair: &Pair| pair.output.rows().map(<[i8]>::to_vec).collect();
+    let outputs: Vec<Vec<Vec<i8>>> = pairs.into_iter().map(rows).collect();
+    copies(program, &outputs)
 }
 
 fn gain(trace: &Trace) -> Option<f64> {

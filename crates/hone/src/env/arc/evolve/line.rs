@@ -1,9 +1,9 @@
 //! One task under search: its best program so far, and how right it is.
 
 use super::Edit;
+use crate::env::arc::edits::is_copy;
 use hone_arc::task::{Pair, Task};
 use hone_arc::world::Score;
-use hone_data::edits::copies;
 
 /// A task with its best program.
 pub(super) struct Line {
@@ -36,9 +36,7 @@ impl Line {
         if let Some(from) = edits.first().map(|edit| &edit.origin.from).filter(|from| **from != self.program) {
             *self = Self::new(self.task.clone(), from.clone());
         }
-        let outputs: Vec<Vec<Vec<i8>>> =
-            self.task.train.iter().map(|pair| pair.output.rows().map(<[i8]>::to_vec).collect()).collect();
-        for edit in edits.iter().filter(|edit| !edit.program.is_empty() && !copies(&edit.program, &outputs)) {
+        for edit in edits.iter().filter(|edit| !edit.program.is_empty() && !is_copy(&edit.program, &self.task.train)) {
             let score = Score::of(&edit.program, &self.task.train);
             if score.correctness > self.score.correctness {
                 (self.program, self.score) = (edit.program.clone(), score);

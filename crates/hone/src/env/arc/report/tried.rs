@@ -1,6 +1,6 @@
 //! What was tried on one task: the samples of it and of its augmentations, and the steps that led to its last program.
 
-use crate::env::arc::edits::Edit;
+use crate::env::arc::edits::{Edit, is_copy};
 use hone_arc::augment::Augmentation;
 use hone_arc::task::{Pair, Task};
 use hone_arc::world::{Attempt, Score, answer_of};
@@ -31,6 +31,7 @@ pub(super) struct Sample {
     augmentation: Option<Augmentation>,
     /// The programs of its turns.
     programs: Vec<String>,
+    /// Its last program computes what is asked for, and does not copy it.
     pub(super) is_solved: bool,
     pub(super) thinking_tokens: f64,
     edit: Option<Edit>,
@@ -84,7 +85,7 @@ impl Sample {
         let programs: Vec<String> = answers.into_iter().map(|answer| answer.program).filter(|program| !program.is_empty()).collect();
         let played = augmentation.as_ref().map_or_else(|| task.clone(), |augmentation| augmentation.apply(task));
         let pairs: Vec<Pair> = played.pairs().cloned().collect();
-        let is_solved = programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved);
+        let is_solved = programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved && !is_copy(program, &pairs));
         Self { augmentation, programs, is_solved, thinking_tokens, edit: Edit::of(trace) }
     }
 
@@ -129,7 +130,8 @@ fn steps(task: &Task, samples: &[Sample]) -> Vec<String> {
     steps.dedup();
     let last_round = edits.last().map_or(0, |edit| edit.origin.round);
     let before = steps.last().map_or(0.0, |program| shown(program));
-    let last = edits.iter().filter(|edit| edit.origin.round == last_round).map(|edit| (shown(&edit.program), &edit.program));
+    let last = edits.iter().filter(|edit| edit.origin.round == last_round && !is_copy(&edit.program, &task.train));
+    let last = last.map(|edit| (shown(&edit.program), &edit.program));
     let best = last.reduce(|best, other| if other.0 > best.0 { other } else { best });
     steps.extend(best.filter(|(score, _)| *score > before).map(|(_, program)| program.clone()));
     steps
