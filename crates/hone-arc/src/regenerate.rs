@@ -70,7 +70,15 @@ fn changed(grid: &Grid, draws: &mut Draws) -> Grid {
         0 => draws.pick(&Symmetry::ALL[1..]).apply(grid),
         1 => {
             let (a, b) = (*draws.pick(&colours), draws.between(1, 9) as i8);
-            grid.map(|cell| if cell == a { b } else if cell == b { a } else { cell })
+            grid.map(|cell| {
+                if cell == a {
+                    b
+                } else if cell == b {
+                    a
+                } else {
+                    cell
+                }
+            })
         }
         2 => rolled(grid, draws.below(grid.height()), draws.below(grid.width())),
         3 => {

@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn another_file_is_cut_into_its_programs() {
-        let cut = single_programs("from dsl import *\ndef solve_a(I):\n    return I\ndef helper(x):\n    return x\ndef solve_b(I):\n    O = I\n    return O");
+        let cut = single_programs(
+            "from dsl import *\ndef solve_a(I):\n    return I\ndef helper(x):\n    return x\ndef solve_b(I):\n    O = I\n    return O",
+        );
         assert_eq!(cut.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(cut["a"], "from arc_dsl import *\n\n\ndef solve(I):\n    return I\n");
         let shipped = single_programs(PROGRAMS);

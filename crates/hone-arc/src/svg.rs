@@ -40,9 +40,18 @@ pub fn grid(grid: &Grid, wanted: Option<&Grid>) -> String {
             from += run.len();
         }
     }
-    put(&mut svg, format_args!(r##"<path d="{}" stroke="#666666" stroke-width="0.5" fill="none"/>"##, lines(height, width, side)));
+    put(
+        &mut svg,
+        format_args!(r##"<path d="{}" stroke="#666666" stroke-width="0.5" fill="none"/>"##, lines(height, width, side)),
+    );
     if let Some(wanted) = wanted.filter(|wanted| (wanted.height(), wanted.width()) == (height, width)) {
-        put(&mut svg, format_args!(r##"<path class="wrong" d="{}" stroke="#ffffff" stroke-width="1.5" fill="none"/>"##, crosses(grid, wanted, side)));
+        put(
+            &mut svg,
+            format_args!(
+                r##"<path class="wrong" d="{}" stroke="#ffffff" stroke-width="1.5" fill="none"/>"##,
+                crosses(grid, wanted, side)
+            ),
+        );
     }
     svg + "</svg>"
 }

@@ -59,7 +59,9 @@ fn known_rules_get_new_inputs_that_say_something() {
         let pairs: Vec<Pair> = new.pairs().cloned().collect();
         assert!(Score::of(program, &pairs).is_solved, "{}", task.id);
         for (nth, pair) in pairs.iter().enumerate() {
-            assert!(pairs[..nth].iter().all(|other| other.input != pair.input) && task.pairs().all(|old| old.input != pair.input));
+            assert!(
+                pairs[..nth].iter().all(|other| other.input != pair.input) && task.pairs().all(|old| old.input != pair.input)
+            );
             assert!(pair.output.cells().iter().all(|cell| (0..=9).contains(cell)) && pair.output.height() <= 30);
         }
         let again = regenerate::regenerated(task, program, &mut Draws::new(1, &[&task.id]));

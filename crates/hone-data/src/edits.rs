@@ -123,12 +123,10 @@ pub fn choose(edits: &[Edit], rules: &Rules, verdicts: &BTreeMap<String, Verdict
         let (step, about) = STEPS[chosen.steps.len()];
         chosen.steps.push(Step { step, about, dropped: before - after.len(), left: after.len() });
     };
-    let plain: [&dyn Fn(&usize) -> bool; 4] = [
-        &|&nth| !edits[nth].program.is_empty(),
-        &|&nth| edits[nth].gain > 0.0,
-        &|&nth| !edits[nth].is_held_out,
-        &|&nth| verdict(nth) != Some(Verdict::Reject),
-    ];
+    let plain: [&dyn Fn(&usize) -> bool; 4] =
+        [&|&nth| !edits[nth].program.is_empty(), &|&nth| edits[nth].gain > 0.0, &|&nth| !edits[nth].is_held_out, &|&nth| {
+            verdict(nth) != Some(Verdict::Reject)
+        }];
     for passes in plain {
         let before = left.len();
         left.retain(passes);

@@ -141,7 +141,10 @@ impl Env for Code {
     }
 
     fn best(&self, scenario: &Scenario) -> Signals {
-        Stage::of(scenario).map_or_else(|_| Signals::default(), |stage| stage.signals(&stage.problem.reference, &stage.checked(&stage.problem.reference)))
+        Stage::of(scenario).map_or_else(
+            |_| Signals::default(),
+            |stage| stage.signals(&stage.problem.reference, &stage.checked(&stage.problem.reference)),
+        )
     }
 }
 
@@ -170,7 +173,8 @@ struct Hidden {
 impl Stage {
     fn of(scenario: &Scenario) -> Result<Self, EnvError> {
         let wrong = |reason: String| EnvError::Scenario { scenario: scenario.id.to_string(), reason };
-        let Given { problem, turns_max, program } = Given::deserialize(&scenario.input).map_err(|error| wrong(error.to_string()))?;
+        let Given { problem, turns_max, program } =
+            Given::deserialize(&scenario.input).map_err(|error| wrong(error.to_string()))?;
         let truth = scenario.truth.as_ref().ok_or_else(|| wrong("its tests are missing".into()))?;
         let Hidden { reference, tests } = Hidden::deserialize(truth).map_err(|error| wrong(error.to_string()))?;
         let problem = Problem { reference, tests, ..problem };

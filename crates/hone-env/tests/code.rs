@@ -46,7 +46,10 @@ fn every_check_is_a_test_of_its_own_and_only_the_first_is_told() {
     let reset = world.reset(&scenario(&world), 1).unwrap();
     let told = reset.messages[1].content.text();
     assert!(told.contains("candidate([1, 2]) == 2") && !told.contains("== 49") && !told.contains("best"), "{told}");
-    let steps = play(&world, &["def largest(numbers):\n    return numbers[-1]", "```python\ndef largest(numbers):\n    return max(numbers)\n```"]);
+    let steps = play(
+        &world,
+        &["def largest(numbers):\n    return numbers[-1]", "```python\ndef largest(numbers):\n    return max(numbers)\n```"],
+    );
     assert_eq!(steps[0].signals.get("tests_passed"), Some(0.75));
     assert!(steps[0].messages[0].content.text().contains("3 of 4 tests pass"));
     assert_eq!((steps[1].done, steps[1].signals.get("solved")), (Some(TraceOutcome::Success), Some(1.0)));

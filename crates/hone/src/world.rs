@@ -46,7 +46,11 @@ pub(crate) const SHIPPED: [Shipped; 9] = [
         about: "grids turned into grids by programs, tasks from a file or folder: `arc:TASKS.jsonl`",
         usual: &[],
     },
-    Shipped { name: "code", about: "programming problems with tests, from a file of MBPP or HumanEval: `code:FILE.jsonl`", usual: &[] },
+    Shipped {
+        name: "code",
+        about: "programming problems with tests, from a file of MBPP or HumanEval: `code:FILE.jsonl`",
+        usual: &[],
+    },
     Shipped { name: "replay", about: "the traces in the store, played again", usual: &[] },
     Shipped { name: "http://…", about: "a world of your own behind an address; see `examples/external_env.py`", usual: &[] },
 ];
@@ -119,7 +123,9 @@ impl World {
                 Arc::new(ArcWorld::new(read::<ArcOptions>(name, options, &given)?).map_err(wrong)?)
             }
             ("code", "") => {
-                return Err(Failure::user("`code` needs problems").hint("write `code:FILE.jsonl`, with a file of MBPP or HumanEval"));
+                return Err(
+                    Failure::user("`code` needs problems").hint("write `code:FILE.jsonl`, with a file of MBPP or HumanEval")
+                );
             }
             ("code", path) => {
                 let given = format!("path={}\n", toml::Value::from(path));

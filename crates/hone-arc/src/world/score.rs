@@ -27,11 +27,9 @@ pub struct Score {
 
 impl Score {
     /// Everything right.
-    pub const RIGHT: Self =
-        Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
+    pub const RIGHT: Self = Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
     /// Nothing right.
-    pub const WRONG: Self =
-        Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
+    pub const WRONG: Self = Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
 
     /// How right a program is on these pairs.
     pub fn of(source: &str, pairs: &[Pair]) -> Self {

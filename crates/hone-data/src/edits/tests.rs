@@ -59,9 +59,10 @@ fn of_equals_those_stay_that_get_most_examples_right_together() {
 
 #[test]
 fn a_family_has_at_most_ten() {
-    let edits: Vec<Edit> = (0..5).flat_map(|t| (0..3).map(move |n| (t, n))).map(|(t, n)| {
-        edit(&format!("e{t}{n}"), &format!("t.{t}"), 0.1 + f64::from(t) / 10.0 + f64::from(n) / 50.0, &[])
-    }).collect();
+    let edits: Vec<Edit> = (0..5)
+        .flat_map(|t| (0..3).map(move |n| (t, n)))
+        .map(|(t, n)| edit(&format!("e{t}{n}"), &format!("t.{t}"), 0.1 + f64::from(t) / 10.0 + f64::from(n) / 50.0, &[]))
+        .collect();
     let kept = kept(&edits, &[]);
     assert_eq!(kept.len(), 10);
     assert!(!kept.contains(&"e00".to_owned()) && kept.contains(&"e42".to_owned()), "the worst go first: {kept:?}");
@@ -79,7 +80,11 @@ fn what_copies_or_knows_the_answer_is_dropped() {
     check("It becomes\n1 2 3\n4 5 6\n", "return rot90(I)", false);
     check("It becomes 123/456.", "return rot90(I)", false);
     check("The hidden answer has two rows.", "return rot90(I)", false);
-    check("Steps x1 and x2 give x3, then x4, x5 and x6.", "x1 = a(I)\nx2 = b(x1)\nx3 = c(x2)\nx4 = d(x3)\nx5 = e(x4)\nreturn x6", true);
+    check(
+        "Steps x1 and x2 give x3, then x4, x5 and x6.",
+        "x1 = a(I)\nx2 = b(x1)\nx3 = c(x2)\nx4 = d(x3)\nx5 = e(x4)\nreturn x6",
+        true,
+    );
     check("One row is enough: 1 2 3.", "return rot90(I)", true);
 }
 

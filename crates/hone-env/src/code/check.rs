@@ -12,8 +12,32 @@ const LIMITS: Limits = Limits { fuel: 50_000_000, memory: 256 << 20, depth: 1000
 
 /// Names of the language that tests build on.
 const BUILTINS: [&str; 26] = [
-    "abs", "all", "any", "bool", "dict", "enumerate", "float", "frozenset", "int", "isinstance", "len", "list", "map", "max", "min",
-    "range", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "type", "zip", "filter",
+    "abs",
+    "all",
+    "any",
+    "bool",
+    "dict",
+    "enumerate",
+    "float",
+    "frozenset",
+    "int",
+    "isinstance",
+    "len",
+    "list",
+    "map",
+    "max",
+    "min",
+    "range",
+    "reversed",
+    "round",
+    "set",
+    "sorted",
+    "str",
+    "sum",
+    "tuple",
+    "type",
+    "zip",
+    "filter",
 ];
 
 /// What became of the tests.
@@ -75,16 +99,24 @@ fn library() -> Arc<Library> {
     Arc::clone(&LIBRARY)
 }
 
-/// A name of the language that the tests use and the program takes for itself, outside of functions or by `global`.
+/// A name of the language that the tests use and the program takes for itself, outside of functions or by `global`. What the reference
+/// takes as well is what the problem asks for.
 fn redefined(program: &str, problem: &Problem) -> Option<&'static str> {
     let tests = problem.tests.join("\n");
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let has_word = |text: &str, word: &str| text.split(|letter: char| !is_word(letter)).any(|found| found == word);
     let takes = |line: &str, name: &str| {
         let target = line.split(['=', '(', ':']).next().unwrap_or("");
-        let is_outside = !line.starts_with(char::is_whitespace) && (line.contains('=') || line.starts_with("def ") || line.starts_with("for ") || line.contains(" as ") || line.contains("import "));
+        let is_outside = !line.starts_with(char::is_whitespace)
+            && (line.contains('=')
+                || line.starts_with("def ")
+                || line.starts_with("for ")
+                || line.contains(" as ")
+                || line.contains("import "));
         (is_outside && (has_word(target, name) || line.contains(":=") && has_word(line, name)))
             || (line.trim_start().starts_with("global ") && has_word(line, name))
     };
-    BUILTINS.into_iter().find(|name| has_word(&tests, name) && program.lines().any(|line| takes(line, name)))
+    let is_taken = |program: &str, name: &str| program.lines().any(|line| takes(line, name));
+    let is_free = |name: &str| is_taken(&problem.reference, name);
+    BUILTINS.into_iter().find(|name| has_word(&tests, name) && is_taken(program, name) && !is_free(name))
 }

@@ -123,7 +123,9 @@ fn single_checks(test: &str, entry_point: &str) -> Vec<String> {
     let Some((before, body)) = test.split_once("def check(candidate):\n") else { return Vec::new() };
     let mut statements: Vec<String> = Vec::new();
     for line in body.lines() {
-        let starts = line.strip_prefix("    ").is_some_and(|rest| rest.starts_with(|first: char| !first.is_whitespace() && first != ')' && first != ']'));
+        let starts = line
+            .strip_prefix("    ")
+            .is_some_and(|rest| rest.starts_with(|first: char| !first.is_whitespace() && first != ')' && first != ']'));
         match statements.last_mut() {
             Some(last) if !starts => *last += &format!("\n{line}"),
             _ => statements.push(line.to_owned()),

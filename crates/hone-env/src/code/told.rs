@@ -14,9 +14,13 @@ const TOLERANCE: f64 = 4.0;
 
 /// The question, the test that may be seen, and the program that is there.
 pub(super) fn problem(stage: &Stage) -> String {
-    let mut text = format!("{}\n\nIt has to pass this test, and others like it:\n{}\n", stage.problem.question, shown(&stage.problem));
+    let mut text =
+        format!("{}\n\nIt has to pass this test, and others like it:\n{}\n", stage.problem.question, shown(&stage.problem));
     if let Some(program) = &stage.program {
-        text += &format!("\nThis program is there already, and is not right. Change as little of it as possible:\n{}\n", block(program));
+        text += &format!(
+            "\nThis program is there already, and is not right. Change as little of it as possible:\n{}\n",
+            block(program)
+        );
     }
     text
 }
@@ -53,7 +57,8 @@ pub(super) fn program(text: &str) -> String {
     }
     said += rest;
     let fenced = said.rsplit_once("```").and_then(|(before, _)| before.rsplit_once("```")).map(|(_, inside)| inside);
-    let program = fenced.map_or(said.as_str(), |inside| inside.strip_prefix("python").or_else(|| inside.strip_prefix("py")).unwrap_or(inside));
+    let program = fenced
+        .map_or(said.as_str(), |inside| inside.strip_prefix("python").or_else(|| inside.strip_prefix("py")).unwrap_or(inside));
     program.trim_matches('\n').trim_end().to_owned()
 }
 

@@ -83,7 +83,9 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     }
     if edits.is_empty() {
         let of = args.run.as_ref().map_or_else(String::new, |run| format!(" of the search `{run}`"));
-        return Err(Failure::user(format_args!("there are no edits{of} in the store")).hint("make some with `hone env arc evolve`"));
+        return Err(
+            Failure::user(format_args!("there are no edits{of} in the store")).hint("make some with `hone env arc evolve`")
+        );
     }
     let rules = args.rules();
     let candidates: Vec<Candidate> = edits.iter().map(|edit| candidate(edit, &arc, tasks[edit.origin.task.as_str()])).collect();

@@ -61,7 +61,11 @@ fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
     let other = EVOLVE.replace("--policy script", "--policy script:say.jsonl");
     desk.hone(&other).expect(2, "", "was made by another policy");
     desk.hone(&format!("{other} --run other --rounds 1")).expect(0, "other: 4 edits of 1 tasks, 0 gained", "");
-    desk.hone("data arc-edits --tasks tasks.jsonl --run nobody --out out").expect(2, "", "there are no edits of the search `nobody`");
+    desk.hone("data arc-edits --tasks tasks.jsonl --run nobody --out out").expect(
+        2,
+        "",
+        "there are no edits of the search `nobody`",
+    );
     desk.hone("env arc report --tasks tasks.jsonl --run nobody").expect(2, "", "no search and no rollout `nobody`");
 }
 
@@ -102,7 +106,9 @@ fn from_twenty_tasks_to_samples_step_by_step() {
     other.hone("trace import train.jsonl").expect(0, "", "");
     let families = |file: &str| -> std::collections::BTreeSet<String> {
         let rows = desk.read(file);
-        rows.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["family"].as_str().unwrap().to_owned()).collect()
+        rows.lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["family"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert!(families("one/train.text.jsonl").is_disjoint(&families("one/validation.text.jsonl")));
 }
@@ -142,4 +148,18 @@ fn a_report_says_what_was_reached_and_draws_it() {
     desk.hone(play).expect(0, "6 solved", "");
     let voted = desk.hone("env arc report --tasks tasks.jsonl --run voted --json").json().remove(0);
     assert_eq!((&voted["samples"], &voted["solved_by_vote"], &voted["tasks"]), (&6.into(), &1.into(), &1.into()));
+}
+
+#[test]
+fn tasks_are_learned_on_levels_with_a_budget_of_tokens_each() {
+    let desk = desk();
+    let play =
+        "rollout --env arc:tasks.jsonl --split train --policy gold -n 1 --samples 2 --curriculum arc.json --level-tokens 100,200";
+    desk.hone(play).expect(0, "curriculum: level ", "");
+    let kept: serde_json::Value = serde_json::from_str(&desk.read("arc.json")).unwrap();
+    assert_eq!(kept["options"]["token_budgets"], serde_json::json!([100, 200]), "{kept}");
+    // Who earns nothing meets the task in variations: turned and recoloured, of the same family.
+    let empty = play.replace("gold", "empty").replace("arc.json", "stuck.json").replace("-n 1", "-n 4");
+    let varied = (0..12).any(|_| desk.hone(&empty).out.contains("played in variations"));
+    assert!(varied);
 }

@@ -18,9 +18,16 @@ fn problems_are_played_and_how_many_run_is_told() {
     desk.hone("env show code").expect(2, "", "write `code:FILE.jsonl`");
     desk.hone("env show code:nowhere.jsonl").expect(2, "", "nowhere.jsonl");
     desk.hone("env show code:mbpp.jsonl --split train").expect(0, "assert add_one(1) == 2", "1 of 2 problems run in the subset");
-    desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1")
-        .expect(0, "1 traces in 1 groups, 1 solved, mean reward 1.100", "");
-    desk.hone("rollout --env code:mbpp.jsonl --split train --policy empty -n 1 --samples 1").expect(0, "0 solved, mean reward 0.000", "");
+    desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1").expect(
+        0,
+        "1 traces in 1 groups, 1 solved, mean reward 1.100",
+        "",
+    );
+    desk.hone("rollout --env code:mbpp.jsonl --split train --policy empty -n 1 --samples 1").expect(
+        0,
+        "0 solved, mean reward 0.000",
+        "",
+    );
     desk.hone("rollout --env code:mbpp.jsonl?edit=true --split train --policy gold -n 1 --samples 1").expect(0, "1 solved", "");
     std::fs::write(desk.path("other.jsonl"), "{\"question\": 1}\n").unwrap();
     desk.hone("env show code:other.jsonl").expect(2, "", "line 1 is a problem neither of MBPP nor of HumanEval");

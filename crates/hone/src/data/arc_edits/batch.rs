@@ -50,7 +50,8 @@ impl Batch {
         });
         let mut turn = Turn::new(prompt, Message::text(Role::Assistant, answer));
         turn.signals = sample.edit.trace.turns().last().map(|last| last.signals.clone()).unwrap_or_default();
-        let mut trace = Trace { segments: vec![Segment { turns: vec![turn], ..Segment::default() }], ..sample.edit.trace.clone() };
+        let mut trace =
+            Trace { segments: vec![Segment { turns: vec![turn], ..Segment::default() }], ..sample.edit.trace.clone() };
         trace.rewards.retain(|reward| reward.turn_idx.is_none());
         trace.metadata.insert("split".into(), split.as_str().into());
         let trace = serde_json::to_string(&trace).map_err(Failure::bug)?;

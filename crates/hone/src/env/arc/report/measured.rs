@@ -68,14 +68,25 @@ impl Measured {
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let (low, high) = self.solved_interval;
         let mut rows = vec![
-            vec!["solved".to_owned(), format!("{} of {} tasks ({:.1} % to {:.1} %)", self.solved, self.tasks, low * 100.0, high * 100.0)],
+            vec![
+                "solved".to_owned(),
+                format!("{} of {} tasks ({:.1} % to {:.1} %)", self.solved, self.tasks, low * 100.0, high * 100.0),
+            ],
             vec!["pixels".to_owned(), format!("{:.1} % of hidden cells right", self.pixel_score * 100.0)],
-            vec!["votes".to_owned(), format!("{} of {} tasks solved by what most of {} samples agree on", self.solved_by_vote, self.tasks, self.samples)],
+            vec![
+                "votes".to_owned(),
+                format!(
+                    "{} of {} tasks solved by what most of {} samples agree on",
+                    self.solved_by_vote, self.tasks, self.samples
+                ),
+            ],
         ];
         for PassAt { k, share, tasks } in &self.pass_at {
             rows.push(vec![format!("pass@{k}"), format!("{:.1} % over {tasks} tasks", share * 100.0)]);
         }
-        let thinking = self.thinking_tokens_per_solved.map_or_else(|| "nothing is solved".to_owned(), |n| format!("{n} tokens per solved task"));
+        let thinking = self
+            .thinking_tokens_per_solved
+            .map_or_else(|| "nothing is solved".to_owned(), |n| format!("{n} tokens per solved task"));
         rows.push(vec!["thinking".to_owned(), thinking]);
         rows
     }

@@ -1,10 +1,10 @@
 //! What was tried on one task: the samples of it and of its augmentations, and the steps that led to its last program.
 
 use crate::env::arc::edits::{Edit, is_copy};
+use hone_arc::Grid;
 use hone_arc::augment::Augmentation;
 use hone_arc::task::{Pair, Task};
 use hone_arc::world::{Attempt, Score, answer_of};
-use hone_arc::Grid;
 use hone_trace::Trace;
 use std::collections::{BTreeMap, HashMap};
 
@@ -82,7 +82,8 @@ impl Sample {
             }
         });
         let thinking_tokens = thinking_tokens.sum();
-        let programs: Vec<String> = answers.into_iter().map(|answer| answer.program).filter(|program| !program.is_empty()).collect();
+        let programs: Vec<String> =
+            answers.into_iter().map(|answer| answer.program).filter(|program| !program.is_empty()).collect();
         let played = augmentation.as_ref().map_or_else(|| task.clone(), |augmentation| augmentation.apply(task));
         let pairs: Vec<Pair> = played.pairs().cloned().collect();
         let is_solved = programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved && !is_copy(program, &pairs));
