@@ -66,7 +66,7 @@ fn edit(stage: &Stage, draws: &mut Draws) -> Message {
             let other: &str = draws.pick::<&str>(&others);
             told::thought("This looks like a rule that I have seen before.", other)
         }
-        (Move::Break, _) => told::thought("I close the last call later.", now.trim_end().trim_end_matches(')')),
+        (Move::Break, _) => told::thought("I close the last call later.", now.rfind('(').map_or("", |at| &now[..=at])),
         _ => slipped(&now, draws),
     }
 }
@@ -99,7 +99,7 @@ fn mended(now: &str, right: &str, draws: &mut Draws, n_said: usize) -> Message {
 /// Why a line is changed, in the words of the language.
 fn reason(old: &str, new: &str) -> String {
     let about = dsl::functions().filter(|function| named(new).any(|word| word == function.name));
-    let about: Vec<String> = about.map(|function| format!("`{}`: {}", function.name, function.about)).collect();
+    let about: Vec<String> = about.map(|function| format!("`{}`: {}", function.name, function.about.trim_end_matches('.'))).collect();
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join("; ")) };
     format!("The examples do not fit `{old}`. They fit `{new}`{about}, so this step changes and the others stay.")
 }

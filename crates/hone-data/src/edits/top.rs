@@ -3,7 +3,7 @@
 use super::{Edit, Rules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The best of each task, in the order in which they come. What a person accepted stays and counts.
+/// The best of each task, in the order in which they come, and beside them what a person accepted.
 pub(super) fn best(edits: &[Edit], left: &[usize], rules: &Rules, is_accepted: &dyn Fn(usize) -> bool) -> Vec<usize> {
     let mut tasks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for &nth in left {
@@ -15,13 +15,12 @@ pub(super) fn best(edits: &[Edit], left: &[usize], rules: &Rules, is_accepted: &
 
 /// The best of one task, whose edits come by what they gained.
 fn best_of_task(edits: &[Edit], task: &[usize], rules: &Rules, is_accepted: &dyn Fn(usize) -> bool) -> Vec<usize> {
-    let mut chosen: Vec<usize> = task.iter().copied().filter(|&nth| is_accepted(nth)).collect();
-    let rest: Vec<usize> = task.iter().copied().filter(|&nth| !is_accepted(nth)).collect();
-    let Some(&last) = rest.get(rules.top.saturating_sub(1)).or(rest.last()) else { return chosen };
+    let (accepted, rest): (Vec<usize>, Vec<usize>) = task.iter().copied().partition(|&nth| is_accepted(nth));
+    let Some(&last) = rest.get(rules.top.saturating_sub(1)).or(rest.last()) else { return accepted };
     let bar = edits[last].gain;
-    chosen.extend(rest.iter().copied().filter(|&nth| edits[nth].gain > bar + rules.epsilon));
+    let mut chosen: Vec<usize> = rest.iter().copied().filter(|&nth| edits[nth].gain > bar + rules.epsilon).collect();
     let mut tied: Vec<usize> = rest.into_iter().filter(|&nth| (edits[nth].gain - bar).abs() <= rules.epsilon).collect();
-    let mut covered: BTreeSet<usize> = chosen.iter().flat_map(|&nth| right(&edits[nth])).collect();
+    let mut covered: BTreeSet<usize> = accepted.iter().chain(&chosen).flat_map(|&nth| right(&edits[nth])).collect();
     while chosen.len() < rules.family_max && !tied.is_empty() {
         let added: Vec<usize> =
             tied.iter().map(|&nth| right(&edits[nth]).filter(|pair| !covered.contains(pair)).count()).collect();
@@ -35,6 +34,7 @@ fn best_of_task(edits: &[Edit], task: &[usize], rules: &Rules, is_accepted: &dyn
         covered.extend(right(&edits[nth]));
         chosen.push(nth);
     }
+    chosen.extend(accepted);
     chosen
 }
 
