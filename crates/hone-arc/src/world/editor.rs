@@ -99,7 +99,8 @@ fn mended(now: &str, right: &str, draws: &mut Draws, n_said: usize) -> Message {
 /// Why a line is changed, in the words of the language.
 fn reason(old: &str, new: &str) -> String {
     let about = dsl::functions().filter(|function| named(new).any(|word| word == function.name));
-    let about: Vec<String> = about.map(|function| format!("`{}`: {}", function.name, function.about.trim_end_matches('.'))).collect();
+    let about: Vec<String> =
+        about.map(|function| format!("`{}`: {}", function.name, function.about.trim_end_matches('.'))).collect();
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join("; ")) };
     format!("The examples do not fit `{old}`. They fit `{new}`{about}, so this step changes and the others stay.")
 }

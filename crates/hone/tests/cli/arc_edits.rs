@@ -35,7 +35,8 @@ fn a_search_keeps_every_edit_and_goes_on_where_it_stopped() {
     let trace = desk.hone(&format!("trace show {} --json", listed[0]["id"].as_str().unwrap())).json().remove(0);
     assert_eq!((&trace["metadata"]["evolve"], &trace["metadata"]["task"]), (&"evolve".into(), &"67a3c6ac".into()));
     assert!(trace["metadata"]["from"].as_str().unwrap().contains("def solve(I):"));
-    let again = desk.hone(&format!("{EVOLVE} --rounds 6 --json")).expect(0, "\"examples_right\":1", "").json().remove(0);
+    let again =
+        desk.hone(&format!("{EVOLVE} --rounds 6 --json")).expect(0, "\"examples_right\":1", "round 1/6: ").json().remove(0);
     assert_eq!(again["rounds"][0]["known"], 4, "the first round is not asked for again");
     assert_eq!(again["calls"].as_u64().unwrap() + 4, again["edits"].as_u64().unwrap());
     let third = desk.hone(&format!("{EVOLVE} --rounds 6 --json")).json().remove(0);
@@ -56,11 +57,11 @@ fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
     let gold = "env arc evolve --tasks tasks.jsonl --policy gold";
     desk.hone(gold).expect(2, "", "`gold` does not edit programs");
     desk.hone(&format!("{EVOLVE} --split test")).expect(2, "", "choose another part with --split");
-    desk.hone(&format!("{EVOLVE} --rounds 1")).expect(0, "4 edits", "");
+    desk.hone(&format!("{EVOLVE} --rounds 1")).expect(0, "4 edits", "4 calls");
     std::fs::write(desk.path("say.jsonl"), "{\"role\": \"assistant\", \"content\": \"no\"}\n").unwrap();
     let other = EVOLVE.replace("--policy script", "--policy script:say.jsonl");
     desk.hone(&other).expect(2, "", "was made by another policy");
-    desk.hone(&format!("{other} --run other --rounds 1")).expect(0, "other: 4 edits of 1 tasks, 0 gained", "");
+    desk.hone(&format!("{other} --run other --rounds 1")).expect(0, "other: 4 edits of 1 tasks, 0 gained", "round 1/1");
     desk.hone("data arc-edits --tasks tasks.jsonl --run nobody --out out").expect(
         2,
         "",
@@ -73,8 +74,14 @@ fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
 fn from_twenty_tasks_to_samples_step_by_step() {
     let Some(tasks) = training() else { return };
     let (desk, tasks) = (Desk::new(), tasks.display());
-    let found = desk.hone(&format!("env arc evolve --tasks {tasks} --policy script -n 20 --json")).json().remove(0);
-    assert_eq!(found["tasks"], 20);
+    let search = format!("env arc evolve --tasks {tasks} --policy script -n 20 --json");
+    desk.hone(&format!("{search} --rounds 1")).expect(0, "\"calls\":160", "round 1/1: ");
+    let found = desk.hone(&search).json().remove(0);
+    assert_eq!((&found["tasks"], &found["rounds"][0]["known"]), (&20.into(), &160.into()));
+    assert!(found["calls"].as_u64().unwrap() > 0, "a second round is needed");
+    // In one go elsewhere it comes to the same.
+    let whole = Desk::new().hone(&search).json().remove(0);
+    assert_eq!((&whole["edits"], &whole["gained"], &whole["solved"]), (&found["edits"], &found["gained"], &found["solved"]));
     let make = format!("data arc-edits --tasks {tasks} --run evolve");
     let told = desk.hone(&format!("{make} --out one")).expect(0, "edits that copy an output grid", "look at one/review.html");
     for step in ["found", "program", "gain", "held_out", "review", "leaks", "fluff", "top", "limit"] {
@@ -103,7 +110,7 @@ fn from_twenty_tasks_to_samples_step_by_step() {
     assert!(answer.contains("    # "), "{answer}");
     let other = Desk::new();
     std::fs::copy(desk.path("one/train.jsonl"), other.path("train.jsonl")).unwrap();
-    other.hone("trace import train.jsonl").expect(0, "", "");
+    other.hone("trace import train.jsonl").expect(0, "", " new, 0 already there, 0 conflicting, 0 bad");
     let families = |file: &str| -> std::collections::BTreeSet<String> {
         let rows = desk.read(file);
         rows.lines()
@@ -145,7 +152,7 @@ fn a_report_says_what_was_reached_and_draws_it() {
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
     // Votes over augmentations, their predictions turned back.
     let play = "rollout --env arc:tasks.jsonl?augmented=5 --split train --policy gold --run voted -n 6 --samples 1";
-    desk.hone(play).expect(0, "6 solved", "");
+    desk.hone(play).expect(0, "6 solved", "spent");
     let voted = desk.hone("env arc report --tasks tasks.jsonl --run voted --json").json().remove(0);
     assert_eq!((&voted["samples"], &voted["solved_by_vote"], &voted["tasks"]), (&6.into(), &1.into(), &1.into()));
 }
@@ -155,7 +162,7 @@ fn tasks_are_learned_on_levels_with_a_budget_of_tokens_each() {
     let desk = desk();
     let play =
         "rollout --env arc:tasks.jsonl --split train --policy gold -n 1 --samples 2 --curriculum arc.json --level-tokens 100,200";
-    desk.hone(play).expect(0, "curriculum: level ", "");
+    desk.hone(play).expect(0, "curriculum: level ", "spent");
     let kept: serde_json::Value = serde_json::from_str(&desk.read("arc.json")).unwrap();
     assert_eq!(kept["options"]["token_budgets"], serde_json::json!([100, 200]), "{kept}");
     // Who earns nothing meets the task in variations: turned and recoloured, of the same family.

@@ -28,7 +28,11 @@ fn problems_are_played_and_how_many_run_is_told() {
         "0 solved, mean reward 0.000",
         "",
     );
-    desk.hone("rollout --env code:mbpp.jsonl?edit=true --split train --policy gold -n 1 --samples 1").expect(0, "1 solved", "");
+    desk.hone("rollout --env code:mbpp.jsonl?edit=true --split train --policy gold -n 1 --samples 1").expect(
+        0,
+        "1 solved",
+        "1 of 2 problems",
+    );
     std::fs::write(desk.path("other.jsonl"), "{\"question\": 1}\n").unwrap();
     desk.hone("env show code:other.jsonl").expect(2, "", "line 1 is a problem neither of MBPP nor of HumanEval");
 }
@@ -41,7 +45,11 @@ fn a_recipe_may_grade_by_a_program() {
          range = [0, 1], weight = 2.0, role = \"primary\" }}]\n"
     );
     let desk = Desk::with(&[("mbpp.jsonl", MBPP), ("hone.toml", &toml)]);
-    desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1").expect(0, "mean reward 2.000", "");
+    desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1").expect(
+        0,
+        "mean reward 2.000",
+        "1 of 2 problems",
+    );
     std::fs::write(desk.path("hone.toml"), toml.replace("def grade", "def judge")).unwrap();
     desk.hone("env list").expect(2, "", "defines no function `grade(sample, item)`");
 }
