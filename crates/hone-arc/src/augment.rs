@@ -4,6 +4,7 @@
 //! one family with the task they come from, and a family is never divided between splits.
 
 use crate::grid::Grid;
+use crate::shipped::ENTRY;
 use crate::task::{Pair, Task};
 use hone_trace::Draws;
 
@@ -153,6 +154,23 @@ impl Augmentation {
             train: self.train_order.iter().filter_map(|&nth| task.train.get(nth)).map(pair).collect(),
             test: task.test.iter().map(pair).collect(),
         }
+    }
+
+    /// A program for the other task, from one for the task: it lays the grid back, runs that, and lays what comes of it.
+    pub fn program(&self, program: &str) -> String {
+        let recoloured = |recolouring: &Recolouring| {
+            let colours: Vec<String> = recolouring.0.iter().map(u8::to_string).collect();
+            format!("tuple(tuple(({})[cell] for cell in row) for row in x)", colours.join(", "))
+        };
+        let laid = |symmetry: Symmetry| if symmetry == Symmetry::Same { "identity" } else { symmetry.as_str() };
+        format!(
+            "{}\n\ndef {ENTRY}(I):\n    x = I\n    x = {}\n    x = {}(x)\n    x = rule(x)\n    x = {}(x)\n    O = {}\n    return O\n",
+            program.replace(&format!("def {ENTRY}("), "def rule("),
+            recoloured(&self.recolouring.inverse()),
+            laid(self.symmetry.inverse()),
+            laid(self.symmetry),
+            recoloured(&self.recolouring),
+        )
     }
 
     /// A grid of the other task.

@@ -1,5 +1,6 @@
 //! Programs that ship with hone: solutions of public training tasks, as examples and as a first test of everything.
 
+use crate::augment::Augmentation;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -17,6 +18,15 @@ pub fn programs() -> &'static BTreeMap<&'static str, String> {
     static CUT: LazyLock<BTreeMap<&'static str, String>> =
         LazyLock::new(|| PROGRAMS.split("\n\n\n").filter_map(single).collect());
     &CUT
+}
+
+/// The shipped program for this task or, laid as it is, for the one that it was augmented from.
+pub fn solution(task: &str) -> Option<String> {
+    if let Some(program) = programs().get(task) {
+        return Some(program.clone());
+    }
+    let (base, augmentation) = Augmentation::named(task)?;
+    programs().get(base).map(|program| augmentation.program(program))
 }
 
 /// The programs of another file of functions `solve_<task id>(I)`, one by one. Each stands alone: what is outside of its function is

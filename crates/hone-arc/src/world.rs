@@ -116,6 +116,15 @@ impl ArcWorld {
         &self.tasks
     }
 
+    /// The task of this id: one of the file, or one that was augmented from it.
+    pub fn task(&self, id: &str) -> Option<Task> {
+        let own = |id: &str| self.tasks.iter().find(|task| task.id == id);
+        own(id).cloned().or_else(|| {
+            let (base, augmentation) = Augmentation::named(id)?;
+            own(base).map(|task| augmentation.apply(task))
+        })
+    }
+
     /// The split that a task belongs to, with all that is made of it.
     pub fn split(&self, task: &Task) -> Split {
         self.tasks.iter().position(|own| own.id == task.family).map_or(Split::Test, |nth| self.splits[nth])
@@ -199,8 +208,7 @@ impl Env for ArcWorld {
 
     fn gold(&self, scenario: &Scenario, _seed: u64) -> Result<Box<dyn Conversation>, EnvError> {
         let stage = Stage::of(scenario)?;
-        let known = shipped::programs().get(stage.id.as_str()).cloned();
-        let program = known.unwrap_or_else(|| told::lookup(&stage.pairs));
+        let program = shipped::solution(&stage.id).unwrap_or_else(|| told::lookup(&stage.pairs));
         Ok(Box::new(Scripted(move || told::answer(&program))))
     }
 
@@ -243,7 +251,7 @@ fn almost_right(task: &Task, draws: &mut Draws) -> Option<String> {
 /// The shipped program of a task with this many words changed, so that it no longer solves it. `None` where no program ships, or
 /// no such change makes it wrong.
 pub fn damaged(task: &Task, n_slips: usize, draws: &mut Draws) -> Option<String> {
-    let program = shipped::programs().get(task.id.as_str())?;
+    let program = shipped::solution(&task.id)?;
     let pairs: Vec<Pair> = task.pairs().cloned().collect();
     let mut changed = || (0..n_slips.max(1)).fold(program.clone(), |program, _| told::with_a_slip(&program, draws));
     (0..EDITS_MAX).map(|_| changed()).find(|changed| !Score::of(changed, &pairs).is_solved)

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::print_stdout, reason = "who runs the tests should know what they did not try")]
 
+use hone_arc::augment::Augmentation;
 use hone_arc::measure::difficulty;
 use hone_arc::task::{Pair, Task};
 use hone_arc::world::{ArcOptions, ArcWorld, Score, answer_of, damaged, editor};
@@ -105,6 +106,17 @@ fn a_curriculum_gets_variations_of_a_task_and_how_hard_it_is() {
     assert!(varied.iter().any(|other| other.input["train"] != scenario.input["train"]));
     let edited = world.edit(&turned(), shipped::EMPTY).unwrap();
     assert_eq!(world.vary(&edited, 1), None, "a program is for the task as it is");
+}
+
+#[test]
+fn a_shipped_program_is_laid_as_an_augmented_task_is() {
+    let Some(path) = data("arc-agi-1/training.jsonl") else { return };
+    let tasks = task::read(&path).unwrap();
+    for task in tasks.iter().filter(|task| shipped::programs().contains_key(task.id.as_str())) {
+        let other = Augmentation::draw(&mut Draws::new(3, &[&task.id]), task.train.len()).apply(task);
+        let pairs: Vec<Pair> = other.pairs().cloned().collect();
+        assert!(Score::of(&shipped::solution(&other.id).unwrap(), &pairs).is_solved, "{}", other.id);
+    }
 }
 
 #[test]

@@ -50,8 +50,8 @@ pub fn editor(scenario: &Scenario, seed: u64) -> Result<Box<dyn Conversation>, E
 
 fn edit(stage: &Stage, draws: &mut Draws) -> Message {
     let now = stage.program.clone().unwrap_or_else(|| shipped::EMPTY.to_owned());
-    let right = shipped::programs().get(stage.id.as_str());
-    match (drawn(draws), right) {
+    let right = shipped::solution(&stage.id);
+    match (drawn(draws), right.as_deref()) {
         (Move::Mend, Some(right)) => mended(&now, right, draws, 1),
         (Move::Ramble, Some(right)) => mended(&now, right, draws, 12),
         (Move::MendAll, Some(right)) => {

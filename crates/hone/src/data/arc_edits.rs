@@ -17,7 +17,7 @@ use hone_arc::task::{Pair, Task};
 use hone_arc::world::{ArcOptions, ArcWorld, Attempt, Score};
 use hone_data::edits::{Chosen, Edit as Candidate, Rules, choose};
 use hone_trace::env::Split;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Make samples to imitate of the edits that made programs better
@@ -75,7 +75,8 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     let store = context.store_to_read().await?;
     let mut edits = edits::read(&*store, &context.settings.tenant, args.run.as_deref()).await?;
     let n_all = edits.len();
-    let tasks: BTreeMap<&str, &Task> = arc.tasks().iter().map(|task| (task.id.as_str(), task)).collect();
+    let ids: BTreeSet<&str> = edits.iter().map(|edit| edit.origin.task.as_str()).collect();
+    let tasks: BTreeMap<String, Task> = ids.into_iter().filter_map(|id| Some((id.to_owned(), arc.task(id)?))).collect();
     edits.retain(|edit| tasks.contains_key(edit.origin.task.as_str()));
     if n_all > edits.len() {
         let text = format!("{} of tasks that are not in {}", counted((n_all - edits.len()) as u64, "edit"), args.tasks.display());
@@ -88,9 +89,9 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         );
     }
     let rules = args.rules();
-    let candidates: Vec<Candidate> = edits.iter().map(|edit| candidate(edit, &arc, tasks[edit.origin.task.as_str()])).collect();
+    let candidates: Vec<Candidate> = edits.iter().map(|edit| candidate(edit, &arc, &tasks[edit.origin.task.as_str()])).collect();
     let chosen = choose(&candidates, &rules, &verdicts);
-    let sample = |nth: usize| sample(&edits[nth], &candidates[nth], tasks[edits[nth].origin.task.as_str()]);
+    let sample = |nth: usize| sample(&edits[nth], &candidates[nth], &tasks[edits[nth].origin.task.as_str()]);
     let mut batch = Batch::default();
     for &(nth, split) in &chosen.kept {
         batch.add(&sample(nth), split)?;

@@ -1,6 +1,6 @@
 //! From a search over programs to samples that are worth imitating: `hone env arc evolve`, `hone data arc-edits`, `hone env arc report`.
 
-use super::Desk;
+use super::{Desk, provider};
 use std::path::PathBuf;
 
 const TASK: &str = concat!(
@@ -136,6 +136,39 @@ fn what_a_person_says_on_the_review_page_is_respected() {
     assert!(!desk.read("after/train.text.jsonl").contains(id));
     std::fs::write(desk.path("review.json"), r#"{"verdicts": {"a": "perhaps"}}"#).unwrap();
     desk.hone(&format!("{make} --out third --review review.json")).expect(2, "", "review.json is no file of verdicts");
+}
+
+#[test]
+fn a_model_edits_until_its_tokens_or_its_dollars_are_spent() {
+    let answer = "<think>Left and right change places.</think>\n```python\nfrom arc_dsl import *\n\n\ndef solve(I):\n    return hmirror(I)\n```";
+    let (url, n_calls) =
+        provider::start(move |_, _| Some(provider::Reply { text: answer.into(), tokens_in: 80, tokens_out: 20 }));
+    let desk = desk();
+    let search = format!("env arc evolve --tasks tasks.jsonl --policy {url} --rounds 5 --edits 2 --price 10,100 --json");
+    let found = desk
+        .hone(&format!("{search} --run a --tokens 300"))
+        .expect(1, "\"stopped_by\":\"tokens\"", "the budget of tokens")
+        .json()
+        .remove(0);
+    assert_eq!((&found["calls"], &found["tokens"]), (&4.into(), &400.into()), "it is looked before every group");
+    assert!((found["usd"].as_f64().unwrap() - 4.0 * (80.0 * 10.0 + 20.0 * 100.0) / 1e6).abs() < 1e-9, "{found}");
+    let before = n_calls.load(std::sync::atomic::Ordering::SeqCst);
+    let again = desk.hone(&format!("{search} --run a")).expect(0, "\"stopped_by\":null", "round 5/5").json().remove(0);
+    assert_eq!((&again["calls"], &again["rounds"][1]["known"]), (&6.into(), &2.into()), "what was paid for is not asked again");
+    assert_eq!(n_calls.load(std::sync::atomic::Ordering::SeqCst), before + 6);
+    desk.hone(&format!("{search} --run b --budget 0.004")).expect(1, "\"stopped_by\":\"dollars\"", "the budget of dollars");
+}
+
+#[test]
+fn augmented_tasks_are_searched_and_stay_in_their_family() {
+    let desk = desk();
+    let found = desk.hone(&format!("{EVOLVE} --augmented 6 --rounds 4 --json")).json().remove(0);
+    assert!(found["tasks"].as_u64().unwrap() > 4 && found["gained"].as_u64().unwrap() > 8, "{found}");
+    desk.hone("data arc-edits --tasks tasks.jsonl --out out --at-most 5 --quiet").expect(0, "5 samples to learn from", "");
+    let text = desk.read("out/train.text.jsonl");
+    assert_eq!(text.matches("\"family\":\"67a3c6ac\"").count(), 5);
+    assert!(text.contains("\"task\":\"67a3c6ac."), "{text}");
+    desk.hone("env arc report --tasks tasks.jsonl").expect(0, "1 of 1 tasks", "");
 }
 
 #[test]

@@ -21,12 +21,12 @@ fn problems_are_played_and_how_many_run_is_told() {
     desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1").expect(
         0,
         "1 traces in 1 groups, 1 solved, mean reward 1.100",
-        "",
+        "1 of 2 problems",
     );
     desk.hone("rollout --env code:mbpp.jsonl --split train --policy empty -n 1 --samples 1").expect(
         0,
         "0 solved, mean reward 0.000",
-        "",
+        "1 of 2 problems",
     );
     desk.hone("rollout --env code:mbpp.jsonl?edit=true --split train --policy gold -n 1 --samples 1").expect(
         0,

@@ -17,6 +17,7 @@ use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::rollout::keep;
 use crate::world::World;
 use budget::{Budget, Spent};
+use hone_arc::augment::Augmentation;
 use hone_arc::shipped;
 use hone_arc::task::Task;
 use hone_arc::world::{ArcOptions, ArcWorld, damaged, editor};
@@ -55,6 +56,9 @@ pub(super) struct Args {
     /// Which part of the tasks
     #[arg(long, default_value = "train", value_parser = ["train", "validation", "test"])]
     split: String,
+    /// Tasks that are made of each besides itself, turned, mirrored and recoloured; all are one family
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u16).range(..=100))]
+    augmented: u16,
     /// The programs to start from; without this, those that ship with hone with mistakes in them
     #[arg(long, value_name = "FILE.py")]
     start: Option<PathBuf>,
@@ -186,14 +190,25 @@ impl Search<'_> {
         }
         Draws::new(self.args.seed, &["arc", "evolve"]).shuffle(&mut tasks);
         tasks.truncate(self.args.n.map_or(usize::MAX, |n| n as usize));
+        let augmented = |task: &Task| -> Vec<Task> {
+            let mut draws = Draws::new(self.args.seed, &["arc", "augmented", &task.id]);
+            let others = (0..self.args.augmented).map(|_| Augmentation::draw(&mut draws, task.train.len()).apply(task));
+            std::iter::once(task.clone()).chain(others).collect()
+        };
+        let mut tasks: Vec<Task> = tasks.into_iter().flat_map(augmented).collect();
         tasks.sort_by(|a, b| a.id.cmp(&b.id));
+        tasks.dedup_by(|a, b| a.id == b.id);
         let start = |task: &Task| {
             let mut draws = Draws::new(self.args.seed, &["arc", "mistakes", &task.id]);
             let given = given.get(task.id.as_str()).cloned();
             let spoilt = given.or_else(|| damaged(task, usize::from(self.args.mistakes), &mut draws));
             spoilt.unwrap_or_else(|| shipped::EMPTY.to_owned())
         };
-        Ok(tasks.into_iter().map(|task| Line::new(task.clone(), start(task))).collect())
+        let begin = |task: Task| {
+            let program = start(&task);
+            Line::new(task, program)
+        };
+        Ok(tasks.into_iter().map(begin).collect())
     }
 
     /// What an earlier command of this name left in the store.

@@ -119,9 +119,10 @@ fn is_voted(task: &Task, samples: &[Sample]) -> bool {
 /// The programs that led to the last one: of a search those that were edited, of a rollout those of its best episode.
 fn steps(task: &Task, samples: &[Sample]) -> Vec<String> {
     let shown = |program: &str| Score::of(program, &task.train).correctness;
-    let mut edits: Vec<&Edit> = samples.iter().filter_map(|sample| sample.edit.as_ref()).collect();
+    let own = samples.iter().filter(|sample| sample.augmentation.is_none());
+    let mut edits: Vec<&Edit> = own.clone().filter_map(|sample| sample.edit.as_ref()).collect();
     if edits.is_empty() {
-        let whole = samples.iter().filter(|sample| sample.augmentation.is_none() && !sample.programs.is_empty());
+        let whole = own.filter(|sample| !sample.programs.is_empty());
         let best = whole.map(|sample| (shown(sample.programs.last().map_or("", String::as_str)), sample));
         let best = best.reduce(|best, other| if other.0 > best.0 { other } else { best });
         return best.map(|(_, sample)| sample.programs.clone()).unwrap_or_default();
