@@ -1,6 +1,6 @@
 //! The report and the review page in a real Chromium: grids are drawn, and keys are enough to judge.
 
-#[expect(dead_code, reason = "the dashboard uses more of it")]
+#[expect(dead_code, clippy::unwrap_used, reason = "the dashboard uses more of it, and a test that cannot go on should stop")]
 #[path = "../../../hone-gateway/tests/gateway/browser/driver.rs"]
 mod driver;
 
