@@ -6,8 +6,8 @@ use crate::task::{Pair, Task};
 const CELLS_MAX: f64 = 900.0;
 const COLOURS_MAX: f64 = 10.0;
 
-/// From 0 (easy) to 1 (hard): how large the grids are, how many colours they have, and how much of them changes, in equal parts. A
-/// grid that changes its size changes altogether.
+/// From 0 (easy) to 1 (hard): how large the grids are, how many colours they have, and how much of them changes, in equal parts.
+/// A grid that changes its size changes altogether.
 pub fn difficulty(task: &Task) -> f64 {
     let n = task.pairs().count().max(1) as f64;
     let of_pair = |pair: &Pair| (size(pair) + colours(pair) + change(pair)) / 3.0;

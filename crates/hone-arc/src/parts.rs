@@ -1,9 +1,9 @@
 //! Which tasks are to learn from, and which are held out.
 //!
-//! The default division is that of a folder with a training and an evaluation set, as ARC-AGI publishes them: the training set and
-//! a hundred of the evaluation set are to learn from, its other three hundred are held out. Those are known by id: they are held
-//! out in whatever file they turn up, because later sets train on earlier evaluations. Of what is held out, one in five is to choose
-//! by and the rest to report. A single file is divided by family, one in five held back.
+//! The default division is that of a folder with a training and an evaluation set, as ARC-AGI publishes them: the training set
+//! and a hundred of the evaluation set are to learn from, its other three hundred are held out. Those are known by id: they are
+//! held out in whatever file they turn up, because later sets train on earlier evaluations. Of what is held out, one in five is
+//! to choose by and the rest to report. A single file is divided by family, one in five held back.
 
 use crate::task::{self, Task, TaskError};
 use hone_trace::Draws;

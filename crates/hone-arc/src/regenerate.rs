@@ -1,8 +1,8 @@
 //! New inputs for a task whose rule is known as a program: what comes out is what the program says.
 //!
 //! A new input is an input of the task that was turned, recoloured, shifted or cut, which is not yet augmentation: the rule stays
-//! as it is, and its output is computed. What is degenerate is rejected: a program that fails, an output that is too large, is the
-//! input again or has one colour where the task's outputs are neither, and an input or output that is there already.
+//! as it is, and its output is computed. What is degenerate is rejected: a program that fails, an output that is too large, is
+//! the input again or has one colour where the task's outputs are neither, and an input or output that is there already.
 
 use crate::augment::Symmetry;
 use crate::grid::Grid;
@@ -15,8 +15,8 @@ const TRIES_MAX: usize = 60;
 /// The most changes of one input.
 const CHANGES_MAX: usize = 3;
 
-/// The task with other inputs, and the outputs that a program makes of them; `None` where too few came out well. It is of the same
-/// family.
+/// The task with other inputs, and the outputs that a program makes of them; `None` where too few came out well. It is of the
+/// same family.
 pub fn regenerated(task: &Task, program: &str, draws: &mut Draws) -> Option<Task> {
     let attempt = Attempt::of(program).ok()?;
     let mut pairs: Vec<Pair> = Vec::new();

@@ -29,8 +29,8 @@ pub fn solution(task: &str) -> Option<String> {
     programs().get(base).map(|program| augmentation.program(program))
 }
 
-/// The programs of another file of functions `solve_<task id>(I)`, one by one. Each stands alone: what is outside of its function is
-/// left out.
+/// The programs of another file of functions `solve_<task id>(I)`, one by one. Each stands alone: what is outside of its function
+/// is left out.
 pub fn single_programs(source: &str) -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
     for part in format!("\n{source}").split("\ndef ") {

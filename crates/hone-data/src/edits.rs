@@ -1,4 +1,5 @@
-//! From edits of programs to samples that are worth imitating: those that gained something, honestly and for a reason of their own.
+//! From edits of programs to samples that are worth imitating: those that gained something, honestly and for a reason of their
+//! own.
 //!
 //! An edit passes one step after the other, and every step says what it dropped and why. What a person said stands above what the
 //! steps found: a rejected edit never stays, an accepted one stays as long as it gained something and is not of what is held out.

@@ -1,8 +1,8 @@
 //! Programming problems: write a function, or mend one, so that its tests pass.
 //!
-//! Problems come from a file of MBPP or HumanEval, one JSON object a line. Programs and tests run in hone's own interpreter, so only
-//! problems are played whose reference solution passes its tests there; how many these are is told. The world says what became of
-//! the test that everyone may see, and of the others only how many passed.
+//! Problems come from a file of MBPP or HumanEval, one JSON object a line. Programs and tests run in hone's own interpreter, so
+//! only problems are played whose reference solution passes its tests there; how many these are is told. The world says what
+//! became of the test that everyone may see, and of the others only how many passed.
 //!
 //! With `edit` a scenario starts from the reference with a slip in it, and the smaller the change that mends it the better. A
 //! scenario is complete: an episode needs nothing but it. Knows nothing of rewards.

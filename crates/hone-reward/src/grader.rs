@@ -1,4 +1,5 @@
-//! Graders in the form that OpenAI gave them: `string_check`, `text_similarity`, `score_model`, `label_model`, `python` and `multi`.
+//! Graders in the form that OpenAI gave them: `string_check`, `text_similarity`, `score_model`, `label_model`, `python` and
+//! `multi`.
 //!
 //! A grader is data. Its texts have places that are filled from the item (the task) and the sample (the last answer), its
 //! formula is arithmetic, and a `python` grader runs in hone's own interpreter alone. An answer that lacks what a grader asks for

@@ -1,4 +1,5 @@
-//! Ideas that say nothing new: no thought at all, a thought that repeats itself, or one that a better edit of the same task had already.
+//! Ideas that say nothing new: no thought at all, a thought that repeats itself, or one that a better edit of the same task had
+//! already.
 
 use super::Edit;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Whether an edit gives away what it could not know: an output copied literally, or words about the hidden answer.
 //!
-//! Numbers that stand beside each other with nothing but punctuation between them are a run; digits of a name such as `x1` are none.
-//! An output is copied when all its cells are in one run, or every row that says something is in a run of its own. A grid too small
-//! or too uniform to be recognised is not looked for.
+//! Numbers that stand beside each other with nothing but punctuation between them are a run; digits of a name such as `x1` are
+//! none. An output is copied when all its cells are in one run, or every row that says something is in a run of its own. A grid
+//! too small or too uniform to be recognised is not looked for.
 
 use super::Edit;
 use std::fmt;

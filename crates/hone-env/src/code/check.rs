@@ -99,8 +99,8 @@ fn library() -> Arc<Library> {
     Arc::clone(&LIBRARY)
 }
 
-/// A name of the language that the tests use and the program takes for itself, outside of functions or by `global`. What the reference
-/// takes as well is what the problem asks for.
+/// A name of the language that the tests use and the program takes for itself, outside of functions or by `global`. What the
+/// reference takes as well is what the problem asks for.
 fn redefined(program: &str, problem: &Problem) -> Option<&'static str> {
     let tests = problem.tests.join("\n");
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';

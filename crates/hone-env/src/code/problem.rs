@@ -1,8 +1,8 @@
 //! Programming problems from files of one JSON object a line.
 //!
-//! Two forms are known by their keys: MBPP (`text`, `code`, `test_list`), divided by its task ids as its authors do, and HumanEval
-//! (`prompt`, `canonical_solution`, `test`, `entry_point`), which is there to report alone. A HumanEval problem has one function with
-//! many checks; each of them becomes a test of its own.
+//! Two forms are known by their keys: MBPP (`text`, `code`, `test_list`), divided by its task ids as its authors do, and
+//! HumanEval (`prompt`, `canonical_solution`, `test`, `entry_point`), which is there to report alone. A HumanEval problem has one
+//! function with many checks; each of them becomes a test of its own.
 
 use super::check::check;
 use hone_trace::env::{EnvError, Split};

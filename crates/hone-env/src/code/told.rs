@@ -100,8 +100,8 @@ pub(super) fn with_a_slip(program: &str, draws: &mut Draws) -> String {
     format!("{}{new}{}", &program[..at], &program[at + old.len()..])
 }
 
-/// How close a change is to the smallest one that is known: (m + t) / (max(c, m) + t) with c lines changed, m lines changed by the
-/// reference and a tolerance t.
+/// How close a change is to the smallest one that is known: (m + t) / (max(c, m) + t) with c lines changed, m lines changed by
+/// the reference and a tolerance t.
 pub(super) fn minimality(before: &str, after: &str, reference: &str) -> f64 {
     let (cost, least) = (n_changed(before, after) as f64, n_changed(before, reference) as f64);
     (least + TOLERANCE) / (cost.max(least) + TOLERANCE)

@@ -1,4 +1,5 @@
-//! `hone data arc-edits`: edits of a search as samples to be imitated, chosen step by step, with a page on which a person has the last word.
+//! `hone data arc-edits`: edits of a search as samples to be imitated, chosen step by step, with a page on which a person has the
+//! last word.
 //!
 //! Programs are run again here: what an edit gained is measured, not believed. The same store, tasks, rules and verdicts give the
 //! same bytes.
@@ -22,9 +23,9 @@ use std::path::PathBuf;
 
 /// Make samples to imitate of the edits that made programs better
 ///
-/// Takes the edits of `hone env arc evolve` and drops, step by step, what gained nothing, is held out, gives away the answer or says
-/// nothing new; of each task the best three stay. DIR holds train.jsonl and validation.jsonl, which `hone trace import` reads, the
-/// same samples as plain text, review.html and manifest.json. Exit code 1 when nothing stays.
+/// Takes the edits of `hone env arc evolve` and drops, step by step, what gained nothing, is held out, gives away the answer or
+/// says nothing new; of each task the best three stay. DIR holds train.jsonl and validation.jsonl, which `hone trace import`
+/// reads, the same samples as plain text, review.html and manifest.json. Exit code 1 when nothing stays.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The tasks that were searched: a folder of JSON files, or a file

@@ -1,4 +1,5 @@
-//! `hone env arc`: the grid language, whether programs solve their tasks, what a task looks like, and the search for better programs.
+//! `hone env arc`: the grid language, whether programs solve their tasks, what a task looks like, and the search for better
+//! programs.
 
 pub(crate) mod edits;
 mod evolve;

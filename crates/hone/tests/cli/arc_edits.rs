@@ -1,4 +1,5 @@
-//! From a search over programs to samples that are worth imitating: `hone env arc evolve`, `hone data arc-edits`, `hone env arc report`.
+//! From a search over programs to samples that are worth imitating: `hone env arc evolve`, `hone data arc-edits`, `hone env arc
+//! report`.
 
 use super::{Desk, provider};
 use std::path::PathBuf;
@@ -48,6 +49,19 @@ fn a_search_keeps_every_edit_and_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_search_starts_from_the_programs_that_are_given() {
+    let desk = desk();
+    std::fs::write(desk.path("start.py"), "from dsl import *\n\n\ndef solve_67a3c6ac(I):\n    O = trim(I)\n    return O\n")
+        .unwrap();
+    desk.hone(&format!("{EVOLVE} --rounds 1 --start start.py --quiet")).expect(0, "4 edits of 1 task", "");
+    let listed = desk.hone("trace list --field metadata.evolve=evolve --json").json();
+    assert_eq!(listed.len(), 4);
+    let trace = desk.hone(&format!("trace show {} --json", listed[0]["id"].as_str().unwrap())).json().remove(0);
+    assert!(trace["metadata"]["from"].as_str().unwrap().contains("O = trim(I)"), "{trace}");
+    desk.hone(&format!("{EVOLVE} --start nowhere.py --run other")).expect(2, "", "cannot read nowhere.py");
+}
+
+#[test]
 fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
     let desk = desk();
     let stopped = desk.hone(&format!("{EVOLVE} --rounds 6 --calls 3 --json"));
@@ -61,7 +75,7 @@ fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
     std::fs::write(desk.path("say.jsonl"), "{\"role\": \"assistant\", \"content\": \"no\"}\n").unwrap();
     let other = EVOLVE.replace("--policy script", "--policy script:say.jsonl");
     desk.hone(&other).expect(2, "", "was made by another policy");
-    desk.hone(&format!("{other} --run other --rounds 1")).expect(0, "other: 4 edits of 1 tasks, 0 gained", "round 1/1");
+    desk.hone(&format!("{other} --run other --rounds 1")).expect(0, "other: 4 edits of 1 task, 0 gained", "round 1/1");
     desk.hone("data arc-edits --tasks tasks.jsonl --run nobody --out out").expect(
         2,
         "",

@@ -1,5 +1,5 @@
-//! The files of a batch of edits: traces that can be imported, the same as plain text, the page for a person, and what all of it was
-//! made from.
+//! The files of a batch of edits: traces that can be imported, the same as plain text, the page for a person, and what all of it
+//! was made from.
 
 use super::Sample;
 use crate::durable;

@@ -1,7 +1,7 @@
 //! `hone env arc report`: what was reached on tasks, as numbers and as a page with every grid.
 //!
-//! Reads the traces of a search or of a rollout, and runs their programs again on the tasks. Which program counts for a task follows
-//! from the examples alone; the hidden pairs only say whether it was right.
+//! Reads the traces of a search or of a rollout, and runs their programs again on the tasks. Which program counts for a task
+//! follows from the examples alone; the hidden pairs only say whether it was right.
 
 mod measured;
 mod page;
@@ -22,8 +22,9 @@ use tried::Tried;
 
 /// Say what was reached on ARC tasks, and draw it
 ///
-/// Takes the traces of `hone env arc evolve` or of `hone rollout --env arc:…`: solved tasks, pixels, pass@k, votes over augmentations, by
-/// difficulty. With --out a page that shows for every task the input, what is expected and what each edit made of it.
+/// Takes the traces of `hone env arc evolve` or of `hone rollout --env arc:…`: solved tasks, pixels, pass@k, votes over
+/// augmentations, by difficulty. With --out a page that shows for every task the input, what is expected and what each edit made
+/// of it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The tasks: a folder of JSON files, or a file

@@ -23,8 +23,8 @@ impl Budget {
         Self { calls_max, tokens_max, spent: Spent::default() }
     }
 
-    /// How many tasks may be edited next, each so often; or the budget that is spent. Where tokens count, as few as keep all players
-    /// busy, so that it is looked again soon.
+    /// How many tasks may be edited next, each so often; or the budget that is spent. Where tokens count, as few as keep all
+    /// players busy, so that it is looked again soon.
     pub(super) fn n_groups(&self, n_edits: usize, n_concurrent: usize) -> Result<usize, &'static str> {
         let left = self.calls_max.map_or(u64::MAX, |max| max.saturating_sub(self.spent.calls));
         let by_calls = usize::try_from(left).unwrap_or(usize::MAX) / n_edits.max(1);

@@ -30,8 +30,8 @@ impl Line {
         Score::of(&self.program, &pairs).is_solved
     }
 
-    /// Goes on with the best of these edits, if it is better on the examples than what is there and does not just copy their outputs.
-    /// What was searched before went on from the program that the edits name.
+    /// Goes on with the best of these edits, if it is better on the examples than what is there and does not just copy their
+    /// outputs. What was searched before went on from the program that the edits name.
     pub(super) fn take(&mut self, edits: &[Edit]) {
         if let Some(from) = edits.first().map(|edit| &edit.origin.from).filter(|from| **from != self.program) {
             *self = Self::new(self.task.clone(), from.clone());
