@@ -115,51 +115,59 @@ const STEPS: [(&str, &str); 8] = [
 
 /// Which edits stay. The order in which they come does not matter.
 pub fn choose(edits: &[Edit], rules: &Rules, verdicts: &BTreeMap<String, Verdict>) -> Chosen {
-    let mut chosen = Chosen::default();
     let verdict = |nth: usize| verdicts.get(&edits[nth].id).copied();
     let is_accepted = |nth: usize| verdict(nth) == Some(Verdict::Accept);
-    let mut left: Vec<usize> = (0..edits.len()).collect();
-    left.sort_by(|&a, &b| by_worth(&edits[a], &edits[b]));
-    let step = |chosen: &mut Chosen, after: &[usize], before: usize| {
-        let (step, about) = STEPS[chosen.steps.len()];
-        chosen.steps.push(Step { step, about, dropped: before - after.len(), left: after.len() });
-    };
-    let plain: [&dyn Fn(&usize) -> bool; 4] =
-        [&|&nth| !edits[nth].program.is_empty(), &|&nth| edits[nth].gain > 0.0, &|&nth| !edits[nth].is_held_out, &|&nth| {
-            verdict(nth) != Some(Verdict::Reject)
-        }];
-    for passes in plain {
-        let before = left.len();
-        left.retain(passes);
-        step(&mut chosen, &left, before);
-    }
-    let before = left.len();
-    left.retain(|&nth| match leak::find(&edits[nth]).filter(|_| !is_accepted(nth)) {
-        Some(leak) => {
-            chosen.doubtful.push((nth, leak.to_string()));
-            false
-        }
-        None => true,
-    });
-    step(&mut chosen, &left, before);
-    let before = left.len();
+    let mut sieve = Sieve::new(edits);
+    sieve.keep(|nth| !edits[nth].program.is_empty());
+    sieve.keep(|nth| edits[nth].gain > 0.0);
+    sieve.keep(|nth| !edits[nth].is_held_out);
+    sieve.keep(|nth| verdict(nth) != Some(Verdict::Reject));
+    sieve.doubt(|nth| leak::find(&edits[nth]).filter(|_| !is_accepted(nth)).map(|leak| leak.to_string()));
     let mut ideas = fluff::Ideas::new(rules.likeness);
-    left.retain(|&nth| match ideas.add(&edits[nth]).filter(|_| !is_accepted(nth)) {
-        Some(reason) => {
-            chosen.doubtful.push((nth, reason.to_owned()));
-            false
-        }
-        None => true,
-    });
-    step(&mut chosen, &left, before);
-    let before = left.len();
-    left = top::best(edits, &left, rules, &is_accepted);
-    step(&mut chosen, &left, before);
-    let before = left.len();
-    left = top::limited(edits, &left, rules.family_max, &is_accepted);
-    step(&mut chosen, &left, before);
-    chosen.kept = divided(edits, left, rules);
-    chosen
+    sieve.doubt(|nth| ideas.add(&edits[nth]).filter(|_| !is_accepted(nth)).map(str::to_owned));
+    sieve.replace(|left| top::best(edits, left, rules, &is_accepted));
+    sieve.replace(|left| top::limited(edits, left, rules.family_max, &is_accepted));
+    let Sieve { left, doubtful, steps } = sieve;
+    Chosen { kept: divided(edits, left, rules), doubtful, steps }
+}
+
+/// Edits on their way through the steps.
+struct Sieve {
+    left: Vec<usize>,
+    doubtful: Vec<(usize, String)>,
+    steps: Vec<Step>,
+}
+
+impl Sieve {
+    fn new(edits: &[Edit]) -> Self {
+        let mut left: Vec<usize> = (0..edits.len()).collect();
+        left.sort_by(|&a, &b| by_worth(&edits[a], &edits[b]));
+        Self { left, doubtful: Vec::new(), steps: Vec::new() }
+    }
+
+    /// The next step: those stay for which this holds.
+    fn keep(&mut self, is_kept: impl Fn(usize) -> bool) {
+        self.replace(|left| left.iter().copied().filter(|&nth| is_kept(nth)).collect());
+    }
+
+    /// The next step: those stay of which there is nothing to say.
+    fn doubt(&mut self, mut doubt: impl FnMut(usize) -> Option<String>) {
+        let mut doubtful = Vec::new();
+        self.replace(|left| {
+            doubtful.extend(left.iter().filter_map(|&nth| Some((nth, doubt(nth)?))));
+            let dropped: BTreeSet<usize> = doubtful.iter().map(|(nth, _)| *nth).collect();
+            left.iter().copied().filter(|nth| !dropped.contains(nth)).collect()
+        });
+        self.doubtful.extend(doubtful);
+    }
+
+    /// The next step: these stay.
+    fn replace(&mut self, step: impl FnOnce(&[usize]) -> Vec<usize>) {
+        let left = step(&self.left);
+        let (step, about) = STEPS[self.steps.len()];
+        self.steps.push(Step { step, about, dropped: self.left.len() - left.len(), left: left.len() });
+        self.left = left;
+    }
 }
 
 /// Families and tasks in their order, and what gained more first.

@@ -99,24 +99,27 @@ fn library() -> Arc<Library> {
     Arc::clone(&LIBRARY)
 }
 
-/// A name of the language that the tests use and the program takes for itself, outside of functions or by `global`. What the
-/// reference takes as well is what the problem asks for.
+/// A name of the language that the tests use and the program takes for itself. What the reference takes as well is what the problem
+/// asks for.
 fn redefined(program: &str, problem: &Problem) -> Option<&'static str> {
     let tests = problem.tests.join("\n");
-    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let has_word = |text: &str, word: &str| text.split(|letter: char| !is_word(letter)).any(|found| found == word);
-    let takes = |line: &str, name: &str| {
-        let target = line.split(['=', '(', ':']).next().unwrap_or("");
-        let is_outside = !line.starts_with(char::is_whitespace)
-            && (line.contains('=')
-                || line.starts_with("def ")
-                || line.starts_with("for ")
-                || line.contains(" as ")
-                || line.contains("import "));
-        (is_outside && (has_word(target, name) || line.contains(":=") && has_word(line, name)))
-            || (line.trim_start().starts_with("global ") && has_word(line, name))
-    };
     let is_taken = |program: &str, name: &str| program.lines().any(|line| takes(line, name));
-    let is_free = |name: &str| is_taken(&problem.reference, name);
-    BUILTINS.into_iter().find(|name| has_word(&tests, name) && is_taken(program, name) && !is_free(name))
+    let is_cheat = |name: &&str| has_word(&tests, name) && is_taken(program, name) && !is_taken(&problem.reference, name);
+    BUILTINS.into_iter().find(is_cheat)
+}
+
+/// Whether a line gives a name another meaning outside of functions, or claims to by `global`.
+fn takes(line: &str, name: &str) -> bool {
+    if line.trim_start().starts_with("global ") {
+        return has_word(line, name);
+    }
+    let is_outside = !line.starts_with(char::is_whitespace);
+    let binds = ["=", "def ", "for ", "import "].into_iter().any(|sign| line.contains(sign));
+    // What stands before the first of these is what is bound; `:=` binds anywhere.
+    let bound = line.split(['=', '(', ':']).next().unwrap_or("");
+    is_outside && binds && (has_word(bound, name) || (line.contains(":=") && has_word(line, name)))
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|found| found == word)
 }
