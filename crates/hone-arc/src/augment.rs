@@ -4,6 +4,7 @@
 //! one family with the task they come from, and a family is never divided between splits.
 
 use crate::grid::Grid;
+use crate::shipped::ENTRY;
 use crate::task::{Pair, Task};
 use hone_trace::Draws;
 
@@ -113,6 +114,24 @@ pub struct Augmentation {
 }
 
 impl Augmentation {
+    /// The task and the augmentation that the id of an augmented task names.
+    pub fn named(id: &str) -> Option<(&str, Self)> {
+        let id = id.strip_suffix(".varied").unwrap_or(id);
+        let mut parts = id.rsplitn(4, '.');
+        let (order, colours, symmetry, task) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let digits = |text: &str| text.chars().map(|digit| digit.to_digit(10)).collect::<Option<Vec<u32>>>();
+        let colours: Vec<u8> = digits(colours)?.into_iter().map(|colour| colour as u8).collect();
+        let train_order: Vec<usize> = digits(order)?.into_iter().map(|nth| nth as usize).collect();
+        Some((
+            task,
+            Self {
+                symmetry: Symmetry::ALL.into_iter().find(|one| one.as_str() == symmetry)?,
+                recolouring: Recolouring::new(colours.try_into().ok()?)?,
+                train_order,
+            },
+        ))
+    }
+
     /// An augmentation of a task with this many train pairs, drawn at random. Black, the usual background, stays black.
     pub fn draw(draws: &mut Draws, n_train: usize) -> Self {
         let mut colours = Recolouring::SAME.0;
@@ -135,6 +154,23 @@ impl Augmentation {
             train: self.train_order.iter().filter_map(|&nth| task.train.get(nth)).map(pair).collect(),
             test: task.test.iter().map(pair).collect(),
         }
+    }
+
+    /// A program for the other task, from one for the task: it lays the grid back, runs that, and lays what comes of it.
+    pub fn program(&self, program: &str) -> String {
+        let recoloured = |recolouring: &Recolouring| {
+            let colours: Vec<String> = recolouring.0.iter().map(u8::to_string).collect();
+            format!("tuple(tuple(({})[cell] for cell in row) for row in x)", colours.join(", "))
+        };
+        let laid = |symmetry: Symmetry| if symmetry == Symmetry::Same { "identity" } else { symmetry.as_str() };
+        format!(
+            "{}\n\ndef {ENTRY}(I):\n    x = I\n    x = {}\n    x = {}(x)\n    x = rule(x)\n    x = {}(x)\n    O = {}\n    return O\n",
+            program.replace(&format!("def {ENTRY}("), "def rule("),
+            recoloured(&self.recolouring.inverse()),
+            laid(self.symmetry.inverse()),
+            laid(self.symmetry),
+            recoloured(&self.recolouring),
+        )
     }
 
     /// A grid of the other task.
@@ -176,6 +212,7 @@ mod tests {
             assert_eq!(augmentation.undo(&other.test[0].input), task.test[0].input);
             assert_eq!(augmentation.undo(&other.train[2].output), task.train[0].output);
             assert_eq!(other.test[0].input.counts().get(0), 1);
+            assert_eq!(Augmentation::named(&other.id), Some(("a", augmentation)));
         }
     }
 

@@ -20,7 +20,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn options(path: PathBuf) -> ArcOptions {
-    ArcOptions { path, turns_max: 2, augmented: 0, edit: false }
+    ArcOptions { turns_max: 2, ..ArcOptions::new(path) }
 }
 
 fn all(world: &ArcWorld) -> Vec<Scenario> {

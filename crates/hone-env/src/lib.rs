@@ -7,6 +7,7 @@
 //! Knows nothing of models, rewards or the store.
 
 mod action;
+pub mod code;
 pub mod curriculum;
 pub mod desk;
 mod dialect;

@@ -4,5 +4,7 @@
 
 pub mod interval;
 mod measures;
+mod pass;
 
 pub use measures::{Episode, Measures};
+pub use pass::pass_at;

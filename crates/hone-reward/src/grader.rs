@@ -1,7 +1,8 @@
-//! Graders in the form that OpenAI gave them: `string_check`, `text_similarity`, `score_model`, `label_model` and `multi`.
+//! Graders in the form that OpenAI gave them: `string_check`, `text_similarity`, `score_model`, `label_model`, `python` and
+//! `multi`.
 //!
 //! A grader is data. Its texts have places that are filled from the item (the task) and the sample (the last answer), its
-//! formula is arithmetic, and no grader runs code: `python` is refused by name. An answer that lacks what a grader asks for
+//! formula is arithmetic, and a `python` grader runs in hone's own interpreter alone. An answer that lacks what a grader asks for
 //! scores as low as the grader goes; a grader that cannot work is an error.
 //!
 //! `like` and `ilike` ask whether the input contains the reference, the second in any case. The model of `score_model` and
@@ -9,6 +10,7 @@
 
 mod formula;
 mod model;
+mod python;
 mod similarity;
 mod template;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use template::Facts;
 
 pub use formula::{Formula, FormulaError};
 pub use model::{LabelModel, Sampling, ScoreModel};
+pub use python::Python;
 pub use similarity::Measure;
 pub use template::TemplateError;
 
@@ -44,6 +47,8 @@ pub enum Grader {
     ScoreModel(ScoreModel),
     /// Has a model choose a label.
     LabelModel(LabelModel),
+    /// Has a program give a score.
+    Python(Python),
     /// Combines others by a formula.
     Multi(Multi),
 }
@@ -167,11 +172,6 @@ impl Grader {
     /// Reads the JSON form.
     pub fn parse(json: &str) -> Result<Self, GraderError> {
         let value: Value = serde_json::from_str(json).map_err(|error| GraderError::Invalid(error.to_string()))?;
-        if value["type"] == "python" {
-            return Err(GraderError::Invalid(
-                "a `python` grader runs code, which no setting of hone does: use another type".into(),
-            ));
-        }
         let grader: Self = serde_json::from_value(value).map_err(|error| GraderError::Invalid(error.to_string()))?;
         grader.check()?;
         Ok(grader)
@@ -204,6 +204,7 @@ impl Grader {
                 Some(stray) => invalid(format!("the passing label `{stray}` is not one of the labels")),
                 None => Ok(()),
             },
+            Self::Python(python) => python.check(),
             Self::Multi(multi) => {
                 let formula = multi.formula()?;
                 if let Some(stray) = formula.names().into_iter().find(|name| !multi.graders.contains_key(*name)) {
@@ -220,7 +221,7 @@ impl Grader {
     /// Whether a model takes part.
     pub fn needs_judge(&self) -> bool {
         match self {
-            Self::StringCheck(_) | Self::TextSimilarity(_) => false,
+            Self::StringCheck(_) | Self::TextSimilarity(_) | Self::Python(_) => false,
             Self::ScoreModel(_) | Self::LabelModel(_) => true,
             Self::Multi(multi) => multi.graders.values().any(Self::needs_judge),
         }
@@ -231,7 +232,7 @@ impl Grader {
         match self {
             Self::StringCheck(_) | Self::TextSimilarity(_) | Self::LabelModel(_) => Some(unit_range()),
             Self::ScoreModel(model) => Some(model.range),
-            Self::Multi(_) => None,
+            Self::Python(_) | Self::Multi(_) => None,
         }
     }
 
@@ -246,6 +247,7 @@ impl Grader {
             Self::TextSimilarity(similarity) => similarity.grade(facts),
             Self::ScoreModel(model) => model.grade(facts, bench),
             Self::LabelModel(model) => model.grade(facts, bench),
+            Self::Python(python) => python.grade(facts),
             Self::Multi(multi) => multi.grade(facts, bench),
         };
         match graded {

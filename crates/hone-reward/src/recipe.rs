@@ -320,9 +320,6 @@ impl TryFrom<Map<String, Value>> for Part {
             common.extend(fields.remove_entry(key));
         }
         let Common { weight, role } = serde_json::from_value(common.into()).map_err(|error| place(error.to_string()))?;
-        if fields.get("grader").is_some_and(|grader| grader["type"] == "python") {
-            return Err(place("a `python` grader runs code, which no setting of hone does: use another type".into()));
-        }
         let kind: Kind = serde_json::from_value(fields.into()).map_err(|error| place(error.to_string()))?;
         kind.check().map_err(place)?;
         Ok(Self { name, weight, role, kind })

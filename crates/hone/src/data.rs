@@ -1,5 +1,6 @@
 //! `hone data`: whether traces are fit to learn from, and batches of those that are.
 
+mod arc_edits;
 mod gate;
 mod key;
 mod prepare;
@@ -26,6 +27,7 @@ enum Command {
     Gate(gate::Args),
     Prepare(prepare::Args),
     Reveal(reveal::Args),
+    ArcEdits(arc_edits::Args),
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Gate(args) => context.wait(async |context| gate::run(args, context).await),
         Command::Prepare(args) => context.wait(async |context| prepare::run(args, context).await),
         Command::Reveal(args) => reveal::run(args, context),
+        Command::ArcEdits(args) => context.wait(async |context| arc_edits::run(args, context).await),
     }
 }
 

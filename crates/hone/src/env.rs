@@ -1,6 +1,6 @@
 //! `hone env`: the worlds, and what a scenario of one looks like.
 
-mod arc;
+pub(crate) mod arc;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

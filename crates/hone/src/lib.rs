@@ -25,6 +25,7 @@ mod init;
 mod key;
 mod learner;
 mod model;
+mod page;
 mod play;
 mod policy;
 mod printer;

@@ -2,7 +2,7 @@
 
 mod choice;
 mod course;
-mod keep;
+pub(crate) mod keep;
 mod summary;
 
 use crate::context::Context;

@@ -6,6 +6,7 @@
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use hone_arc::world::{ArcOptions, ArcWorld};
+use hone_env::code::{Code, CodeOptions};
 use hone_env::desk::{Desk, DeskOptions};
 use hone_env::external::{External, ExternalOptions};
 use hone_env::inbox::{Inbox, InboxOptions};
@@ -31,7 +32,7 @@ pub(crate) struct Shipped {
 }
 
 /// The worlds that ship with hone.
-pub(crate) const SHIPPED: [Shipped; 8] = [
+pub(crate) const SHIPPED: [Shipped; 9] = [
     Shipped { name: "desk", about: "a service desk with tools; `desk:short` for small models", usual: &["desk", "desk:short"] },
     Shipped { name: "2048", about: "the game of merging tiles", usual: &["2048"] },
     Shipped { name: "tictactoe", about: "noughts and crosses against three kinds of opponents", usual: &["tictactoe"] },
@@ -44,6 +45,11 @@ pub(crate) const SHIPPED: [Shipped; 8] = [
     Shipped {
         name: "arc",
         about: "grids turned into grids by programs, tasks from a file or folder: `arc:TASKS.jsonl`",
+        usual: &[],
+    },
+    Shipped {
+        name: "code",
+        about: "programming problems with tests, from a file of MBPP or HumanEval: `code:FILE.jsonl`",
         usual: &[],
     },
     Shipped { name: "replay", about: "the traces in the store, played again", usual: &[] },
@@ -116,6 +122,18 @@ impl World {
             ("arc", path) => {
                 let given = format!("path={}\n", toml::Value::from(path));
                 Arc::new(ArcWorld::new(read::<ArcOptions>(name, options, &given)?).map_err(wrong)?)
+            }
+            ("code", "") => {
+                return Err(
+                    Failure::user("`code` needs problems").hint("write `code:FILE.jsonl`, with a file of MBPP or HumanEval")
+                );
+            }
+            ("code", path) => {
+                let given = format!("path={}\n", toml::Value::from(path));
+                let code = Code::new(read::<CodeOptions>(name, options, &given)?).map_err(wrong)?;
+                let (n_found, n_played) = code.counts();
+                context.printer.say(&format!("{n_played} of {n_found} problems run in the subset of Python that hone has"));
+                Arc::new(code)
             }
             ("replay", folder) if !folder.is_empty() => {
                 let replay = Arc::new(replay_batch(Path::new(folder), &read::<ReplayChoice>(name, options, "")?, context)?);

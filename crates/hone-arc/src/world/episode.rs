@@ -2,7 +2,7 @@
 
 use super::Stage;
 use super::score::{Attempt, Score};
-use super::told;
+use super::told::{self, Answer};
 use hone_trace::env::{EnvError, Play, Signals, Step};
 use hone_trace::{ErrorEvent, Message, Role, ToolCall, ToolRequest, TraceOutcome};
 use serde::Deserialize;
@@ -102,7 +102,8 @@ impl Play for Episode {
         if self.is_over {
             return Err(EnvError::Broken("arc: the episode has ended".into()));
         }
-        let (program, n_thoughts) = told::program(&action.content.text());
+        let Answer { program, thoughts } = told::answer_of(&action.content.text());
+        let n_thoughts = thoughts.len();
         if action.tool_calls.is_empty() {
             return Ok(self.judge(&program, n_thoughts));
         }

@@ -12,34 +12,32 @@ const SHARPNESS: i32 = 10;
 
 /// How right a program is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Score {
+pub struct Score {
     /// It can be read, and defines the function that is asked for.
-    pub(super) is_valid: bool,
+    pub is_valid: bool,
     /// The share of grids that have the right size.
-    pub(super) right_shape: f64,
+    pub right_shape: f64,
     /// The mean share of cells that are right.
-    pub(super) right_pixels: f64,
+    pub right_pixels: f64,
     /// The mean of that share to the tenth power.
-    pub(super) correctness: f64,
+    pub correctness: f64,
     /// Everything is right.
-    pub(super) is_solved: bool,
+    pub is_solved: bool,
 }
 
 impl Score {
     /// Everything right.
-    pub(super) const RIGHT: Self =
-        Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
+    pub const RIGHT: Self = Self { is_valid: true, right_shape: 1.0, right_pixels: 1.0, correctness: 1.0, is_solved: true };
     /// Nothing right.
-    pub(super) const WRONG: Self =
-        Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
+    pub const WRONG: Self = Self { is_valid: false, right_shape: 0.0, right_pixels: 0.0, correctness: 0.0, is_solved: false };
 
     /// How right a program is on these pairs.
-    pub(super) fn of(source: &str, pairs: &[Pair]) -> Self {
+    pub fn of(source: &str, pairs: &[Pair]) -> Self {
         Attempt::of(source).map_or(Self::WRONG, |attempt| Self::on(&attempt, pairs).0)
     }
 
     /// How right a program is on these pairs, with what it made of each.
-    pub(super) fn on(attempt: &Attempt, pairs: &[Pair]) -> (Self, Vec<Result<Grid, String>>) {
+    pub fn on(attempt: &Attempt, pairs: &[Pair]) -> (Self, Vec<Result<Grid, String>>) {
         let made: Vec<Result<Grid, String>> = pairs.iter().map(|pair| attempt.run(&pair.input)).collect();
         let n = pairs.len().max(1) as f64;
         let both = || made.iter().zip(pairs);
@@ -71,14 +69,14 @@ fn share(made: &Grid, wanted: &Grid) -> f64 {
 }
 
 /// A program that can be run.
-pub(super) struct Attempt {
+pub struct Attempt {
     program: Program,
     limits: Limits,
 }
 
 impl Attempt {
     /// Reads a program, or says why it is none.
-    pub(super) fn of(source: &str) -> Result<Self, String> {
+    pub fn of(source: &str) -> Result<Self, String> {
         let limits = Limits::default();
         let program = Program::parse(source, &dsl::library(), &limits).map_err(|error| error.to_string())?;
         let is_there = program.functions().any(|name| name == ENTRY);
@@ -89,7 +87,7 @@ impl Attempt {
     }
 
     /// What it makes of a grid.
-    pub(super) fn run(&self, input: &Grid) -> Result<Grid, String> {
+    pub fn run(&self, input: &Grid) -> Result<Grid, String> {
         run(&self.program, ENTRY, input, &self.limits)
     }
 }

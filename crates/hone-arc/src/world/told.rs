@@ -1,6 +1,7 @@
 //! What is said in the world of ARC tasks, and how an answer is read.
 
 use super::Stage;
+use super::score::{Attempt, Score};
 use crate::dsl;
 use crate::grid::Grid;
 use crate::task::Pair;
@@ -16,11 +17,15 @@ pub(super) const RUN: &str = "run_on_example";
 const PROGRAM_CHARS_MAX: usize = 4000;
 
 pub(super) fn instructions(turns_max: usize) -> String {
+    let turns = match turns_max {
+        1 => "You have one program.".to_owned(),
+        n => format!("You have {n} programs: after each you see what it made of the examples."),
+    };
     format!(
         "Each example shows a grid and what becomes of it. Find the rule and write it as a Python function `solve(I)` that \
          returns the output grid for an input grid I. A grid is a tuple of rows, each a tuple of colours 0 to 9. Begin with \
-         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program in a ```python block. You have \
-         {turns_max} programs: after each you see what it made of the examples.\n\n{}",
+         `from arc_dsl import *`. You may think first inside <think></think>; then give the whole program, alone or in a ```python block. \
+         {turns}\n\n{}",
         dsl::prompt()
     )
 }
@@ -52,9 +57,18 @@ pub(super) fn task(stage: &Stage) -> String {
         text += &format!("To be solved\ninput:\n{}\n", rows(&pair.input));
     }
     if let Some(program) = &stage.program {
-        text += &format!("This program is almost right. Change it:\n{}\n", block(program));
+        text += &standing(program, &stage.pairs[..stage.n_train]);
     }
     text
+}
+
+/// The program that is there at the start, and what it makes of the examples.
+fn standing(program: &str, train: &[Pair]) -> String {
+    let made = match Attempt::of(program) {
+        Ok(attempt) => told_pairs(train, &Score::on(&attempt, train).1),
+        Err(reason) => format!("It cannot be run: {reason}"),
+    };
+    format!("This program is there already:\n{}\n{made}\nChange it so that all examples are right.\n", block(program))
 }
 
 fn rows(grid: &Grid) -> String {
@@ -72,26 +86,41 @@ pub(super) fn answer(program: &str) -> Message {
     Message::text(Role::Assistant, block(program))
 }
 
-/// The program of an answer and how often it thought: the last fenced block, or everything that is not thinking.
-pub(super) fn program(text: &str) -> (String, usize) {
-    let (rest, n_thoughts) = without_thinking(text);
+/// An answer that thinks before it gives its program, for scripts.
+pub(super) fn thought(thinking: &str, program: &str) -> Message {
+    Message::text(Role::Assistant, format!("<think>{thinking}</think>\n{}", block(program)))
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The last fenced block, or everything that is not thinking.
+    pub program: String,
+    /// What stands inside each `<think>…</think>`.
+    pub thoughts: Vec<String>,
+}
+
+/// Reads an answer.
+pub fn answer_of(text: &str) -> Answer {
+    let (rest, thoughts) = without_thinking(text);
     let fenced = rest.rsplit_once("```").and_then(|(before, _)| before.rsplit_once("```")).map(|(_, inside)| inside);
     let program = match fenced {
         Some(inside) => inside.strip_prefix("python").or_else(|| inside.strip_prefix("py")).unwrap_or(inside).to_owned(),
         None => rest,
     };
-    (program.trim().to_owned(), n_thoughts)
+    Answer { program: program.trim().to_owned(), thoughts }
 }
 
-/// The text outside of `<think>…</think>`, and how many such parts there are. Thinking that never ends hides the rest.
-fn without_thinking(text: &str) -> (String, usize) {
-    let (mut rest, mut kept, mut n) = (text, String::new(), 0);
+/// The text outside of `<think>…</think>`, and what is inside. Thinking that never ends hides the rest.
+fn without_thinking(text: &str) -> (String, Vec<String>) {
+    let (mut rest, mut kept, mut thoughts) = (text, String::new(), Vec::new());
     while let Some((before, after)) = rest.split_once("<think>") {
         kept += before;
-        n += 1;
-        rest = after.split_once("</think>").map_or("", |(_, after)| after);
+        let (thought, after) = after.split_once("</think>").unwrap_or((after, ""));
+        thoughts.push(thought.trim().to_owned());
+        rest = after;
     }
-    (kept + rest, n)
+    (kept + rest, thoughts)
 }
 
 /// What a program made of a grid, beside what was wanted.
@@ -106,10 +135,15 @@ pub(super) fn made(made: &Result<Grid, String>, wanted: &Grid) -> String {
 }
 
 pub(super) fn verdict(program: &str, train: &[Pair], results: &[Result<Grid, String>]) -> String {
+    format!("Your program:\n{}\n{}\nChange it so that all examples are right.", block(program), told_pairs(train, results))
+}
+
+/// A line for each pair: what was made of it.
+fn told_pairs(train: &[Pair], results: &[Result<Grid, String>]) -> String {
     let lines = train.iter().zip(results).enumerate();
     let lines: Vec<String> =
         lines.map(|(nth, (pair, result))| format!("Example {}: {}", nth + 1, made(result, &pair.output))).collect();
-    format!("Your program:\n{}\n{}\nChange it so that all examples are right.", block(program), lines.join("\n"))
+    lines.join("\n")
 }
 
 pub(super) fn invalid(program: &str, reason: &str) -> String {
@@ -183,9 +217,13 @@ mod tests {
 
     #[test]
     fn a_program_is_read_after_thinking_from_the_last_block() {
-        assert_eq!(program("<think>a</think>x<think>b</think> = 1"), ("x = 1".to_owned(), 2));
-        assert_eq!(program("First\n```python\na\n```\nthen\n```\nb\n```\n"), ("b".to_owned(), 0));
-        assert_eq!(program("<think>never ends ```python\na\n```"), (String::new(), 1));
+        let check = |text: &str, program: &str, thoughts: &[&str]| {
+            let thoughts = thoughts.iter().map(|thought| (*thought).to_owned()).collect();
+            assert_eq!(answer_of(text), Answer { program: program.to_owned(), thoughts }, "{text}");
+        };
+        check("<think>a</think>x<think>b</think> = 1", "x = 1", &["a", "b"]);
+        check("First\n```python\na\n```\nthen\n```\nb\n```\n", "b", &[]);
+        check("<think>never ends ```python\na\n```", "", &["never ends ```python\na\n```"]);
     }
 
     #[test]

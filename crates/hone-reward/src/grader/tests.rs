@@ -55,9 +55,27 @@ fn text_similarity_by_name() {
 }
 
 #[test]
+fn a_program_grades_within_limits() {
+    let grader = |source: &str| json!({"type": "python", "name": "p", "source": source});
+    let right = "def grade(sample, item):\n    return 1.0 if sample['output_text'] == item['answer'] else 0.5";
+    check(&grader(right), "Paris", 1.0);
+    check(&grader(right), "Rome", 0.5);
+    check(&grader("def grade(sample, item):\n    return sample['output_json']['n'] / 4"), r#"{"n": 3}"#, 0.75);
+    check(&grader("def grade(sample, item):\n    return len(sample['output_text']) > 3"), "Paris", 1.0);
+    for broken in ["return sample['nothing']", "return 'high'", "return 1e308 * 10", "return grade(sample, item)"] {
+        check(&grader(&format!("def grade(sample, item):\n    {broken}")), "Paris", 0.0);
+    }
+    check(&grader("def grade(sample, item):\n    while True:\n        pass"), "Paris", 0.0);
+    let both = json!({"type": "multi", "graders": {"p": grader(right), "s": string_check("eq", "{{sample.output_text}}", "Rome")}, "calculate_output": "p + s"});
+    check(&both, "Rome", 1.5);
+}
+
+#[test]
 fn what_cannot_work_is_refused_when_read() {
     for (grader, error) in [
-        (json!({"type": "python", "source": "def grade(): pass"}), "runs code"),
+        (json!({"type": "python", "source": "def other(): pass"}), "its source defines no function `grade(sample, item)`"),
+        (json!({"type": "python", "source": "def grade(sample, item):\n    return ("}), "the `python` grader: line 2"),
+        (json!({"type": "python", "source": "import os\ndef grade(sample, item):\n    return 1"}), "the `python` grader: line 1"),
         (json!({"type": "magic"}), "unknown variant `magic`"),
         (string_check("equals", "a", "b"), "unknown variant `equals`"),
         (

@@ -312,7 +312,7 @@ fn a_recipe_that_cannot_be_read_says_where() {
         ),
         (
             r#"{ name = "a", kind = "grader", grader = { type = "python", source = "" }, weight = 1, role = "primary" }"#,
-            "runs code",
+            "its source defines no function `grade(sample, item)`",
         ),
         ("", "a recipe has 1 to 32 components, this one has 0"),
     ] {

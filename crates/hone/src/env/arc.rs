@@ -1,4 +1,10 @@
-//! `hone env arc`: the grid language, whether programs solve their tasks, and what a task looks like.
+//! `hone env arc`: the grid language, whether programs solve their tasks, what a task looks like, and the search for better
+//! programs.
+
+pub(crate) mod edits;
+mod evolve;
+pub(crate) mod figures;
+mod report;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -10,7 +16,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// ARC tasks: the grid language, programs against tasks, and pictures
+/// ARC tasks: the grid language, programs against tasks, pictures, and the search for programs
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -22,6 +28,8 @@ enum Command {
     Dsl(Dsl),
     Verify(Verify),
     Show(Show),
+    Evolve(Box<evolve::Args>),
+    Report(report::Args),
 }
 
 /// List the functions and constants of the grid language
@@ -72,6 +80,8 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Dsl(args) => list(args, context),
         Command::Verify(args) => verify_all(args, context),
         Command::Show(args) => show(args, context),
+        Command::Evolve(args) => evolve::run(args, context),
+        Command::Report(args) => context.wait(async |context| report::run(args, context).await),
     }
 }
 

@@ -16,13 +16,13 @@ use tokio::sync::mpsc::{Receiver, channel};
 /// Groups that may wait for the store before the players do.
 const N_WAITING_MAX: usize = 4;
 
-/// Plays a plan and keeps all of it. Returns how many records were there already with other content.
-pub(super) fn play(
+/// Plays a plan and keeps all of it, with what the listener notes on it. Returns how many records were there already with other content.
+pub(crate) fn play(
     world: &World,
     player: Player<'_>,
     plan: &Plan<'_>,
     context: &Context<'_>,
-    mut listen: impl FnMut(&Played),
+    mut listen: impl FnMut(&mut Played),
 ) -> Result<usize, Failure> {
     let weigher = Weigher::new(&world.recipe, plan, None)?;
     context.wait(async |context| {
@@ -34,7 +34,7 @@ pub(super) fn play(
         tokio::task::block_in_place(|| {
             rollout(world.env.as_ref(), player, plan, |mut played| {
                 weigher.weigh(&mut played);
-                listen(&played);
+                listen(&mut played);
                 // The store is gone when nobody receives: why, the writer tells.
                 match send.blocking_send(writes(played)) {
                     Ok(()) => ControlFlow::Continue(()),

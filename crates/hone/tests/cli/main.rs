@@ -3,7 +3,10 @@
 mod agent;
 mod alarms;
 mod arc;
+mod arc_edits;
+mod arc_pages;
 mod bench;
+mod code;
 mod collector;
 mod config;
 mod cost;

@@ -1,0 +1,252 @@
+//! The search itself: round by round, what the store has already is taken from there, and what is missing is asked for.
+
+use super::budget::{Budget, Spent};
+use super::line::Line;
+use super::{Args, Round, Summary};
+use crate::clock::RealClock;
+use crate::context::Context;
+use crate::env::arc::edits::{self, Edit, Origin};
+use crate::env::arc::read_programs;
+use crate::failure::Failure;
+use crate::play::TOLD_START;
+use crate::policy::Bank;
+use crate::rollout::keep;
+use crate::world::World;
+use hone_arc::augment::Augmentation;
+use hone_arc::shipped;
+use hone_arc::task::Task;
+use hone_arc::world::{ArcOptions, ArcWorld, damaged};
+use hone_env::Player;
+use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
+use hone_reward::Recipe;
+use hone_trace::env::Split;
+use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The world of edits: one program an episode, weighed by what it gains.
+pub(super) struct Edits {
+    arc: Arc<ArcWorld>,
+    world: World,
+}
+
+pub(super) fn world(args: &Args, context: &Context<'_>) -> Result<Edits, Failure> {
+    let options = ArcOptions { turns_max: 1, ..ArcOptions::new(args.tasks.clone()) };
+    let arc = Arc::new(ArcWorld::editing(options).map_err(Failure::user)?);
+    let name = "arc-edit";
+    let recipe = context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name));
+    let recipe = recipe.ok_or_else(|| Failure::bug("the world of edits has no recipe"))?;
+    let world = World { name: name.into(), env: Arc::clone(&arc) as Arc<_>, recipe, replay: None };
+    Ok(Edits { arc, world })
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    pub(super) args: &'a Args,
+    pub(super) player: Player<'a>,
+    pub(super) is_script: bool,
+    pub(super) budget: Budget,
+    pub(super) lines: Vec<Line>,
+    pub(super) world: Edits,
+}
+
+/// The edits that the store has, by round and task.
+pub(super) type Known = BTreeMap<(u64, String), Vec<Edit>>;
+
+impl Search<'_> {
+    /// The tasks that are searched, each with the program it starts from.
+    pub(super) fn begin(&self, context: &Context<'_>) -> Result<Vec<Line>, Failure> {
+        let split = Split::ALL.into_iter().find(|split| split.as_str() == self.args.split).unwrap_or(Split::Train);
+        let arc = &self.world.arc;
+        let mut tasks: Vec<&Task> = arc.tasks().iter().filter(|task| arc.split(task) == split).collect();
+        let given = self.args.start.as_deref().map(read_programs).transpose()?;
+        let given = given.map(|source| shipped::single_programs(&source)).unwrap_or_default();
+        if self.args.policy == "script" {
+            let n = tasks.len();
+            tasks.retain(|task| shipped::programs().contains_key(task.id.as_str()));
+            context.printer.say(&format!("the script knows programs for {} of {n} tasks", tasks.len()));
+        }
+        if tasks.is_empty() {
+            let reason = format!("{} has no tasks in its {} split that can be edited", self.args.tasks.display(), split.as_str());
+            return Err(Failure::user(reason).hint("choose another part with --split"));
+        }
+        Draws::new(self.args.seed, &["arc", "evolve"]).shuffle(&mut tasks);
+        tasks.truncate(self.args.n.map_or(usize::MAX, |n| n as usize));
+        let augmented = |task: &Task| -> Vec<Task> {
+            let mut draws = Draws::new(self.args.seed, &["arc", "augmented", &task.id]);
+            let others = (0..self.args.augmented).map(|_| Augmentation::draw(&mut draws, task.train.len()).apply(task));
+            std::iter::once(task.clone()).chain(others).collect()
+        };
+        let mut tasks: Vec<Task> = tasks.into_iter().flat_map(augmented).collect();
+        tasks.sort_by(|a, b| a.id.cmp(&b.id));
+        tasks.dedup_by(|a, b| a.id == b.id);
+        let start = |task: &Task| {
+            let mut draws = Draws::new(self.args.seed, &["arc", "mistakes", &task.id]);
+            let given = given.get(task.id.as_str()).cloned();
+            let spoilt = given.or_else(|| damaged(task, usize::from(self.args.mistakes), &mut draws));
+            spoilt.unwrap_or_else(|| shipped::EMPTY.to_owned())
+        };
+        let begin = |task: Task| {
+            let program = start(&task);
+            Line::new(task, program)
+        };
+        Ok(tasks.into_iter().map(begin).collect())
+    }
+
+    /// What an earlier command of this name left in the store.
+    pub(super) fn known(&self, context: &Context<'_>) -> Result<Known, Failure> {
+        let edits = context.wait(async |context| {
+            let store = context.store().await?;
+            edits::read(&*store, &context.settings.tenant, Some(&self.args.run)).await
+        })?;
+        let config: ConfigHash = self.player.config().hash();
+        if edits.iter().any(|edit| edit.trace.config != config) {
+            let text = format!("the search `{}` was made by another policy than {}", self.args.run, self.args.policy);
+            return Err(Failure::user(text).hint("give this one another name with --run"));
+        }
+        let mut known = Known::new();
+        for edit in edits {
+            known.entry((edit.origin.round, edit.origin.task.clone())).or_default().push(edit);
+        }
+        Ok(known)
+    }
+
+    /// Plays the rounds.
+    pub(super) fn run(&mut self, mut known: Known, bank: &Bank, context: &Context<'_>) -> Result<Summary, Failure> {
+        let mut rounds = Vec::new();
+        let mut stopped_by = None;
+        let bar = context.printer.count_bar("edits");
+        for number in 1..=u64::from(self.args.rounds) {
+            let mut round = Round { round: number, ..Round::default() };
+            let open: Vec<usize> = (0..self.lines.len()).filter(|&nth| !self.lines[nth].is_right()).collect();
+            let mut missing = Vec::new();
+            for nth in open {
+                match known.remove(&(number, self.lines[nth].task.id.clone())) {
+                    Some(edits) => {
+                        round.known += edits.len();
+                        self.take(nth, &edits, &mut round);
+                    }
+                    None => missing.push(nth),
+                }
+            }
+            stopped_by = self.play(missing, &mut round, context, &|n| bar.inc(n))?;
+            round.examples_right = self.lines.iter().filter(|line| line.is_right()).count();
+            if round.edits > 0 {
+                let Round { edits, gained, examples_right, .. } = round;
+                let (n_rounds, n_tasks) = (self.args.rounds, self.lines.len());
+                context.printer.say(&format!(
+                    "round {number}/{n_rounds}: {gained} of {edits} edits gained, {examples_right} of {n_tasks} tasks right on their examples"
+                ));
+                rounds.push(round);
+            }
+            if stopped_by.is_some() || round.examples_right == self.lines.len() {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        let spent = Spent { usd: bank.budget.spent().known_usd, ..self.budget.spent };
+        Ok(self.summary(rounds, spent, stopped_by))
+    }
+
+    /// Asks for edits of these tasks and keeps them. Says which budget ended it, if one did.
+    fn play(
+        &mut self,
+        mut missing: Vec<usize>,
+        round: &mut Round,
+        context: &Context<'_>,
+        tick: &dyn Fn(u64),
+    ) -> Result<Option<&'static str>, Failure> {
+        let n_edits = usize::from(self.args.edits);
+        while !missing.is_empty() {
+            let n = match self.budget.n_groups(n_edits, usize::from(self.args.concurrency)) {
+                Ok(n) => n.min(missing.len()),
+                Err(by) => return Ok(Some(by)),
+            };
+            let batch: Vec<usize> = missing.drain(..n).collect();
+            let played = self.ask(&batch, round.round, context)?;
+            let mut is_broke = played.len() < batch.len();
+            for (nth, edits) in played {
+                tick(edits.len() as u64);
+                self.budget.take(&edits);
+                is_broke |= edits.iter().any(|edit| has_error(edit, "policy_budget"));
+                self.take(nth, &edits, round);
+            }
+            if is_broke {
+                return Ok(Some("dollars"));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Samples edits of the best programs of these lines. All of them are durable when this returns.
+    fn ask(&self, batch: &[usize], round: u64, context: &Context<'_>) -> Result<Vec<(usize, Vec<Edit>)>, Failure> {
+        let mut places: BTreeMap<ScenarioId, usize> = BTreeMap::new();
+        let mut scenarios: Vec<Scenario> = Vec::new();
+        for &nth in batch {
+            let line = &self.lines[nth];
+            let scenario = self.world.arc.edit(&line.task, &line.program).map_err(Failure::user)?;
+            places.insert(scenario.id.clone(), nth);
+            scenarios.push(scenario);
+        }
+        let plan = self.plan(&scenarios, round, context);
+        let mut played = Vec::new();
+        let conflicts = keep::play(&self.world.world, self.player, &plan, context, |group: &mut Played| {
+            let Some(&nth) = group.group.scenario.as_ref().and_then(|id| places.get(id)) else { return };
+            let origin = self.lines[nth].origin(&self.args.run, round);
+            group.traces.iter_mut().for_each(|trace| origin.note(trace));
+            played.push((nth, group.traces.iter().cloned().filter_map(Edit::of).collect()));
+        })?;
+        match conflicts {
+            0 => Ok(played),
+            n => Err(Failure::user(format_args!("{n} records of the search `{}` are there with other content", self.args.run))
+                .hint("give this one another name with --run")),
+        }
+    }
+
+    fn plan<'b>(&self, scenarios: &'b [Scenario], round: u64, context: &Context<'_>) -> Plan<'b> {
+        let number = round.to_string();
+        Plan {
+            run: RunId::derived(&["arc evolve", &self.args.run, &number]),
+            tenant: context.settings.tenant.clone(),
+            scenarios,
+            n_samples: usize::from(self.args.edits),
+            seed: Draws::new(self.args.seed, &["arc", "round", &number]).bits(),
+            luck: Luck::Shared,
+            limits: Limits { answer_tokens_max: self.args.max_tokens, ..Limits::default() },
+            tokens_max: BTreeMap::new(),
+            n_concurrent: usize::from(self.args.concurrency),
+            timing: if self.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
+        }
+    }
+
+    fn take(&mut self, nth: usize, edits: &[Edit], round: &mut Round) {
+        round.edits += edits.len();
+        round.gained += edits.iter().filter(|edit| edit.gain.is_some_and(|gain| gain > 0.0)).count();
+        self.lines[nth].take(edits);
+    }
+
+    fn summary(&self, rounds: Vec<Round>, spent: Spent, stopped_by: Option<&'static str>) -> Summary {
+        Summary {
+            run: self.args.run.clone(),
+            tasks: self.lines.len(),
+            edits: rounds.iter().map(|round| round.edits).sum(),
+            gained: rounds.iter().map(|round| round.gained).sum(),
+            examples_right: self.lines.iter().filter(|line| line.is_right()).count(),
+            solved: self.lines.iter().filter(|line| line.is_solved()).count(),
+            rounds,
+            spent,
+            stopped_by,
+        }
+    }
+}
+
+fn has_error(edit: &Edit, kind: &str) -> bool {
+    edit.trace.turns().flat_map(|turn| &turn.errors).any(|error| error.kind == kind)
+}
+
+impl Line {
+    fn origin(&self, search: &str, round: u64) -> Origin {
+        let (task, family) = (self.task.id.clone(), self.task.family.clone());
+        Origin { search: search.to_owned(), round, task, family, from: self.program.clone() }
+    }
+}
