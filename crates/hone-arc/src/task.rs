@@ -94,7 +94,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Task>, TaskError> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
+        if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
             paths.push(path);
         }
     }

@@ -62,6 +62,9 @@ fn a_builtin_with_another_meaning_makes_no_test_pass() {
         "def largest(numbers):\n    return 2\nsorted = lambda values: [2]",
         "def largest(numbers):\n    return 2\ndef sorted(values):\n    return [2]",
         "def largest(numbers):\n    global sorted\n    sorted = print\n    return 2",
+        "def largest(numbers):\n    return 2\nif True:\n    def sorted(values):\n        return [2]",
+        "def largest(numbers):\n    return 2\nfor sorted in [lambda values: [2]]:\n    pass",
+        "def largest(numbers):\n    return 2\nx = [y for y in [1] if (sorted := lambda values: [2])]",
     ] {
         let step = play(&world, &[cheat]).remove(0);
         assert_eq!(step.signals.get("tests_passed"), Some(0.0), "{cheat}");

@@ -59,6 +59,11 @@ impl Program {
         self.0.functions.iter().map(|name| &**name)
     }
 
+    /// Whether it gives this name a meaning of its own outside of functions, wherever that stands: a builtin would be hidden by it.
+    pub fn binds(&self, name: &str) -> bool {
+        self.0.global_places.contains_key(name)
+    }
+
     /// Runs the statements outside of functions, then a function with these values, all under one budget.
     pub fn run(&self, function: &str, arguments: &[Value], limits: &Limits) -> Run {
         self.run_with(limits, |context| context.call_global(function, arguments))

@@ -80,10 +80,11 @@ pub(super) fn check(program: &str, problem: &Problem) -> Checked {
     if program.trim().is_empty() {
         return Checked::Invalid("there is no program".into());
     }
-    if let Err(error) = Program::parse(program, &library(), &LIMITS) {
-        return Checked::Invalid(error.to_string());
-    }
-    if let Some(name) = redefined(program, problem) {
+    let parsed = match Program::parse(program, &library(), &LIMITS) {
+        Ok(parsed) => parsed,
+        Err(error) => return Checked::Invalid(error.to_string()),
+    };
+    if let Some(name) = redefined(&parsed, problem) {
         return Checked::Invalid(format!("it gives `{name}` another meaning, which the tests use"));
     }
     let run = |test: &String| {
@@ -101,23 +102,11 @@ fn library() -> Arc<Library> {
 
 /// A name of the language that the tests use and the program takes for itself. What the reference takes as well is what the problem
 /// asks for.
-fn redefined(program: &str, problem: &Problem) -> Option<&'static str> {
+fn redefined(program: &Program, problem: &Problem) -> Option<&'static str> {
     let tests = problem.tests.join("\n");
-    let is_taken = |program: &str, name: &str| program.lines().any(|line| takes(line, name));
-    let is_cheat = |name: &&str| has_word(&tests, name) && is_taken(program, name) && !is_taken(&problem.reference, name);
-    BUILTINS.into_iter().find(is_cheat)
-}
-
-/// Whether a line gives a name another meaning outside of functions, or claims to by `global`.
-fn takes(line: &str, name: &str) -> bool {
-    if line.trim_start().starts_with("global ") {
-        return has_word(line, name);
-    }
-    let is_outside = !line.starts_with(char::is_whitespace);
-    let binds = ["=", "def ", "for ", "import "].into_iter().any(|sign| line.contains(sign));
-    // What stands before the first of these is what is bound; `:=` binds anywhere.
-    let bound = line.split(['=', '(', ':']).next().unwrap_or("");
-    is_outside && binds && (has_word(bound, name) || (line.contains(":=") && has_word(line, name)))
+    let reference = Program::parse(&problem.reference, &library(), &LIMITS).ok();
+    let is_asked_for = |name: &str| reference.as_ref().is_some_and(|reference| reference.binds(name));
+    BUILTINS.into_iter().find(|name| has_word(&tests, name) && program.binds(name) && !is_asked_for(name))
 }
 
 fn has_word(text: &str, word: &str) -> bool {
