@@ -275,7 +275,8 @@ fn interval(context: &mut Context, arguments: &[Value]) -> Outcome {
     let n = i64::try_from(n).unwrap_or(i64::MAX);
     context.spend(n as u64)?;
     make(context, n, size_of::<Value>())?;
-    context.meter().tuple((0..n).map(|nth| Value::Int(start + nth * step)).collect())
+    // The last number lies before `stop`; only the product on the way to it may leave the 64 bits.
+    context.meter().tuple((0..n).map(|nth| Value::Int(start.wrapping_add(nth.wrapping_mul(step)))).collect())
 }
 
 fn totuple(context: &mut Context, arguments: &[Value]) -> Outcome {
