@@ -128,26 +128,33 @@ impl PartialOrd for Grid {
 
 /// How often each colour of a grid occurs.
 #[derive(Debug, Clone)]
-pub struct Counts([u32; 256]);
+pub struct Counts {
+    of_slot: [u32; 256],
+    /// No colour beyond these occurs.
+    lowest: i8,
+    highest: i8,
+}
 
 impl Counts {
     /// Counts these colours.
     pub fn of(colours: impl Iterator<Item = i8>) -> Self {
-        let mut counts = [0; 256];
+        let mut counts = Self { of_slot: [0; 256], lowest: i8::MAX, highest: i8::MIN };
         for colour in colours {
-            counts[slot(colour)] += 1;
+            counts.of_slot[slot(colour)] += 1;
+            counts.lowest = counts.lowest.min(colour);
+            counts.highest = counts.highest.max(colour);
         }
-        Self(counts)
+        counts
     }
 
     /// How many cells have this colour.
     pub fn get(&self, colour: i8) -> u32 {
-        self.0[slot(colour)]
+        self.of_slot[slot(colour)]
     }
 
     /// The colours that occur with how often, from the lowest.
     pub fn occurring(&self) -> impl Iterator<Item = (i8, u32)> {
-        (i8::MIN..=i8::MAX).map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
+        (self.lowest..=self.highest).map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
     }
 
     /// The colour that occurs most, the lowest on a tie.

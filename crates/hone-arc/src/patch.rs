@@ -8,9 +8,9 @@ use crate::misuse::Misuse;
 use std::ops::RangeInclusive;
 
 /// How far a component may lie from zero.
-const BIAS: i64 = 1 << 19;
-const BITS: u32 = 20;
-const COMPONENT: u64 = (1 << BITS) - 1;
+pub(crate) const BIAS: i64 = 1 << 19;
+pub(crate) const BITS: u32 = 20;
+pub(crate) const COMPONENT: u64 = (1 << BITS) - 1;
 pub(crate) const PLACE: u64 = (1 << (2 * BITS)) - 1;
 
 /// A place: row and column.
@@ -65,9 +65,13 @@ impl Default for Patch {
 impl Patch {
     /// The set of these packed elements.
     pub(crate) fn of(kind: Kind, mut keys: Vec<u64>) -> Self {
-        if !keys.is_sorted() {
-            keys.sort_unstable();
+        if keys.is_sorted_by(|a, b| a < b) {
+            return Self::sorted(kind, keys);
         }
+        if let Some(ascending) = crate::bitmap::ascending(&keys) {
+            return Self::sorted(kind, ascending);
+        }
+        keys.sort_unstable();
         keys.dedup();
         Self::sorted(kind, keys)
     }
@@ -139,7 +143,7 @@ impl Patch {
 
     /// The smallest rectangle around the places.
     pub fn extent(&self) -> Option<Extent> {
-        Extent::around(self.keys.iter().copied())
+        Extent::around(&self.keys)
     }
 
     /// The rectangle, or a fault that says what an empty patch lacks.
@@ -227,13 +231,14 @@ pub struct Extent {
 
 impl Extent {
     /// The rectangle around packed places or cells, in any order.
-    pub(crate) fn around(keys: impl Iterator<Item = u64>) -> Option<Self> {
-        keys.map(place_of).fold(None, |extent: Option<Self>, (row, column)| {
-            let Some(Self { top, left, bottom, right }) = extent else {
-                return Some(Self { top: row, left: column, bottom: row, right: column });
-            };
-            Some(Self { top: top.min(row), left: left.min(column), bottom: bottom.max(row), right: right.max(column) })
-        })
+    pub(crate) fn around(keys: &[u64]) -> Option<Self> {
+        let (mut top, mut left, mut bottom, mut right) = (COMPONENT, COMPONENT, 0, 0);
+        for key in keys {
+            let (row, column) = ((key >> BITS) & COMPONENT, key & COMPONENT);
+            (top, left, bottom, right) = (top.min(row), left.min(column), bottom.max(row), right.max(column));
+        }
+        let at = |packed: u64| packed as i64 - BIAS;
+        (!keys.is_empty()).then(|| Self { top: at(top), left: at(left), bottom: at(bottom), right: at(right) })
     }
 
     /// The number of rows.
@@ -258,7 +263,15 @@ impl Extent {
 
     /// Every place inside.
     pub fn filled(&self) -> Result<Patch, Misuse> {
-        Patch::indices(rectangle(self.top..=self.bottom, self.left..=self.right))
+        let (first, last) = (key((self.top, self.left))?, key((self.bottom, self.right))?);
+        let width = (last & COMPONENT) - (first & COMPONENT);
+        let mut keys = Vec::with_capacity(usize::try_from(self.area()).unwrap_or(0));
+        // Columns are the lowest bits: the places of a row are numbers that follow each other.
+        for row in (first >> BITS)..=(last >> BITS) {
+            let start = (row << BITS) | (first & COMPONENT);
+            keys.extend(start..=start + width);
+        }
+        Ok(Patch::sorted(Kind::Indices, keys))
     }
 
     /// The places on the edge.

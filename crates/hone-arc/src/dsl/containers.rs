@@ -2,7 +2,7 @@
 
 use super::declare;
 use super::packed::{PatchSet, Point, as_patch};
-use super::read::{Outcome, container, elements, grid_value, int, len, make, patch_value, set, touch};
+use super::read::{Outcome, container, elements, grid_value, int, len, make, part, patch_value, set, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
@@ -93,7 +93,7 @@ fn insert(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn remove(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (shape, items) = without(context, &arguments[1], &arguments[0])?;
-    container(context, shape, items)
+    part(context, shape, items)
 }
 
 /// A container's elements that do not equal the value.
@@ -137,8 +137,12 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
-        let is_common = |key: &u64| a.kind() == b.kind() && b.keys().binary_search(key).is_ok();
-        return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_common).collect()));
+        if a.kind() != b.kind() {
+            return patch_value(context, Patch::default());
+        }
+        let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+        let is_common = |key: &u64| many.keys().binary_search(key).is_ok();
+        return patch_value(context, Patch::sorted(a.kind(), few.keys().iter().copied().filter(is_common).collect()));
     }
     let theirs = of_set(context, b)?;
     let mut items = Vec::new();
@@ -147,7 +151,7 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
             items.push(item);
         }
     }
-    set(context, items)
+    part(context, Shape::FrozenSet, items)
 }
 
 fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -165,7 +169,7 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
             kept.push(item);
         }
     }
-    container(context, shape, kept)
+    part(context, shape, kept)
 }
 
 fn merge(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -285,8 +289,8 @@ fn totuple(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
-    let (_, a) = elements(context, &arguments[0])?;
-    let (_, b) = elements(context, &arguments[1])?;
+    let (shape_a, a) = elements(context, &arguments[0])?;
+    let (shape_b, b) = elements(context, &arguments[1])?;
     let n = a.len().saturating_mul(b.len());
     context.spend(n as u64)?;
     context.meter().room(n.saturating_mul(size_of::<Value>()))?;
@@ -296,7 +300,11 @@ fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
             pairs.push(context.meter().tuple(vec![x.clone(), y.clone()])?);
         }
     }
-    set(context, pairs)
+    // Pairs of what ascends in two sets ascend as well.
+    match (shape_a, shape_b) {
+        (Shape::FrozenSet, Shape::FrozenSet) => part(context, Shape::FrozenSet, pairs),
+        _ => set(context, pairs),
+    }
 }
 
 fn pair(context: &mut Context, arguments: &[Value]) -> Outcome {

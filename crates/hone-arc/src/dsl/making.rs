@@ -95,6 +95,7 @@ fn around(context: &mut Context, location: &Value, distances: &[Place]) -> Outco
 
 const BESIDE: [Place; 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
 const AT_CORNERS: [Place; 4] = [(-1, -1), (-1, 1), (1, -1), (1, 1)];
+const AROUND: [Place; 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
 fn dneighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
     around(context, &arguments[0], &BESIDE)
@@ -105,7 +106,7 @@ fn ineighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn neighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
-    around(context, &arguments[0], &[BESIDE, AT_CORNERS].concat())
+    around(context, &arguments[0], &AROUND)
 }
 
 fn connect(context: &mut Context, arguments: &[Value]) -> Outcome {

@@ -167,9 +167,14 @@ impl Point {
         Some(Self { kind: Kind::Object, key })
     }
 
+    /// The point that the first of several values is.
+    pub(super) fn read_first(items: &[Value]) -> Option<Self> {
+        items.first().and_then(Self::read)
+    }
+
     /// The kind and keys of values that are all points of one kind.
     pub(super) fn all(items: &[Value]) -> Option<(Kind, Vec<u64>)> {
-        let kind = Self::read(items.first()?)?.kind;
+        let kind = Self::read_first(items)?.kind;
         let key = |item: &Value| Self::read(item).filter(|point| point.kind == kind).map(|point| point.key);
         Some((kind, items.iter().map(key).collect::<Option<_>>()?))
     }

@@ -117,6 +117,16 @@ pub(super) fn set(context: &Context, items: Vec<Value>) -> Outcome {
     context.meter().frozenset(items)
 }
 
+/// A part of a container in the order in which it came: of a set, elements that ascend and are distinct.
+pub(super) fn part(context: &Context, shape: Shape, items: Vec<Value>) -> Outcome {
+    match shape {
+        Shape::FrozenSet if Point::read_first(&items).is_none() && patches(&items).is_none() => {
+            context.meter().frozenset_sorted(items)
+        }
+        shape => container(context, shape, items),
+    }
+}
+
 /// The patches that values are, if there are some and all are packed ones.
 fn patches(items: &[Value]) -> Option<Vec<Rc<Patch>>> {
     items.first().and_then(Value::packed::<SharedPatch>)?;
