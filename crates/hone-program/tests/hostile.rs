@@ -57,6 +57,20 @@ fn hand_written_bombs_are_stopped() {
 }
 
 #[test]
+fn verdicts_are_the_same_on_one_thread_and_on_two() {
+    let programs: Vec<&str> = PROGRAMS.split("\n---\n").collect();
+    let verdicts = |first: usize, step: usize| -> Vec<_> {
+        programs.iter().skip(first).step_by(step).map(|source| run(source, &Limits::default())).collect()
+    };
+    let (verdicts, alone) = (&verdicts, verdicts(0, 1));
+    let [even, odd] = std::thread::scope(|scope| {
+        [0, 1].map(|first| scope.spawn(move || verdicts(first, 2))).map(|share| share.join().expect("no program panics"))
+    });
+    let together: Vec<_> = (0..alone.len()).map(|idx| if idx % 2 == 0 { &even[idx / 2] } else { &odd[idx / 2] }).collect();
+    assert!(alone.iter().eq(together), "a verdict depends on the thread");
+}
+
+#[test]
 fn limits_cannot_be_caught() {
     for source in [
         "try:\n    while True: pass\nexcept: pass",
