@@ -7,8 +7,8 @@ use crate::patch::{BITS, COMPONENT};
 
 /// With fewer elements a sort is faster.
 const LEN_MIN: usize = 24;
-/// Bits of the map that an element may cost.
-const BITS_PER_KEY: u64 = 64;
+/// Words of the map that an element may cost.
+const WORDS_PER_KEY: u64 = 8;
 
 /// The distinct keys, ascending; `None` where they lie too far apart, or are too few, for a map.
 pub(crate) fn ascending(keys: &[u64]) -> Option<Vec<u64>> {
@@ -16,29 +16,37 @@ pub(crate) fn ascending(keys: &[u64]) -> Option<Vec<u64>> {
         return None;
     }
     let bounds = Bounds::of(keys);
-    let (rows, columns) = (bounds.rows(), bounds.columns());
-    let n_bits = bounds.colours().checked_mul(rows * columns)?;
-    if n_bits > BITS_PER_KEY * keys.len() as u64 {
+    // A row of a colour is a line of whole words.
+    let (rows, words_per_line) = (bounds.rows(), bounds.columns().div_ceil(64));
+    let n_words = bounds.colours().checked_mul(rows * words_per_line)?;
+    if n_words > WORDS_PER_KEY * keys.len() as u64 {
         return None;
     }
-    let mut map = vec![0_u64; n_bits.div_ceil(64) as usize];
+    let mut map = vec![0_u64; n_words as usize];
     for key in keys {
         let (colour, row, column) = parts(*key);
-        let bit = ((colour - bounds.low.0) * rows + (row - bounds.low.1)) * columns + (column - bounds.low.2);
-        map[(bit / 64) as usize] |= 1 << (bit % 64);
+        let (line, at) = ((colour - bounds.low.0) * rows + (row - bounds.low.1), column - bounds.low.2);
+        map[(line * words_per_line + at / 64) as usize] |= 1 << (at % 64);
     }
     let mut ascending = Vec::with_capacity(map.iter().map(|word| word.count_ones() as usize).sum());
-    for (word_idx, &word) in map.iter().enumerate() {
-        let mut left = word;
-        while left != 0 {
-            let bit = word_idx as u64 * 64 + u64::from(left.trailing_zeros());
-            left &= left - 1;
-            let (line, column) = (bit / columns, bit % columns);
-            let (colour, row) = (line / rows, line % rows);
-            ascending.push(joined(bounds.low.0 + colour, bounds.low.1 + row, bounds.low.2 + column));
+    let mut words = map.into_iter();
+    for colour in bounds.low.0..=bounds.high.0 {
+        for row in bounds.low.1..=bounds.high.1 {
+            let start = joined(colour, row, bounds.low.2);
+            for (nth, word) in words.by_ref().take(words_per_line as usize).enumerate() {
+                push_bits(word, start + 64 * nth as u64, &mut ascending);
+            }
         }
     }
     Some(ascending)
+}
+
+/// The places of the bits of a word, from a start.
+fn push_bits(mut word: u64, start: u64, places: &mut Vec<u64>) {
+    while word != 0 {
+        places.push(start + u64::from(word.trailing_zeros()));
+        word &= word - 1;
+    }
 }
 
 /// Colour, row and column, as they are packed.

@@ -35,7 +35,7 @@ impl Grid {
     /// The cells whose colour is asked for.
     fn object_where(&self, is_wanted: impl Fn(i8) -> bool) -> Result<Patch, Misuse> {
         // Cells ascend by colour first: each colour has its part of the keys, as long as it occurs often.
-        let mut starts = [0; 256];
+        let mut starts = [0_usize; 256];
         let mut n = 0;
         for (colour, count) in self.counts().occurring().filter(|&(colour, _)| is_wanted(colour)) {
             starts[usize::from(colour as u8)] = n;

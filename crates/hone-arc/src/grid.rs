@@ -6,6 +6,7 @@
 
 use crate::misuse::Misuse;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A rectangle of colours, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -126,35 +127,42 @@ impl PartialOrd for Grid {
     }
 }
 
+/// Colours of tasks, and a few more, are counted in an array.
+const USUAL: usize = 16;
+
 /// How often each colour of a grid occurs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Counts {
-    of_slot: [u32; 256],
-    /// No colour beyond these occurs.
-    lowest: i8,
-    highest: i8,
+    /// Of the colours from 0 on.
+    usual: [u32; USUAL],
+    /// Of all others that occur.
+    unusual: BTreeMap<i8, u32>,
 }
 
 impl Counts {
     /// Counts these colours.
     pub fn of(colours: impl Iterator<Item = i8>) -> Self {
-        let mut counts = Self { of_slot: [0; 256], lowest: i8::MAX, highest: i8::MIN };
+        let mut counts = Self::default();
         for colour in colours {
-            counts.of_slot[slot(colour)] += 1;
-            counts.lowest = counts.lowest.min(colour);
-            counts.highest = counts.highest.max(colour);
+            match counts.usual.get_mut(usize::from(colour as u8)) {
+                Some(count) => *count += 1,
+                None => *counts.unusual.entry(colour).or_default() += 1,
+            }
         }
         counts
     }
 
     /// How many cells have this colour.
     pub fn get(&self, colour: i8) -> u32 {
-        self.of_slot[slot(colour)]
+        let unusual = || self.unusual.get(&colour).copied().unwrap_or(0);
+        self.usual.get(usize::from(colour as u8)).copied().unwrap_or_else(unusual)
     }
 
     /// The colours that occur with how often, from the lowest.
     pub fn occurring(&self) -> impl Iterator<Item = (i8, u32)> {
-        (self.lowest..=self.highest).map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
+        let count = |(&colour, &count): (&i8, &u32)| (colour, count);
+        let usual = (0..).zip(self.usual).filter(|&(_, count)| count > 0);
+        self.unusual.range(..0).map(count).chain(usual).chain(self.unusual.range(0..).map(count))
     }
 
     /// The colour that occurs most, the lowest on a tie.
@@ -166,11 +174,6 @@ impl Counts {
     pub fn least(&self) -> Option<i8> {
         self.occurring().min_by_key(|&(_, count)| count).map(|(colour, _)| colour)
     }
-}
-
-/// Colours in ascending order from 0.
-fn slot(colour: i8) -> usize {
-    usize::from((colour as u8) ^ 0x80)
 }
 
 #[cfg(test)]
@@ -207,6 +210,9 @@ mod tests {
         assert_eq!(tied.counts().most(), Some(-1));
         assert_eq!(tied.counts().least(), Some(7));
         assert_eq!(Grid::default().most_common(), Err(Misuse::NoCells("mostcolor")));
+        let counts = grid(&[&[127, 3, -128, 16, 15, 3]]).counts();
+        assert_eq!(counts.occurring().collect::<Vec<_>>(), [(-128, 1), (3, 2), (15, 1), (16, 1), (127, 1)]);
+        assert_eq!((counts.get(3), counts.get(16), counts.get(-1)), (2, 1, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! as slices, and dropping the colours is a mask. Knows nothing of values or programs.
 
 use crate::misuse::Misuse;
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// How far a component may lie from zero.
@@ -85,13 +86,37 @@ impl Patch {
 
     /// The set of these places.
     pub fn indices(places: impl IntoIterator<Item = Place>) -> Result<Self, Misuse> {
-        Ok(Self::of(Kind::Indices, places.into_iter().map(key).collect::<Result<_, _>>()?))
+        let places = places.into_iter();
+        let mut keys = Vec::with_capacity(places.size_hint().0);
+        for place in places {
+            keys.push(key(place)?);
+        }
+        Ok(Self::of(Kind::Indices, keys))
     }
 
     /// The set of these cells.
     pub fn object(cells: impl IntoIterator<Item = (i64, Place)>) -> Result<Self, Misuse> {
-        let keys = cells.into_iter().map(|(colour, place)| cell_key(colour, place)).collect::<Result<_, _>>()?;
+        let cells = cells.into_iter();
+        let mut keys = Vec::with_capacity(cells.size_hint().0);
+        for (colour, place) in cells {
+            keys.push(cell_key(colour, place)?);
+        }
         Ok(Self::of(Kind::Object, keys))
+    }
+
+    /// What is in either of two sets of one kind.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let kind = if self.is_empty() { other.kind } else { self.kind };
+        let (mut a, mut b) = (&self.keys[..], &other.keys[..]);
+        let mut keys = Vec::with_capacity(a.len() + b.len());
+        while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
+            keys.push(*first_a.min(first_b));
+            a = if first_a <= first_b { rest_a } else { a };
+            b = if first_b <= first_a { rest_b } else { b };
+        }
+        keys.extend_from_slice(a);
+        keys.extend_from_slice(b);
+        Self::sorted(kind, keys)
     }
 
     /// Cells or places.
@@ -127,9 +152,14 @@ impl Patch {
 
     /// The set without colours.
     pub fn to_indices(&self) -> Self {
+        Self { kind: Kind::Indices, keys: self.place_keys().into_owned() }
+    }
+
+    /// The packed places, ascending.
+    pub(crate) fn place_keys(&self) -> Cow<'_, [u64]> {
         match self.kind {
-            Kind::Indices => self.clone(),
-            Kind::Object => Self::of(Kind::Indices, self.keys.iter().map(|key| key & PLACE).collect()),
+            Kind::Indices => Cow::Borrowed(&self.keys),
+            Kind::Object => Cow::Owned(Self::of(Kind::Indices, self.keys.iter().map(|key| key & PLACE).collect()).keys),
         }
     }
 

@@ -30,7 +30,8 @@ impl Patch {
     pub fn is_adjacent(&self, other: &Self) -> Result<bool, Misuse> {
         within_reach(self.extent_of("distance")?)?;
         within_reach(other.extent_of("distance")?)?;
-        Ok(touches(self.keys(), 0, other.to_indices().keys()))
+        let (few, many) = if self.len() <= other.len() { (self, other) } else { (other, self) };
+        Ok(touches(few.keys(), 0, &many.place_keys()))
     }
 
     /// Whether the extremes lie on the edge of the grid.
@@ -59,8 +60,8 @@ impl Patch {
         };
         within_reach(self.extent_of("centre")?)?;
         within_reach(other.extent_of("centre")?)?;
-        let theirs = other.to_indices();
-        let is_adjacent = |n: i64| touches(self.keys(), n * step(direction), theirs.keys());
+        let theirs = other.place_keys();
+        let is_adjacent = |n: i64| touches(self.keys(), n * step(direction), &theirs);
         let n = (0..FAR).find(|&n| is_adjacent(n)).unwrap_or(FAR);
         Ok((n * direction.0, n * direction.1))
     }
@@ -143,7 +144,8 @@ pub fn connect(a: Place, b: Place) -> Result<Patch, Misuse> {
     let (first, last) = (key(a)?.min(key(b)?), key(a)?.max(key(b)?));
     let n = n_rows.max(n_columns).max(1);
     let step = ((last - first) / n).max(1);
-    Ok(Patch::sorted(Kind::Indices, (first..=last).step_by(step as usize).collect()))
+    let n_keys = (last - first) / step + 1;
+    Ok(Patch::sorted(Kind::Indices, (0..n_keys).map(|nth| first + nth * step).collect()))
 }
 
 /// The segment from a place far beyond any grid.

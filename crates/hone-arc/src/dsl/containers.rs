@@ -208,6 +208,9 @@ fn merged_patches(context: &mut Context, patches: &[&Patch]) -> Outcome {
     let mut kinds = patches.iter().filter(|patch| !patch.is_empty()).map(|patch| patch.kind());
     let kind = kinds.next().unwrap_or(Patch::default().kind());
     if kinds.all(|other| other == kind) {
+        if let [a, b] = patches {
+            return patch_value(context, a.union(b));
+        }
         let keys = patches.iter().flat_map(|patch| patch.keys()).copied().collect();
         return patch_value(context, Patch::of(kind, keys));
     }
