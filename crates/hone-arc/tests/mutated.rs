@@ -68,7 +68,6 @@ fn mutated(draws: &mut Draws) -> String {
     let (first, functions) = (4, dsl::functions().map(|function| function.name).collect::<Vec<_>>());
     for _ in 0..=draws.below(3) {
         let at = first + draws.below(lines.len() - first);
-        let words: Vec<(usize, &str)> = lines[at].match_indices(|letter: char| letter.is_alphabetic()).collect();
         match draws.below(6) {
             0 => lines.insert(at, format!("    x{} = {}", 1 + draws.below(9), call(at - first, draws))),
             1 if lines.len() > first + 2 => drop(lines.remove(at)),
@@ -76,10 +75,14 @@ fn mutated(draws: &mut Draws) -> String {
                 let other = first + draws.below(lines.len() - first);
                 lines.swap(at, other);
             }
-            3 => lines[at] = lines[at].replace("I", draws.pick(&["O", "x1", "rot90(I)", "asobject(I)", "(I, I)"])),
-            4 if !words.is_empty() => {
+            3 => {
+                let new: &str = draws.pick::<&str>(&["O", "x1", "rot90(I)", "asobject(I)", "(I, I)"]);
+                lines[at] = lines[at].replace('I', new);
+            }
+            4 => {
                 let old = lines[at].split(['=', '(']).nth(1).unwrap_or("").trim().to_owned();
-                lines[at] = lines[at].replacen(&old, draws.pick(&functions), usize::from(!old.is_empty()));
+                let new: &str = draws.pick::<&str>(&functions);
+                lines[at] = lines[at].replacen(&old, new, usize::from(!old.is_empty()));
             }
             _ => {
                 let old = lines[at].split(['(', ',', ')']).nth(1).unwrap_or("").trim().to_owned();
