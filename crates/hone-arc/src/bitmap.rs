@@ -104,8 +104,7 @@ mod tests {
             let mut draws = Draws::new(seed, &["bitmap"]);
             let (side, n_colours) = (1 + draws.below(20) as i64, 1 + draws.below(3) as i64);
             let mut part = |end: i64| draws.between(-end, end);
-            let keys: Vec<u64> =
-                (0..200).map(|_| cell_key(part(n_colours), (part(side), part(side) - 5)).unwrap()).collect();
+            let keys: Vec<u64> = (0..200).map(|_| cell_key(part(n_colours), (part(side), part(side) - 5)).unwrap()).collect();
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             sorted.dedup();

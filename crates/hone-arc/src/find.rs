@@ -87,13 +87,7 @@ impl Grid {
     }
 
     /// The part that a cell belongs to. Cells that are seen belong to others. `waiting` is empty before and after.
-    fn grow(
-        &self,
-        start: usize,
-        grouping: Grouping,
-        is_seen: &mut [bool],
-        waiting: &mut Vec<usize>,
-    ) -> Result<Patch, Misuse> {
+    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool], waiting: &mut Vec<usize>) -> Result<Patch, Misuse> {
         let around = if grouping.is_diagonal { &AROUND[..] } else { &AROUND[..4] };
         let mut keys = Vec::new();
         waiting.push(start);
@@ -114,10 +108,10 @@ impl Grid {
 
     /// One object per colour, from the lowest; without the most common colour on request.
     pub fn partition(&self, is_without_background: bool) -> Result<Vec<Patch>, Misuse> {
-        let counts = self.counts();
         let background = if is_without_background { Some(self.most_common()?) } else { None };
-        let colours = counts.occurring().map(|(colour, _)| colour).filter(|&colour| Some(colour) != background);
-        colours.map(|colour| self.object_where(|at| at == colour)).collect()
+        let wanted = self.object_where(|colour| Some(colour) != background)?;
+        let of_one_colour = wanted.keys().chunk_by(|&a, &b| colour_of(a) == colour_of(b));
+        Ok(of_one_colour.map(|keys| Patch::sorted(Kind::Object, keys.to_vec())).collect())
     }
 
     /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.

@@ -6,7 +6,6 @@
 
 use crate::misuse::Misuse;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 /// A rectangle of colours, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -135,8 +134,8 @@ const USUAL: usize = 16;
 pub struct Counts {
     /// Of the colours from 0 on.
     usual: [u32; USUAL],
-    /// Of all others that occur.
-    unusual: BTreeMap<i8, u32>,
+    /// Of all others, where one occurs.
+    all: Option<Box<[u32; 256]>>,
 }
 
 impl Counts {
@@ -144,9 +143,9 @@ impl Counts {
     pub fn of(colours: impl Iterator<Item = i8>) -> Self {
         let mut counts = Self::default();
         for colour in colours {
-            match counts.usual.get_mut(usize::from(colour as u8)) {
+            match counts.usual.get_mut(slot(colour)) {
                 Some(count) => *count += 1,
-                None => *counts.unusual.entry(colour).or_default() += 1,
+                None => counts.all.get_or_insert_with(|| Box::new([0; 256]))[slot(colour)] += 1,
             }
         }
         counts
@@ -154,15 +153,14 @@ impl Counts {
 
     /// How many cells have this colour.
     pub fn get(&self, colour: i8) -> u32 {
-        let unusual = || self.unusual.get(&colour).copied().unwrap_or(0);
-        self.usual.get(usize::from(colour as u8)).copied().unwrap_or_else(unusual)
+        let unusual = || self.all.as_ref().map_or(0, |all| all[slot(colour)]);
+        self.usual.get(slot(colour)).copied().unwrap_or_else(unusual)
     }
 
     /// The colours that occur with how often, from the lowest.
     pub fn occurring(&self) -> impl Iterator<Item = (i8, u32)> {
-        let count = |(&colour, &count): (&i8, &u32)| (colour, count);
-        let usual = (0..).zip(self.usual).filter(|&(_, count)| count > 0);
-        self.unusual.range(..0).map(count).chain(usual).chain(self.unusual.range(0..).map(count))
+        let range = if self.all.is_some() { i8::MIN..=i8::MAX } else { 0..=USUAL as i8 - 1 };
+        range.map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
     }
 
     /// The colour that occurs most, the lowest on a tie.
@@ -174,6 +172,11 @@ impl Counts {
     pub fn least(&self) -> Option<i8> {
         self.occurring().min_by_key(|&(_, count)| count).map(|(colour, _)| colour)
     }
+}
+
+/// Where a colour is counted: those from 0 on come first.
+fn slot(colour: i8) -> usize {
+    usize::from(colour as u8)
 }
 
 #[cfg(test)]

@@ -119,6 +119,24 @@ impl Patch {
         Self::sorted(kind, keys)
     }
 
+    /// What is in both sets.
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        if self.kind != other.kind {
+            return Self::default();
+        }
+        let mut is_there = Walk::along(&other.keys);
+        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| is_there.meets(key)).collect())
+    }
+
+    /// What is in this set and not in the other.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        if self.kind != other.kind {
+            return self.clone();
+        }
+        let mut is_there = Walk::along(&other.keys);
+        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| !is_there.meets(key)).collect())
+    }
+
     /// Cells or places.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -243,6 +261,27 @@ impl Patch {
             }
         }
         Ok(Self::of(Kind::Object, keys))
+    }
+}
+
+/// Goes along ascending keys beside others that ascend as well.
+struct Walk<'a> {
+    ahead: &'a [u64],
+}
+
+impl<'a> Walk<'a> {
+    fn along(keys: &'a [u64]) -> Self {
+        Self { ahead: keys }
+    }
+
+    /// Whether a key is there; each is greater than the one before.
+    fn meets(&mut self, key: u64) -> bool {
+        while let [first, rest @ ..] = self.ahead
+            && *first < key
+        {
+            self.ahead = rest;
+        }
+        self.ahead.first() == Some(&key)
     }
 }
 

@@ -26,17 +26,20 @@ fn on_core_ms() -> Option<f64> {
     text.split_whitespace().next()?.parse::<f64>().ok().map(|ns| ns / 1e6)
 }
 
-/// Runs a program twice and says how long the second run was on a core.
+/// Runs a program twice and says how long it was on a core, the shorter of the two times: what else the machine does can
+/// only add to it.
 fn check(source: &str) -> (Result<(), Error>, f64) {
     let limits = Limits::default();
-    let first = run(source, &limits);
-    let start = on_core_ms();
-    let second = run(source, &limits);
-    let ms = start.and_then(|start| on_core_ms().map(|end| end - start)).unwrap_or(0.0);
+    let timed = || {
+        let start = on_core_ms();
+        let outcome = run(source, &limits);
+        (outcome, start.and_then(|start| on_core_ms().map(|end| end - start)).unwrap_or(0.0))
+    };
+    let ((first, first_ms), (second, second_ms)) = (timed(), timed());
     assert_eq!(first, second, "{source}");
     let (result, fuel, memory) = second;
     assert!(fuel <= limits.fuel && memory <= limits.memory, "{source}: fuel {fuel}, memory {memory}");
-    (result, ms)
+    (result, first_ms.min(second_ms))
 }
 
 #[test]

@@ -316,9 +316,8 @@ fn run_share(seeds: &[String], seed: u64, n_programs: usize, first: usize, n_thr
 
 fn run_all(seeds: &[String], seed: u64, n_programs: usize, n_threads: usize) -> Tally {
     std::thread::scope(|scope| {
-        let shares: Vec<_> = (0..n_threads)
-            .map(|first| scope.spawn(move || run_share(seeds, seed, n_programs, first, n_threads)))
-            .collect();
+        let shares: Vec<_> =
+            (0..n_threads).map(|first| scope.spawn(move || run_share(seeds, seed, n_programs, first, n_threads))).collect();
         let tallies = shares.into_iter().map(|share| share.join().expect("a program panicked, see above"));
         tallies.fold(Tally::default(), |all, share| all.with(&share))
     })

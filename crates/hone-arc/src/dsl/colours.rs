@@ -19,7 +19,7 @@ declare! {
 /// The colours of an element from the lowest, each with how often it occurs.
 fn tallied(context: &mut Context, value: &Value) -> Result<Vec<(Value, usize)>, Fault> {
     if let Some(grid) = value.packed::<Grid>() {
-        touch(context, grid.cells().len())?;
+        touch(context, 2 * grid.cells().len())?;
         let of_colour = |(colour, n): (i8, u32)| (Value::Int(i64::from(colour)), n as usize);
         return Ok(grid.counts().occurring().map(of_colour).collect());
     }

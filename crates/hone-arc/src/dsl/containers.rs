@@ -2,10 +2,11 @@
 
 use super::declare;
 use super::packed::{PatchSet, Point, as_patch};
-use super::read::{Outcome, container, elements, grid_value, int, len, make, part, patch_value, set, touch};
+use super::read::{Outcome, container, elements, grid_value, int, len, make, part, patch_value, set, sort, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
+use std::cmp::Ordering;
 
 declare! {
     identity(x: Any) -> Any: "x itself.";
@@ -61,9 +62,28 @@ fn is_among(context: &Context, value: &Value, container: &Value, items: &[Value]
     if let Some(is_there) = told(context, value, container)? {
         return Ok(is_there);
     }
+    if matches!(container, Value::FrozenSet(_)) {
+        return is_in_order(context, value, items);
+    }
     for item in items {
+        context.spend(1)?;
         if context.equal(item, value)? {
             return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a value is among ascending ones.
+fn is_in_order(context: &Context, value: &Value, items: &[Value]) -> Result<bool, Fault> {
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
+        context.spend(1)?;
+        let middle = usize::midpoint(low, high);
+        match context.order(&items[middle], value)? {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => return Ok(true),
+            Ordering::Greater => high = middle,
         }
     }
     Ok(false)
@@ -137,12 +157,7 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
-        if a.kind() != b.kind() {
-            return patch_value(context, Patch::default());
-        }
-        let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-        let is_common = |key: &u64| many.keys().binary_search(key).is_ok();
-        return patch_value(context, Patch::sorted(a.kind(), few.keys().iter().copied().filter(is_common).collect()));
+        return patch_value(context, a.intersection(b));
     }
     let theirs = of_set(context, b)?;
     let mut items = Vec::new();
@@ -158,8 +173,7 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
-        let is_only_here = |key: &u64| a.kind() != b.kind() || b.keys().binary_search(key).is_err();
-        return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_only_here).collect()));
+        return patch_value(context, a.difference(b));
     }
     let (shape, items) = elements(context, a)?;
     let (_, theirs) = elements(context, b)?;
@@ -205,6 +219,7 @@ pub(super) fn merged(context: &mut Context, shape: Shape, containers: &[Value]) 
 fn merged_patches(context: &mut Context, patches: &[&Patch]) -> Outcome {
     let n: usize = patches.iter().map(|patch| patch.len()).sum();
     make(context, n as i64, size_of::<u64>())?;
+    sort(context, n)?;
     let mut kinds = patches.iter().filter(|patch| !patch.is_empty()).map(|patch| patch.kind());
     let kind = kinds.next().unwrap_or(Patch::default().kind());
     if kinds.all(|other| other == kind) {
@@ -259,7 +274,7 @@ fn sort_places(context: &Context, items: &[Value], places: &mut [usize]) -> Resu
     places.sort_by(|&a, &b| {
         context.order(&items[a], &items[b]).unwrap_or_else(|failed| {
             fault.get_or_insert(failed);
-            std::cmp::Ordering::Equal
+            Ordering::Equal
         })
     });
     fault.map_or(Ok(()), Err)
