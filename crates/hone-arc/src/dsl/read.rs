@@ -178,6 +178,8 @@ pub(super) fn points<'a>(context: &mut Context, value: &'a Value) -> Result<(Kin
     if items.is_empty() {
         return Ok((Kind::Indices, Cow::Borrowed(&[])));
     }
+    // Each is read out of pairs of its own.
+    sort(context, items.len())?;
     match Point::all(&items) {
         Some((kind, keys)) => Ok((kind, Cow::Owned(keys))),
         None => Err(Fault::type_error(

@@ -24,7 +24,7 @@ use std::process::Command;
 /// of a round, the median over the rounds with the least and the most.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The seed of the grids, where no tasks are given
+    /// The seed of the grids, where the task of the program is not given
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Seconds of each measurement and round
@@ -87,10 +87,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     let tasks = args.tasks.as_deref().map(task::read).transpose().map_err(Failure::user)?;
     let (id, source) = median_program()?;
-    let grids = match &tasks {
-        Some(tasks) => inputs_of(id, tasks)?,
-        None => drawn(args.seed),
-    };
+    let grids = tasks.as_ref().and_then(|tasks| inputs_of(id, tasks)).unwrap_or_else(|| drawn(args.seed));
     let (mut programs, mut runs) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
         programs.push(programs_per_s(source, &grids, args.seconds)?);
@@ -137,13 +134,10 @@ fn median_program() -> Result<(&'static str, &'static str), Failure> {
     programs.get(programs.len() / 2).copied().ok_or_else(|| Failure::bug("no program ships with hone"))
 }
 
-/// The first inputs of a task.
-fn inputs_of(id: &str, tasks: &[Task]) -> Result<Vec<Grid>, Failure> {
-    let task = tasks.iter().find(|task| task.id == id).ok_or_else(|| {
-        Failure::user(format_args!("there is no task `{id}` among them, which the program of median length solves"))
-            .hint("give the training tasks of ARC-AGI-1, or no tasks")
-    })?;
-    Ok(task.pairs().map(|pair| pair.input.clone()).cycle().take(N_GRIDS).collect())
+/// The first inputs of the task with this id, if it is among these.
+fn inputs_of(id: &str, tasks: &[Task]) -> Option<Vec<Grid>> {
+    let task = tasks.iter().find(|task| task.id == id)?;
+    Some(task.pairs().map(|pair| pair.input.clone()).cycle().take(N_GRIDS).collect())
 }
 
 /// Square grids with a few coloured rectangles on a background.
