@@ -137,7 +137,8 @@ fn median_program() -> Result<(&'static str, &'static str), Failure> {
 /// The first inputs of the task with this id, if it is among these.
 fn inputs_of(id: &str, tasks: &[Task]) -> Option<Vec<Grid>> {
     let task = tasks.iter().find(|task| task.id == id)?;
-    Some(task.pairs().map(|pair| pair.input.clone()).cycle().take(N_GRIDS).collect())
+    let inputs: Vec<Grid> = task.pairs().map(|pair| pair.input.clone()).collect();
+    (!inputs.is_empty()).then(|| inputs.into_iter().cycle().take(N_GRIDS).collect())
 }
 
 /// Square grids with a few coloured rectangles on a background.
