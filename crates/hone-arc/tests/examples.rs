@@ -1,7 +1,5 @@
 //! Every worked example of the language, and what its description says in words: see `data/examples.txt`.
 
-#![expect(clippy::print_stdout, reason = "a test that skips says so")]
-
 use hone_arc::dsl;
 use hone_program::{Limits, Program, Value};
 

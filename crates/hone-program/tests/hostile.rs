@@ -69,7 +69,8 @@ fn verdicts_are_the_same_on_one_thread_and_on_two() {
     let [even, odd] = std::thread::scope(|scope| {
         [0, 1].map(|first| scope.spawn(move || verdicts(first, 2))).map(|share| share.join().expect("no program panics"))
     });
-    let together: Vec<_> = (0..alone.len()).map(|idx| if idx % 2 == 0 { &even[idx / 2] } else { &odd[idx / 2] }).collect();
+    let together: Vec<_> =
+        (0..alone.len()).map(|idx| if idx.is_multiple_of(2) { &even[idx / 2] } else { &odd[idx / 2] }).collect();
     assert!(alone.iter().eq(together), "a verdict depends on the thread");
 }
 

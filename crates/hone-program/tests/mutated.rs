@@ -1,8 +1,6 @@
 //! Programs that nobody would write: mutations of those that somebody did. None may panic, overrun a limit, or come to
 //! something else when it is run again.
 
-#![expect(clippy::print_stdout, reason = "the figure is what the test is for")]
-
 mod random;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
