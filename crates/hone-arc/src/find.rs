@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
+use crate::patch::{Extent, Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
 
 /// What makes cells one object.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,10 @@ const AROUND: [Place; 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1),
 impl Grid {
     /// Every place.
     pub fn as_indices(&self) -> Result<Patch, Misuse> {
-        Patch::indices(rectangle(0..=self.height() as i64 - 1, 0..=self.width() as i64 - 1))
+        match (self.height(), self.width()) {
+            (0, _) | (_, 0) => Ok(Patch::default()),
+            (height, width) => Extent { top: 0, left: 0, bottom: height as i64 - 1, right: width as i64 - 1 }.filled(),
+        }
     }
 
     /// Every cell.
@@ -31,8 +34,20 @@ impl Grid {
 
     /// The cells whose colour is asked for.
     fn object_where(&self, is_wanted: impl Fn(i8) -> bool) -> Result<Patch, Misuse> {
-        let keys = self.each().filter(|&(colour, _)| is_wanted(colour));
-        Ok(Patch::of(Kind::Object, keys.map(|(colour, place)| cell_key(i64::from(colour), place)).collect::<Result<_, _>>()?))
+        // Cells ascend by colour first: each colour has its part of the keys, as long as it occurs often.
+        let mut starts = [0_usize; 256];
+        let mut n = 0;
+        for (colour, count) in self.counts().occurring().filter(|&(colour, _)| is_wanted(colour)) {
+            starts[usize::from(colour as u8)] = n;
+            n += count as usize;
+        }
+        let mut keys = vec![0; n];
+        for (colour, place) in self.each().filter(|&(colour, _)| is_wanted(colour)) {
+            let next = &mut starts[usize::from(colour as u8)];
+            keys[*next] = cell_key(i64::from(colour), place)?;
+            *next += 1;
+        }
+        Ok(Patch::sorted(Kind::Object, keys))
     }
 
     /// The places that hold a colour.
@@ -43,8 +58,9 @@ impl Grid {
 
     /// Colours with their places, row by row.
     fn each(&self) -> impl Iterator<Item = (i8, Place)> {
-        let width = self.width().max(1);
-        self.cells().iter().enumerate().map(move |(nth, &colour)| (colour, ((nth / width) as i64, (nth % width) as i64)))
+        let row = |(row, colours): (usize, &'_ [i8])| (row as i64, colours.len());
+        let places = self.rows().enumerate().map(row).flat_map(|(row, len)| (0..len as i64).map(move |column| (row, column)));
+        self.cells().iter().copied().zip(places)
     }
 
     /// The cells of the grid at these places; places outside are dropped.
@@ -60,20 +76,21 @@ impl Grid {
         }
         let background = if grouping.is_without_background { Some(self.most_common()?) } else { None };
         let mut is_seen: Vec<bool> = self.cells().iter().map(|&colour| Some(colour) == background).collect();
-        let mut objects = Vec::new();
+        let (mut objects, mut waiting) = (Vec::new(), Vec::new());
         for start in 0..self.cells().len() {
             if !is_seen[start] {
-                objects.push(self.grow(start, grouping, &mut is_seen)?);
+                objects.push(self.grow(start, grouping, &mut is_seen, &mut waiting)?);
             }
         }
         objects.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
         Ok(objects)
     }
 
-    /// The part that a cell belongs to. Cells that are seen belong to others.
-    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool]) -> Result<Patch, Misuse> {
+    /// The part that a cell belongs to. Cells that are seen belong to others. `waiting` is empty before and after.
+    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool], waiting: &mut Vec<usize>) -> Result<Patch, Misuse> {
         let around = if grouping.is_diagonal { &AROUND[..] } else { &AROUND[..4] };
-        let (mut waiting, mut keys) = (vec![start], Vec::new());
+        let mut keys = Vec::new();
+        waiting.push(start);
         is_seen[start] = true;
         while let Some(at) = waiting.pop() {
             let (row, column) = ((at / self.width()) as i64, (at % self.width()) as i64);
@@ -91,10 +108,10 @@ impl Grid {
 
     /// One object per colour, from the lowest; without the most common colour on request.
     pub fn partition(&self, is_without_background: bool) -> Result<Vec<Patch>, Misuse> {
-        let counts = self.counts();
-        let background = counts.most().filter(|_| is_without_background);
-        let colours = counts.occurring().map(|(colour, _)| colour).filter(|&colour| Some(colour) != background);
-        colours.map(|colour| self.object_where(|at| at == colour)).collect()
+        let background = if is_without_background { Some(self.most_common()?) } else { None };
+        let wanted = self.object_where(|colour| Some(colour) != background)?;
+        let of_one_colour = wanted.keys().chunk_by(|&a, &b| colour_of(a) == colour_of(b));
+        Ok(of_one_colour.map(|keys| Patch::sorted(Kind::Object, keys.to_vec())).collect())
     }
 
     /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.
@@ -103,12 +120,23 @@ impl Grid {
             return Err(Misuse::NeedsObject("occurrences"));
         }
         let (rows, columns) = object.extent().map_or((0, 0), |extent| (extent.height(), extent.width()));
-        let cells: Vec<(i64, Place)> = object.normalize()?.keys().iter().map(|&key| (colour_of(key), place_of(key))).collect();
-        let meets = |top: i64, left: i64| {
-            cells.iter().all(|&(colour, (row, column))| self.at(top + row, left + column).map(i64::from) == Some(colour))
-        };
         let (last_row, last_column) = (self.height() as i64 - rows, self.width() as i64 - columns);
-        Patch::indices(rectangle(0..=last_row, 0..=last_column).filter(|&(top, left)| meets(top, left)))
+        if last_row < 0 || last_column < 0 {
+            return Ok(Patch::default());
+        }
+        // The box lies inside, so that each cell is a fixed number of cells behind its upper left corner.
+        let steps = |(row, column): Place| row as usize * self.width() + column as usize;
+        let normal = object.normalize()?;
+        let wanted: Option<Vec<(i8, usize)>> =
+            normal.keys().iter().map(|&key| Some((i8::try_from(colour_of(key)).ok()?, steps(place_of(key))))).collect();
+        // A colour that no grid can hold is nowhere.
+        let Some(wanted) = wanted else { return Ok(Patch::default()) };
+        let meets = |&(top, left): &Place| {
+            let here = &self.cells()[steps((top, left)).min(self.cells().len())..];
+            wanted.iter().all(|&(colour, step)| here.get(step) == Some(&colour))
+        };
+        let keys = rectangle(0..=last_row, 0..=last_column).filter(meets).map(key).collect::<Result<_, _>>()?;
+        Ok(Patch::sorted(Kind::Indices, keys))
     }
 
     /// Every one-coloured row and column as an object, in the order of sets.

@@ -126,28 +126,41 @@ impl PartialOrd for Grid {
     }
 }
 
+/// Colours of tasks, and a few more, are counted in an array.
+const USUAL: usize = 16;
+
 /// How often each colour of a grid occurs.
-#[derive(Debug, Clone)]
-pub struct Counts([u32; 256]);
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Of the colours from 0 on.
+    usual: [u32; USUAL],
+    /// Of all others, where one occurs.
+    all: Option<Box<[u32; 256]>>,
+}
 
 impl Counts {
     /// Counts these colours.
     pub fn of(colours: impl Iterator<Item = i8>) -> Self {
-        let mut counts = [0; 256];
+        let mut counts = Self::default();
         for colour in colours {
-            counts[slot(colour)] += 1;
+            match counts.usual.get_mut(slot(colour)) {
+                Some(count) => *count += 1,
+                None => counts.all.get_or_insert_with(|| Box::new([0; 256]))[slot(colour)] += 1,
+            }
         }
-        Self(counts)
+        counts
     }
 
     /// How many cells have this colour.
     pub fn get(&self, colour: i8) -> u32 {
-        self.0[slot(colour)]
+        let unusual = || self.all.as_ref().map_or(0, |all| all[slot(colour)]);
+        self.usual.get(slot(colour)).copied().unwrap_or_else(unusual)
     }
 
     /// The colours that occur with how often, from the lowest.
     pub fn occurring(&self) -> impl Iterator<Item = (i8, u32)> {
-        (i8::MIN..=i8::MAX).map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
+        let range = if self.all.is_some() { i8::MIN..=i8::MAX } else { 0..=USUAL as i8 - 1 };
+        range.map(|colour| (colour, self.get(colour))).filter(|&(_, count)| count > 0)
     }
 
     /// The colour that occurs most, the lowest on a tie.
@@ -161,9 +174,9 @@ impl Counts {
     }
 }
 
-/// Colours in ascending order from 0.
+/// Where a colour is counted: those from 0 on come first.
 fn slot(colour: i8) -> usize {
-    usize::from((colour as u8) ^ 0x80)
+    usize::from(colour as u8)
 }
 
 #[cfg(test)]
@@ -200,6 +213,9 @@ mod tests {
         assert_eq!(tied.counts().most(), Some(-1));
         assert_eq!(tied.counts().least(), Some(7));
         assert_eq!(Grid::default().most_common(), Err(Misuse::NoCells("mostcolor")));
+        let counts = grid(&[&[127, 3, -128, 16, 15, 3]]).counts();
+        assert_eq!(counts.occurring().collect::<Vec<_>>(), [(-128, 1), (3, 2), (15, 1), (16, 1), (127, 1)]);
+        assert_eq!((counts.get(3), counts.get(16), counts.get(-1)), (2, 1, 0));
     }
 
     #[test]

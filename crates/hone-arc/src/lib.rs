@@ -7,6 +7,7 @@
 //! Knows nothing of models, rewards or the store, and reads no file but tasks.
 
 pub mod augment;
+mod bitmap;
 pub mod comment;
 pub mod dsl;
 mod find;

@@ -57,10 +57,11 @@ impl Grid {
     pub fn cellwise(&self, other: &Self, fallback: i8) -> Result<Self, Misuse> {
         let mut cells = Vec::with_capacity(self.cells().len());
         for (row, colours) in self.rows().enumerate() {
-            for (column, &mine) in colours.iter().enumerate() {
-                let theirs = other.at(row as i64, column as i64).ok_or(Misuse::Smaller(row, column))?;
-                cells.push(if mine == theirs { mine } else { fallback });
+            let theirs = if row < other.height() { other.row(row) } else { &[] };
+            if theirs.len() < colours.len() {
+                return Err(Misuse::Smaller(row, theirs.len()));
             }
+            cells.extend(colours.iter().zip(theirs).map(|(&mine, &theirs)| if mine == theirs { mine } else { fallback }));
         }
         Ok(self.with(cells))
     }

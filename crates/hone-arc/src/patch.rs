@@ -5,12 +5,13 @@
 //! as slices, and dropping the colours is a mask. Knows nothing of values or programs.
 
 use crate::misuse::Misuse;
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// How far a component may lie from zero.
-const BIAS: i64 = 1 << 19;
-const BITS: u32 = 20;
-const COMPONENT: u64 = (1 << BITS) - 1;
+pub(crate) const BIAS: i64 = 1 << 19;
+pub(crate) const BITS: u32 = 20;
+pub(crate) const COMPONENT: u64 = (1 << BITS) - 1;
 pub(crate) const PLACE: u64 = (1 << (2 * BITS)) - 1;
 
 /// A place: row and column.
@@ -65,9 +66,13 @@ impl Default for Patch {
 impl Patch {
     /// The set of these packed elements.
     pub(crate) fn of(kind: Kind, mut keys: Vec<u64>) -> Self {
-        if !keys.is_sorted() {
-            keys.sort_unstable();
+        if keys.is_sorted_by(|a, b| a < b) {
+            return Self::sorted(kind, keys);
         }
+        if let Some(ascending) = crate::bitmap::ascending(&keys) {
+            return Self::sorted(kind, ascending);
+        }
+        keys.sort_unstable();
         keys.dedup();
         Self::sorted(kind, keys)
     }
@@ -81,13 +86,55 @@ impl Patch {
 
     /// The set of these places.
     pub fn indices(places: impl IntoIterator<Item = Place>) -> Result<Self, Misuse> {
-        Ok(Self::of(Kind::Indices, places.into_iter().map(key).collect::<Result<_, _>>()?))
+        let places = places.into_iter();
+        let mut keys = Vec::with_capacity(places.size_hint().0);
+        for place in places {
+            keys.push(key(place)?);
+        }
+        Ok(Self::of(Kind::Indices, keys))
     }
 
     /// The set of these cells.
     pub fn object(cells: impl IntoIterator<Item = (i64, Place)>) -> Result<Self, Misuse> {
-        let keys = cells.into_iter().map(|(colour, place)| cell_key(colour, place)).collect::<Result<_, _>>()?;
+        let cells = cells.into_iter();
+        let mut keys = Vec::with_capacity(cells.size_hint().0);
+        for (colour, place) in cells {
+            keys.push(cell_key(colour, place)?);
+        }
         Ok(Self::of(Kind::Object, keys))
+    }
+
+    /// What is in either of two sets of one kind.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let kind = if self.is_empty() { other.kind } else { self.kind };
+        let (mut a, mut b) = (&self.keys[..], &other.keys[..]);
+        let mut keys = Vec::with_capacity(a.len() + b.len());
+        while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
+            keys.push(*first_a.min(first_b));
+            a = if first_a <= first_b { rest_a } else { a };
+            b = if first_b <= first_a { rest_b } else { b };
+        }
+        keys.extend_from_slice(a);
+        keys.extend_from_slice(b);
+        Self::sorted(kind, keys)
+    }
+
+    /// What is in both sets.
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        if self.kind != other.kind {
+            return Self::default();
+        }
+        let mut is_there = Walk::along(&other.keys);
+        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| is_there.meets(key)).collect())
+    }
+
+    /// What is in this set and not in the other.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        if self.kind != other.kind {
+            return self.clone();
+        }
+        let mut is_there = Walk::along(&other.keys);
+        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| !is_there.meets(key)).collect())
     }
 
     /// Cells or places.
@@ -123,9 +170,14 @@ impl Patch {
 
     /// The set without colours.
     pub fn to_indices(&self) -> Self {
+        Self { kind: Kind::Indices, keys: self.place_keys().into_owned() }
+    }
+
+    /// The packed places, ascending.
+    pub(crate) fn place_keys(&self) -> Cow<'_, [u64]> {
         match self.kind {
-            Kind::Indices => self.clone(),
-            Kind::Object => Self::of(Kind::Indices, self.keys.iter().map(|key| key & PLACE).collect()),
+            Kind::Indices => Cow::Borrowed(&self.keys),
+            Kind::Object => Cow::Owned(Self::of(Kind::Indices, self.keys.iter().map(|key| key & PLACE).collect()).keys),
         }
     }
 
@@ -139,7 +191,7 @@ impl Patch {
 
     /// The smallest rectangle around the places.
     pub fn extent(&self) -> Option<Extent> {
-        Extent::around(self.keys.iter().copied())
+        Extent::around(&self.keys)
     }
 
     /// The rectangle, or a fault that says what an empty patch lacks.
@@ -212,6 +264,27 @@ impl Patch {
     }
 }
 
+/// Goes along ascending keys beside others that ascend as well.
+struct Walk<'a> {
+    ahead: &'a [u64],
+}
+
+impl<'a> Walk<'a> {
+    fn along(keys: &'a [u64]) -> Self {
+        Self { ahead: keys }
+    }
+
+    /// Whether a key is there; each is greater than the one before.
+    fn meets(&mut self, key: u64) -> bool {
+        while let [first, rest @ ..] = self.ahead
+            && *first < key
+        {
+            self.ahead = rest;
+        }
+        self.ahead.first() == Some(&key)
+    }
+}
+
 /// A rectangle by its first and last rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -227,13 +300,14 @@ pub struct Extent {
 
 impl Extent {
     /// The rectangle around packed places or cells, in any order.
-    pub(crate) fn around(keys: impl Iterator<Item = u64>) -> Option<Self> {
-        keys.map(place_of).fold(None, |extent: Option<Self>, (row, column)| {
-            let Some(Self { top, left, bottom, right }) = extent else {
-                return Some(Self { top: row, left: column, bottom: row, right: column });
-            };
-            Some(Self { top: top.min(row), left: left.min(column), bottom: bottom.max(row), right: right.max(column) })
-        })
+    pub(crate) fn around(keys: &[u64]) -> Option<Self> {
+        let (mut top, mut left, mut bottom, mut right) = (COMPONENT, COMPONENT, 0, 0);
+        for key in keys {
+            let (row, column) = ((key >> BITS) & COMPONENT, key & COMPONENT);
+            (top, left, bottom, right) = (top.min(row), left.min(column), bottom.max(row), right.max(column));
+        }
+        let at = |packed: u64| packed as i64 - BIAS;
+        (!keys.is_empty()).then(|| Self { top: at(top), left: at(left), bottom: at(bottom), right: at(right) })
     }
 
     /// The number of rows.
@@ -258,7 +332,15 @@ impl Extent {
 
     /// Every place inside.
     pub fn filled(&self) -> Result<Patch, Misuse> {
-        Patch::indices(rectangle(self.top..=self.bottom, self.left..=self.right))
+        let (first, last) = (key((self.top, self.left))?, key((self.bottom, self.right))?);
+        let width = (last & COMPONENT) - (first & COMPONENT);
+        let mut keys = Vec::with_capacity(usize::try_from(self.area()).unwrap_or(0));
+        // Columns are the lowest bits: the places of a row are numbers that follow each other.
+        for row in (first >> BITS)..=(last >> BITS) {
+            let start = (row << BITS) | (first & COMPONENT);
+            keys.extend(start..=start + width);
+        }
+        Ok(Patch::sorted(Kind::Indices, keys))
     }
 
     /// The places on the edge.

@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{Kind, Patch, Place};
+use crate::patch::{BIAS, BITS, Extent, Kind, PLACE, Patch, Place, key, place_of};
 
 /// How far lines are drawn and things slide: further than any grid of a task is wide.
 pub const FAR: i64 = 42;
@@ -20,14 +20,18 @@ impl Patch {
 
     /// The least number of steps along rows and columns from a cell of one to a cell of the other.
     pub fn manhattan(&self, other: &Self) -> Result<i64, Misuse> {
-        let theirs: Vec<Place> = other.places().collect();
-        let steps = |a: Place| theirs.iter().map(move |b| (a.0 - b.0).abs() + (a.1 - b.1).abs()).min();
-        self.places().filter_map(steps).min().ok_or(Misuse::EmptyPatch("distance"))
+        let narrow = |place: Place| (place.0 as i32, place.1 as i32);
+        let theirs: Vec<(i32, i32)> = other.places().map(narrow).collect();
+        let steps = |a: (i32, i32)| theirs.iter().map(move |b| (a.0 - b.0).abs() + (a.1 - b.1).abs()).min();
+        self.places().map(narrow).filter_map(steps).min().map(i64::from).ok_or(Misuse::EmptyPatch("distance"))
     }
 
     /// Whether the least distance is exactly one.
     pub fn is_adjacent(&self, other: &Self) -> Result<bool, Misuse> {
-        Ok(self.manhattan(other)? == 1)
+        within_reach(self.extent_of("distance")?)?;
+        within_reach(other.extent_of("distance")?)?;
+        let (few, many) = if self.len() <= other.len() { (self, other) } else { (other, self) };
+        Ok(touches(few.keys(), 0, &many.place_keys()))
     }
 
     /// Whether the extremes lie on the edge of the grid.
@@ -54,11 +58,10 @@ impl Patch {
             true => (sense(from.0, to.0), 0),
             false => (0, sense(from.1, to.1)),
         };
-        let (mine, theirs): (Vec<Place>, Vec<Place>) = (self.places().collect(), other.places().collect());
-        let is_adjacent = |n: i64| {
-            let steps = |a: &Place, b: &Place| (a.0 + n * direction.0 - b.0).abs() + (a.1 + n * direction.1 - b.1).abs();
-            mine.iter().flat_map(|a| theirs.iter().map(move |b| steps(a, b))).min() == Some(1)
-        };
+        within_reach(self.extent_of("centre")?)?;
+        within_reach(other.extent_of("centre")?)?;
+        let theirs = other.place_keys();
+        let is_adjacent = |n: i64| touches(self.keys(), n * step(direction), &theirs);
         let n = (0..FAR).find(|&n| is_adjacent(n)).unwrap_or(FAR);
         Ok((n * direction.0, n * direction.1))
     }
@@ -79,16 +82,44 @@ impl Patch {
         if len > 1 && self.kind() == Kind::Indices {
             return Err(Misuse::NeedsObject("a period"));
         }
-        for period in 1..len {
-            let moved = normal.shift((back.0 * period, back.1 * period))?;
-            let mut staying = moved.keys().iter().zip(moved.places()).filter(|&(_, place)| axis(place) >= 0);
-            if staying.all(|(key, _)| normal.keys().binary_search(key).is_ok()) {
-                return Ok(period);
-            }
-        }
-        Ok(len)
+        let agrees = |period: i64| {
+            let mut staying = normal.keys().iter().filter(|&&key| axis(place_of(key)) >= period);
+            staying.all(|key| normal.keys().binary_search(&key.wrapping_add_signed(period * step(back))).is_ok())
+        };
+        Ok((1..len).find(|&period| agrees(period)).unwrap_or(len))
     }
 }
+
+/// What a vector adds to a packed place, where no component leaves its bits.
+fn step((down, right): Place) -> i64 {
+    (down << BITS) + right
+}
+
+/// Refuses a rectangle from which things could slide beyond the numbers that places have.
+fn within_reach(extent: Extent) -> Result<(), Misuse> {
+    let is_near = |at: i64| at.abs() < BIAS - FAR - 1;
+    match [extent.top, extent.left, extent.bottom, extent.right].into_iter().all(is_near) {
+        true => Ok(()),
+        false => Err(Misuse::TooFar),
+    }
+}
+
+/// Whether packed elements, moved, come within one step of packed places and no closer. All are within reach.
+fn touches(moving: &[u64], by: i64, places: &[u64]) -> bool {
+    let is_there = |key: u64| places.binary_search(&key).is_ok();
+    let mut is_beside = false;
+    for key in moving {
+        let here = (key & PLACE).wrapping_add_signed(by);
+        if is_there(here) {
+            return false;
+        }
+        is_beside |= BESIDE.iter().any(|&side| is_there(here.wrapping_add_signed(step(side))));
+    }
+    is_beside
+}
+
+/// The places that share an edge.
+const BESIDE: [Place; 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
 
 /// Whether two streams of numbers have one in common.
 fn shares(a: impl Iterator<Item = i64>, b: impl Iterator<Item = i64>) -> bool {
@@ -110,9 +141,11 @@ pub fn connect(a: Place, b: Place) -> Result<Patch, Misuse> {
         return Ok(Patch::default());
     }
     // Ends within bounds keep everything between them within bounds, and the length too.
-    Patch::indices([a, b])?;
-    let n = n_rows.max(n_columns) as i64;
-    Patch::indices((0..=n).map(|step| (a.0 + step * rows.signum(), a.1 + step * columns.signum())))
+    let (first, last) = (key(a)?.min(key(b)?), key(a)?.max(key(b)?));
+    let n = n_rows.max(n_columns).max(1);
+    let step = ((last - first) / n).max(1);
+    let n_keys = (last - first) / step + 1;
+    Ok(Patch::sorted(Kind::Indices, (0..n_keys).map(|nth| first + nth * step).collect()))
 }
 
 /// The segment from a place far beyond any grid.

@@ -6,17 +6,22 @@ use crate::misuse::Misuse;
 impl Grid {
     /// Upside down.
     pub fn hmirror(&self) -> Self {
-        self.with(self.rows().rev().flatten().copied().collect())
+        self.with(joined(self.cells().len(), self.rows().rev()))
     }
 
     /// Left and right exchanged.
     pub fn vmirror(&self) -> Self {
-        self.with(self.rows().flat_map(|row| row.iter().rev()).copied().collect())
+        let mut cells = self.cells().to_vec();
+        cells.chunks_exact_mut(self.width().max(1)).for_each(<[i8]>::reverse);
+        self.with(cells)
     }
 
     /// Rows become columns. Without columns nothing is left, not even rows.
     pub fn dmirror(&self) -> Self {
-        let cells = (0..self.width()).flat_map(|column| self.column(column)).collect();
+        let mut cells = Vec::with_capacity(self.cells().len());
+        for column in 0..self.width() {
+            cells.extend(self.column(column));
+        }
         Self::new(self.width(), self.height(), cells)
     }
 
@@ -51,7 +56,7 @@ impl Grid {
     /// Rows and columns inside the grid.
     fn cut(&self, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>) -> Self {
         let (height, width) = (rows.len(), columns.len());
-        Self::new(height, width, rows.flat_map(|row| &self.row(row)[columns.clone()]).copied().collect())
+        Self::new(height, width, joined(height * width, rows.map(|row| &self.row(row)[columns.clone()])))
     }
 
     /// Without the outermost ring.
@@ -98,8 +103,8 @@ impl Grid {
     /// `other` to the right, row by row up to the fewer rows.
     pub fn hconcat(&self, other: &Self) -> Self {
         let height = self.height().min(other.height());
-        let cells = (0..height).flat_map(|row| self.row(row).iter().chain(other.row(row))).copied().collect();
-        Self::new(height, self.width() + other.width(), cells)
+        let width = self.width() + other.width();
+        Self::new(height, width, joined(height * width, (0..height).flat_map(|row| [self.row(row), other.row(row)])))
     }
 
     /// `other` below, or a fault where the widths differ: a tuple of such rows is no grid.
@@ -113,13 +118,16 @@ impl Grid {
 
     /// Each cell `factor` times as wide; nothing of it for a factor below one.
     pub fn hupscale(&self, factor: usize) -> Self {
-        let cells = self.cells().iter().flat_map(|&colour| std::iter::repeat_n(colour, factor)).collect();
+        let mut cells = Vec::with_capacity(self.cells().len() * factor);
+        for &colour in self.cells() {
+            cells.resize(cells.len() + factor, colour);
+        }
         Self::new(self.height(), self.width() * factor, cells)
     }
 
     /// Each row `factor` times.
     pub fn vupscale(&self, factor: usize) -> Self {
-        let cells = self.rows().flat_map(|row| std::iter::repeat_n(row, factor)).flatten().copied().collect();
+        let cells = joined(self.cells().len() * factor, self.rows().flat_map(|row| std::iter::repeat_n(row, factor)));
         Self::new(self.height() * factor, self.width(), cells)
     }
 
@@ -137,6 +145,13 @@ impl Grid {
         let cells = rows.iter().flat_map(|row| columns.iter().map(|&column| row[column])).collect();
         Self::new(rows.len(), columns.len(), cells)
     }
+}
+
+/// Rows one after the other, so many cells in all.
+fn joined<'a>(n_cells: usize, rows: impl Iterator<Item = &'a [i8]>) -> Vec<i8> {
+    let mut cells = Vec::with_capacity(n_cells);
+    rows.for_each(|row| cells.extend_from_slice(row));
+    cells
 }
 
 /// The part of `len` elements that a slice of Python means.

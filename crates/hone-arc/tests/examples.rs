@@ -22,6 +22,29 @@ fn is_so(expression: &str, value: &str) -> bool {
     matches!(run(&same), Ok(Value::Bool(true)))
 }
 
+/// Where the description of the language lies, beside the data.
+const DESCRIPTION: &str = "../../../shared/arc-dsl.md";
+
+#[test]
+fn every_worked_example_of_the_description_is_among_them() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(DESCRIPTION);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: there is no {}", path.display());
+        return;
+    };
+    let plain = |text: &str| text.replace(' ', "");
+    let known: Vec<String> = EXAMPLES.lines().map(plain).collect();
+    let mut n = 0;
+    for (before, after) in text.split("` → `").zip(text.split("` → `").skip(1)) {
+        let (expression, value) = (before.rsplit('`').next().unwrap_or(""), after.split('`').next().unwrap_or(""));
+        if expression.contains('(') {
+            n += 1;
+            assert!(known.contains(&plain(&format!("{expression} = {value}"))), "{expression} = {value}");
+        }
+    }
+    assert!(n > 80, "only {n} examples");
+}
+
 #[test]
 fn every_example_gives_what_it_says() {
     let mut n = 0;

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use hone_arc::{Grid, Patch, dsl};
-use hone_program::{Items, Limits, Meter, Program, Value};
+use hone_program::{Error, Items, Limits, Meter, Program, Value};
 use hone_trace::Draws;
 use std::collections::HashSet;
 
@@ -26,34 +26,77 @@ fn laws() -> Vec<Law<'static>> {
     lines.map(law).collect()
 }
 
+/// The words of a law.
+fn words(law: &str) -> HashSet<&str> {
+    law.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect()
+}
+
 #[test]
 fn every_function_stands_in_a_law() {
-    let words: HashSet<&str> = LAWS
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(|line| line.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
-        .collect();
+    let laws = laws();
+    let words: HashSet<&str> = laws.iter().flat_map(|law| words(law.text)).collect();
     let missing: Vec<&str> = dsl::functions().map(|function| function.name).filter(|name| !words.contains(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]
 fn every_law_holds_for_packed_and_for_plain_values() {
-    let (library, limits) = (dsl::library(), Limits::default());
     for law in laws() {
-        let source = format!("from arc_dsl import *\n\n\ndef law({}):\n    return {}\n", law.names.join(", "), law.text);
-        let program = Program::parse(&source, &library, &limits).unwrap_or_else(|error| panic!("line {}: {error}", law.line));
-        for case in 0..CASES_PER_LAW {
-            let mut draws = Draws::new(case as u64, &["laws", law.text]);
-            let packed: Vec<Value> = law.names.iter().map(|name| drawn(name, &mut draws)).collect();
-            let plain: Vec<Value> = packed.iter().map(unpacked).collect();
-            for (form, values) in [("packed", &packed), ("plain", &plain)] {
-                let result = program.run("law", values, &limits).result;
-                let holds = matches!(result, Ok(Value::Bool(true)));
-                assert!(holds, "line {}: {}\n{form} {packed:?}\n{result:?}", law.line, law.text);
-            }
+        if let Some((case, form, result)) = first_breach(&law, "") {
+            panic!("line {}: {}\ncase {case}, {form} values {:?}\n{result:?}", law.line, law.text, values(&law, case));
         }
     }
+}
+
+/// What makes a function slightly wrong: one more, one less, or the opposite of what it gives.
+const SPOIL: &str = "
+def spoil(value):
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, tuple):
+        return value[1:] if value else (0,)
+    if isinstance(value, frozenset):
+        return frozenset(tuple(value)[1:]) if value else frozenset([(0, 0)])
+    if value is None:
+        return 0
+    return lambda *given: spoil(value(*given))
+";
+
+#[test]
+fn a_function_that_were_slightly_wrong_would_break_a_law() {
+    let laws = laws();
+    for function in dsl::functions() {
+        let (name, parameters) = (function.name, function.parameters.join(", "));
+        let wrong = format!(
+            "from arc_dsl import {name} as right\n{SPOIL}\ndef {name}({parameters}):\n    return spoil(right({parameters}))\n"
+        );
+        let mut about = laws.iter().filter(|law| words(law.text).contains(name));
+        assert!(about.any(|law| first_breach(law, &wrong).is_some()), "no law would notice if {name} were wrong");
+    }
+}
+
+/// The first case in which a law does not hold, with a definition before it, in which form of the values, and what it gave.
+fn first_breach(law: &Law<'_>, definition: &str) -> Option<(usize, &'static str, Result<Value, Error>)> {
+    let limits = Limits::default();
+    let names = law.names.join(", ");
+    let source = format!("from arc_dsl import *\n{definition}\n\ndef law({names}):\n    return {}\n", law.text);
+    let program = Program::parse(&source, &dsl::library(), &limits).unwrap_or_else(|error| panic!("line {}: {error}", law.line));
+    (0..CASES_PER_LAW).find_map(|case| {
+        let packed = values(law, case);
+        let plain: Vec<Value> = packed.iter().map(unpacked).collect();
+        [("packed", packed), ("plain", plain)].into_iter().find_map(|(form, values)| {
+            let result = program.run("law", &values, &limits).result;
+            (!matches!(result, Ok(Value::Bool(true)))).then_some((case, form, result))
+        })
+    })
+}
+
+/// The values of a case.
+fn values(law: &Law<'_>, case: usize) -> Vec<Value> {
+    let mut draws = Draws::new(case as u64, &["laws", law.text]);
+    law.names.iter().map(|name| drawn(name, &mut draws)).collect()
 }
 
 /// A value for a name, as the head of the laws says.

@@ -180,7 +180,8 @@ impl Context {
             Value::Range(range) => {
                 self.meter.spend(range.len / 2 + 1)?;
                 self.meter.room(usize::try_from(range.len).unwrap_or(usize::MAX).saturating_mul(SLOT_BYTES))?;
-                return Ok((0..range.len as i64).map(|idx| Value::Int(range.start + idx * range.step)).collect());
+                let value = |idx: i64| Value::Int(range.start.wrapping_add(idx.wrapping_mul(range.step)));
+                return Ok((0..range.len as i64).map(value).collect());
             }
             _ => {}
         }

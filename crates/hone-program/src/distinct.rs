@@ -16,6 +16,9 @@ pub(crate) fn sort_distinct(items: &mut Vec<Value>, meter: &Meter) -> Result<(),
     if let Some(numbers) = all_ints(items) {
         return sort_ints(items, numbers, meter);
     }
+    if ascends(items, meter)? {
+        return Ok(());
+    }
     crate::sort::sort_by(items, meter, |a, b| order(a, b, meter).map(Ordering::is_lt))?;
     let mut failure = None;
     items.dedup_by(|later, earlier| {
@@ -29,6 +32,16 @@ pub(crate) fn sort_distinct(items: &mut Vec<Value>, meter: &Meter) -> Result<(),
             )
     });
     failure.map_or(Ok(()), Err)
+}
+
+/// Whether each value comes before the next one already.
+fn ascends(items: &[Value], meter: &Meter) -> Result<bool, Fault> {
+    for two in items.windows(2) {
+        if !order(&two[0], &two[1], meter)?.is_lt() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn all_ints(items: &[Value]) -> Option<Vec<i64>> {

@@ -135,6 +135,10 @@ impl Drop for Iter {
     }
 }
 
+/// Fuel for a step of an iterator that is asked from outside of the loop, and for taking up a generator again: each is
+/// worth several operations.
+const STEP_FUEL: u64 = 4;
+
 impl Context {
     /// An iterator over a value.
     pub fn iterate(&mut self, value: &Value) -> Result<Value, Fault> {
@@ -157,7 +161,7 @@ impl Context {
         let Value::Iterator(iter) = iterator else {
             return Err(Fault::type_error(format!("'{}' object is not an iterator", iterator.type_name())));
         };
-        self.meter().spend(2)?;
+        self.meter().spend(STEP_FUEL)?;
         let step = {
             let Ok(mut state) = iter.state.try_borrow_mut() else {
                 return Err(Fault::value_error("the iterator is being advanced already"));
@@ -221,6 +225,7 @@ impl Context {
 
     /// What a generator yields next. One that fails has ended.
     fn next_yielded(&mut self, iter: &Rc<Iter>, suspended: Suspended) -> Result<Option<Value>, Fault> {
+        self.meter().spend(STEP_FUEL)?;
         match self.nested(|context| context.resume(suspended)) {
             Ok((value, state)) => {
                 iter.state.replace(state);

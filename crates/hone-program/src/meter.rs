@@ -12,8 +12,10 @@ use crate::fault::{ErrorKind, Fault};
 #[derive(Clone, Debug)]
 pub struct Meter(Option<Rc<Budget>>);
 
-/// Fuel for making a value, whatever its size.
-const VALUE_FUEL: u64 = 5;
+/// Fuel for making a value, whatever its size: asking for memory and giving it back takes as long as ten steps of a loop.
+const VALUE_FUEL: u64 = 10;
+/// Bytes of a value that cost one unit of fuel more.
+const BYTES_PER_FUEL: u64 = 64;
 
 #[derive(Debug)]
 struct Budget {
@@ -60,7 +62,7 @@ impl Meter {
     /// Takes memory, or refuses. It is given back when the charge is dropped. Making a value is work, and spends fuel by its size.
     #[inline]
     pub fn charge(&self, bytes: usize) -> Result<Charge, Fault> {
-        self.spend(VALUE_FUEL + bytes as u64 / 128)?;
+        self.spend(VALUE_FUEL + bytes as u64 / BYTES_PER_FUEL)?;
         self.take(bytes)?;
         Ok(Charge { meter: self.clone(), bytes: Cell::new(bytes) })
     }
@@ -138,7 +140,7 @@ impl Charge {
         if bytes > before {
             self.meter.take(bytes - before)?;
             self.bytes.set(bytes);
-            return self.meter.spend((bytes - before) as u64 / 128);
+            return self.meter.spend((bytes - before) as u64 / BYTES_PER_FUEL);
         } else if let Some(budget) = &self.meter.0 {
             budget.memory_used.set(budget.memory_used.get() - (before - bytes));
         }
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn memory_comes_back_and_fuel_does_not() {
-        let meter = Meter::new(21, 100);
+        let meter = Meter::new(31, 100);
         let charge = meter.charge(60).unwrap();
         assert_eq!(meter.charge(41).unwrap_err().kind(), ErrorKind::Memory);
         charge.resize(100).unwrap();
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(meter.fuel_used(), 2 * VALUE_FUEL);
         meter.spend(11).unwrap();
         assert_eq!(meter.spend(1).unwrap_err().kind(), ErrorKind::Fuel);
-        assert_eq!(meter.fuel_used(), 21);
+        assert_eq!(meter.fuel_used(), 31);
     }
 
     #[test]

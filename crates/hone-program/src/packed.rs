@@ -112,7 +112,13 @@ impl Items<'_> {
         meter.room(crate::value::container_bytes(self.len()))?;
         match self {
             Self::Plain(items) => Ok(items.to_vec()),
-            Self::Packed(packed) => (0..packed.len()).map(|idx| packed.item(idx, meter)).collect(),
+            Self::Packed(packed) => {
+                let mut items = Vec::with_capacity(packed.len());
+                for idx in 0..packed.len() {
+                    items.push(packed.item(idx, meter)?);
+                }
+                Ok(items)
+            }
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Programs that nobody would write: mutations of those that somebody did. None may panic, overrun a limit, or come to
 //! something else when it is run again.
 
-#![expect(clippy::print_stdout, reason = "the figure is what the test is for")]
-
 mod random;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -250,8 +249,10 @@ fn tokens_of(source: &str, random: &mut Random) -> Vec<String> {
     tokens[start..tokens.len().min(start + 1 + random.below(12))].to_vec()
 }
 
-/// What a program came to, in words.
-fn outcome(source: &str, library: &Arc<Library>) -> (String, u64, usize, String) {
+/// What a program came to: a verdict in words, fuel, memory and what it printed.
+type Outcome = (String, u64, usize, String);
+
+fn outcome(source: &str, library: &Arc<Library>) -> Outcome {
     match Program::parse(source, library, &LIMITS) {
         Err(error) => (error.to_string(), 0, 0, String::new()),
         Ok(program) => {
@@ -261,31 +262,77 @@ fn outcome(source: &str, library: &Arc<Library>) -> (String, u64, usize, String)
     }
 }
 
-fn check(n_programs: usize, seed: u64) {
-    let (seeds, library, mut random) = (seeds(), Arc::new(Library::new()), Random::new(seed));
-    let (mut n_ended, mut n_refused, mut n_limits) = (0, 0, 0);
-    for number in 0..n_programs {
-        let source = mutate(&seeds, &mut random);
-        let both = catch_unwind(AssertUnwindSafe(|| (outcome(&source, &library), outcome(&source, &library))));
-        let Ok((first, second)) = both else { panic!("program {number} of seed {seed} panics:\n{source}") };
-        assert_eq!(first, second, "program {number} of seed {seed}:\n{source}");
-        let (verdict, fuel, memory, output) = first;
-        assert!(fuel <= LIMITS.fuel && memory <= LIMITS.memory && output.len() <= LIMITS.output, "{number}:\n{source}");
-        n_ended += usize::from(verdict == "ended");
-        n_refused += usize::from(verdict.contains("syntax error"));
-        n_limits += usize::from(verdict.contains("out of") || verdict.contains("too deep"));
+/// The program of a number: the same every time, whoever runs it.
+fn program(seeds: &[String], seed: u64, number: usize) -> String {
+    mutate(seeds, &mut Random::new(seed.wrapping_add((number as u64).wrapping_mul(0xd134_2543_de82_ef95))))
+}
+
+/// How often something became of programs, and a digest of all that became of each.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    n_ended: usize,
+    n_refused: usize,
+    n_limits: usize,
+    digest: u64,
+}
+
+impl Tally {
+    fn add(&mut self, number: usize, outcome: &Outcome) {
+        let verdict = &outcome.0;
+        self.n_ended += usize::from(verdict == "ended");
+        self.n_refused += usize::from(verdict.contains("syntax error"));
+        self.n_limits += usize::from(verdict.contains("out of") || verdict.contains("too deep"));
+        let mut hasher = DefaultHasher::new();
+        (number, outcome).hash(&mut hasher);
+        self.digest ^= hasher.finish();
     }
-    println!("{n_programs} mutated programs: {n_ended} ended, {n_refused} refused, {n_limits} met a limit, the rest failed");
-    assert!(n_ended * 20 > n_programs, "too few programs run for this to mean anything");
+
+    fn with(mut self, other: &Self) -> Self {
+        self.n_ended += other.n_ended;
+        self.n_refused += other.n_refused;
+        self.n_limits += other.n_limits;
+        self.digest ^= other.digest;
+        self
+    }
+}
+
+/// Runs every `n_threads`-th program from `first` on.
+fn run_share(seeds: &[String], seed: u64, n_programs: usize, first: usize, n_threads: usize) -> Tally {
+    let (library, mut tally) = (Arc::new(Library::new()), Tally::default());
+    for number in (first..n_programs).step_by(n_threads) {
+        let source = program(seeds, seed, number);
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| outcome(&source, &library))) else {
+            panic!("program {number} of seed {seed} panics:\n{source}")
+        };
+        let (_, fuel, memory, output) = &outcome;
+        let is_within = *fuel <= LIMITS.fuel && *memory <= LIMITS.memory && output.len() <= LIMITS.output;
+        assert!(is_within, "program {number} of seed {seed} goes beyond a limit:\n{source}");
+        tally.add(number, &outcome);
+    }
+    tally
+}
+
+fn run_all(seeds: &[String], seed: u64, n_programs: usize, n_threads: usize) -> Tally {
+    std::thread::scope(|scope| {
+        let shares: Vec<_> =
+            (0..n_threads).map(|first| scope.spawn(move || run_share(seeds, seed, n_programs, first, n_threads))).collect();
+        let tallies = shares.into_iter().map(|share| share.join().expect("a program panicked, see above"));
+        tallies.fold(Tally::default(), |all, share| all.with(&share))
+    })
+}
+
+/// A million on request.
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
+fn n_programs() -> usize {
+    if std::env::var_os("HONE_SLOW").is_some() { 1_000_000 } else { 5_000 }
 }
 
 #[test]
-fn thousands_of_mutated_programs_come_to_a_verdict() {
-    check(5_000, 1);
-}
-
-#[test]
-#[ignore = "takes minutes: cargo test --release -p hone-program --test mutated -- --ignored --nocapture"]
-fn a_million_mutated_programs_come_to_a_verdict() {
-    check(1_000_000, 2);
+fn mutated_programs_come_to_the_same_verdict_on_one_thread_and_on_two() {
+    let (seeds, n) = (seeds(), n_programs());
+    let alone = run_all(&seeds, 1, n, 1);
+    assert_eq!(alone, run_all(&seeds, 1, n, 2));
+    let Tally { n_ended, n_refused, n_limits, .. } = alone;
+    println!("{n} mutated programs, each twice: {n_ended} ended, {n_refused} refused, {n_limits} met a limit, the rest failed");
+    assert!(n_ended * 20 > n, "too few programs run for this to mean anything");
 }

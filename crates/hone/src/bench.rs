@@ -4,6 +4,7 @@
 
 mod alarms;
 mod anonymise;
+mod arc;
 mod bandit;
 mod canary;
 mod crash;
@@ -18,6 +19,7 @@ mod kills;
 mod large;
 mod learn;
 mod machine;
+mod on_core;
 mod onpolicy;
 mod postgres;
 mod resume;
@@ -49,6 +51,7 @@ enum Command {
     Env(env::Args),
     Alarms(alarms::Args),
     Anonymise(anonymise::Args),
+    Arc(arc::Args),
     Diff(diff::Args),
     Learn(learn::Args),
     Loop(kills::Args),
@@ -76,6 +79,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Env(args) => env::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
         Command::Anonymise(args) => anonymise::run(args, context),
+        Command::Arc(args) => arc::run(args, context),
         Command::Diff(args) => diff::run(args, context),
         Command::Learn(args) => learn::run(args, context),
         Command::Loop(args) => kills::run(args, context),

@@ -78,6 +78,7 @@ fn rbind(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("rbind", n, arguments.to_vec(), |context, captured, arguments| match arguments {
         [] => Err(nothing_remains()),
         [x] => context.call(&captured[0], &[x.clone(), captured[1].clone()]),
+        [x, y] => context.call(&captured[0], &[x.clone(), y.clone(), captured[1].clone()]),
         more => context.call(&captured[0], &[more, &captured[1..]].concat()),
     })
 }
@@ -87,6 +88,7 @@ fn lbind(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("lbind", n, arguments.to_vec(), |context, captured, arguments| match arguments {
         [] => Err(nothing_remains()),
         [x] => context.call(&captured[0], &[captured[1].clone(), x.clone()]),
+        [x, y] => context.call(&captured[0], &[captured[1].clone(), x.clone(), y.clone()]),
         more => context.call(&captured[0], &[&captured[1..], more].concat()),
     })
 }

@@ -2,10 +2,11 @@
 
 use super::declare;
 use super::packed::{PatchSet, Point, as_patch};
-use super::read::{Outcome, container, elements, grid_value, int, len, make, patch_value, set, touch};
+use super::read::{Outcome, container, elements, grid_value, int, len, make, part, patch_value, set, sort, touch};
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
+use std::cmp::Ordering;
 
 declare! {
     identity(x: Any) -> Any: "x itself.";
@@ -61,9 +62,28 @@ fn is_among(context: &Context, value: &Value, container: &Value, items: &[Value]
     if let Some(is_there) = told(context, value, container)? {
         return Ok(is_there);
     }
+    if matches!(container, Value::FrozenSet(_)) {
+        return is_in_order(context, value, items);
+    }
     for item in items {
+        context.spend(1)?;
         if context.equal(item, value)? {
             return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a value is among ascending ones.
+fn is_in_order(context: &Context, value: &Value, items: &[Value]) -> Result<bool, Fault> {
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
+        context.spend(1)?;
+        let middle = usize::midpoint(low, high);
+        match context.order(&items[middle], value)? {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => return Ok(true),
+            Ordering::Greater => high = middle,
         }
     }
     Ok(false)
@@ -93,7 +113,7 @@ fn insert(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn remove(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (shape, items) = without(context, &arguments[1], &arguments[0])?;
-    container(context, shape, items)
+    part(context, shape, items)
 }
 
 /// A container's elements that do not equal the value.
@@ -137,8 +157,7 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
-        let is_common = |key: &u64| a.kind() == b.kind() && b.keys().binary_search(key).is_ok();
-        return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_common).collect()));
+        return patch_value(context, a.intersection(b));
     }
     let theirs = of_set(context, b)?;
     let mut items = Vec::new();
@@ -147,15 +166,14 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
             items.push(item);
         }
     }
-    set(context, items)
+    part(context, Shape::FrozenSet, items)
 }
 
 fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (&arguments[0], &arguments[1]);
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         touch(context, a.len() + b.len())?;
-        let is_only_here = |key: &u64| a.kind() != b.kind() || b.keys().binary_search(key).is_err();
-        return patch_value(context, Patch::sorted(a.kind(), a.keys().iter().copied().filter(is_only_here).collect()));
+        return patch_value(context, a.difference(b));
     }
     let (shape, items) = elements(context, a)?;
     let (_, theirs) = elements(context, b)?;
@@ -165,7 +183,7 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
             kept.push(item);
         }
     }
-    container(context, shape, kept)
+    part(context, shape, kept)
 }
 
 fn merge(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -201,9 +219,13 @@ pub(super) fn merged(context: &mut Context, shape: Shape, containers: &[Value]) 
 fn merged_patches(context: &mut Context, patches: &[&Patch]) -> Outcome {
     let n: usize = patches.iter().map(|patch| patch.len()).sum();
     make(context, n as i64, size_of::<u64>())?;
+    sort(context, n)?;
     let mut kinds = patches.iter().filter(|patch| !patch.is_empty()).map(|patch| patch.kind());
     let kind = kinds.next().unwrap_or(Patch::default().kind());
     if kinds.all(|other| other == kind) {
+        if let [a, b] = patches {
+            return patch_value(context, a.union(b));
+        }
         let keys = patches.iter().flat_map(|patch| patch.keys()).copied().collect();
         return patch_value(context, Patch::of(kind, keys));
     }
@@ -252,7 +274,7 @@ fn sort_places(context: &Context, items: &[Value], places: &mut [usize]) -> Resu
     places.sort_by(|&a, &b| {
         context.order(&items[a], &items[b]).unwrap_or_else(|failed| {
             fault.get_or_insert(failed);
-            std::cmp::Ordering::Equal
+            Ordering::Equal
         })
     });
     fault.map_or(Ok(()), Err)
@@ -275,7 +297,8 @@ fn interval(context: &mut Context, arguments: &[Value]) -> Outcome {
     let n = i64::try_from(n).unwrap_or(i64::MAX);
     context.spend(n as u64)?;
     make(context, n, size_of::<Value>())?;
-    context.meter().tuple((0..n).map(|nth| Value::Int(start + nth * step)).collect())
+    // The last number lies before `stop`; only the product on the way to it may leave the 64 bits.
+    context.meter().tuple((0..n).map(|nth| Value::Int(start.wrapping_add(nth.wrapping_mul(step)))).collect())
 }
 
 fn totuple(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -284,8 +307,8 @@ fn totuple(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
-    let (_, a) = elements(context, &arguments[0])?;
-    let (_, b) = elements(context, &arguments[1])?;
+    let (shape_a, a) = elements(context, &arguments[0])?;
+    let (shape_b, b) = elements(context, &arguments[1])?;
     let n = a.len().saturating_mul(b.len());
     context.spend(n as u64)?;
     context.meter().room(n.saturating_mul(size_of::<Value>()))?;
@@ -295,7 +318,11 @@ fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
             pairs.push(context.meter().tuple(vec![x.clone(), y.clone()])?);
         }
     }
-    set(context, pairs)
+    // Pairs of what ascends in two sets ascend as well.
+    match (shape_a, shape_b) {
+        (Shape::FrozenSet, Shape::FrozenSet) => part(context, Shape::FrozenSet, pairs),
+        _ => set(context, pairs),
+    }
 }
 
 fn pair(context: &mut Context, arguments: &[Value]) -> Outcome {

@@ -32,7 +32,7 @@ declare! {
 /// The rectangle around a patch, a tuple of its elements included.
 pub(super) fn extent(context: &mut Context, value: &Value) -> Result<Option<Extent>, Fault> {
     let (_, keys) = points(context, value)?;
-    Ok(Extent::around(keys.iter().copied()))
+    Ok(Extent::around(&keys))
 }
 
 /// The rectangle, or a fault that says what an empty patch lacks.

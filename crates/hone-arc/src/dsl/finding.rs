@@ -21,8 +21,8 @@ const KEY_BYTES: usize = size_of::<u64>();
 
 fn objects(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
-    // A step for each cell: every neighbour of every cell is looked at.
-    context.spend(grid.cells().len() as u64)?;
+    // Every neighbour of every cell is looked at, and each cell may be an object of its own.
+    context.spend(3 * grid.cells().len() as u64)?;
     make(context, grid.cells().len() as i64, KEY_BYTES)?;
     let grouping = Grouping {
         is_univalued: context.truth(&arguments[1]),

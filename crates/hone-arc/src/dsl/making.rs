@@ -2,7 +2,7 @@
 
 use super::declare;
 use super::extents::{extent, extent_of};
-use super::read::{Outcome, area, grid, int, len, make, patch, patch_value, place, touch};
+use super::read::{Outcome, area, grid, int, len, make, patch, patch_value, place, sort};
 use crate::patch::{Extent, Kind, Patch, Place};
 use crate::relation;
 use hone_program::{Context, Fault, Value};
@@ -57,18 +57,22 @@ fn toindices(context: &mut Context, arguments: &[Value]) -> Outcome {
     let indices = patch(context, &arguments[0])?;
     match indices.kind() {
         Kind::Indices if !indices.is_empty() => Ok(arguments[0].clone()),
-        _ => patch_value(context, indices.to_indices()),
+        _ => {
+            sort(context, indices.len())?;
+            patch_value(context, indices.to_indices())
+        }
     }
 }
 
 fn toobject(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (patch, grid) = (patch(context, &arguments[0])?, grid(context, &arguments[1])?);
-    touch(context, patch.len())?;
+    sort(context, patch.len())?;
     patch_value(context, grid.object_at(&patch)?)
 }
 
 fn recolor(context: &mut Context, arguments: &[Value]) -> Outcome {
     let patch = patch(context, &arguments[1])?;
+    sort(context, patch.len())?;
     patch_value(context, patch.recolor(int(&arguments[0])?)?)
 }
 
@@ -95,6 +99,7 @@ fn around(context: &mut Context, location: &Value, distances: &[Place]) -> Outco
 
 const BESIDE: [Place; 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
 const AT_CORNERS: [Place; 4] = [(-1, -1), (-1, 1), (1, -1), (1, 1)];
+const AROUND: [Place; 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
 fn dneighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
     around(context, &arguments[0], &BESIDE)
@@ -105,7 +110,7 @@ fn ineighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn neighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
-    around(context, &arguments[0], &[BESIDE, AT_CORNERS].concat())
+    around(context, &arguments[0], &AROUND)
 }
 
 fn connect(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -148,10 +153,11 @@ fn backdrop(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn delta(context: &mut Context, arguments: &[Value]) -> Outcome {
-    let indices = patch(context, &arguments[0])?.to_indices();
+    let patch = patch(context, &arguments[0])?;
+    sort(context, patch.len())?;
+    let indices = patch.to_indices();
     let filled = filled(context, indices.extent())?;
-    let is_free = |key: &u64| indices.keys().binary_search(key).is_err();
-    patch_value(context, Patch::sorted(Kind::Indices, filled.keys().iter().copied().filter(is_free).collect()))
+    patch_value(context, filled.difference(&indices))
 }
 
 /// The outline of a rectangle.

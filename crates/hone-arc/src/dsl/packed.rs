@@ -1,7 +1,7 @@
 //! Grids, patches and their elements as the interpreter sees them: tuples and sets with a representation of their own.
 
 use crate::grid::Grid;
-use crate::patch::{self, Kind, Patch};
+use crate::patch::{self, Kind, Patch, Place};
 use hone_program::{Fault, Items, Meter, Packed, Shape, Value};
 use std::any::Any;
 use std::cmp::Ordering;
@@ -163,17 +163,30 @@ impl Point {
         if let Some(second) = second.as_int() {
             return Some(Self { kind: Kind::Indices, key: patch::key((first, second)).ok()? });
         }
-        let place = Self::read(second).filter(|place| place.kind == Kind::Indices)?;
-        let key = patch::cell_key(first, patch::place_of(place.key)).ok()?;
+        let key = patch::cell_key(first, place_in(second)?).ok()?;
         Some(Self { kind: Kind::Object, key })
+    }
+
+    /// The point that the first of several values is.
+    pub(super) fn read_first(items: &[Value]) -> Option<Self> {
+        items.first().and_then(Self::read)
     }
 
     /// The kind and keys of values that are all points of one kind.
     pub(super) fn all(items: &[Value]) -> Option<(Kind, Vec<u64>)> {
-        let kind = Self::read(items.first()?)?.kind;
+        let kind = Self::read_first(items)?.kind;
         let key = |item: &Value| Self::read(item).filter(|point| point.kind == kind).map(|point| point.key);
         Some((kind, items.iter().map(key).collect::<Option<_>>()?))
     }
+}
+
+/// The place of a cell. One level deep and no deeper: pairs of pairs may nest without end.
+fn place_in(value: &Value) -> Option<Place> {
+    if let Some(point) = value.packed::<Point>() {
+        return (point.kind == Kind::Indices).then(|| patch::place_of(point.key));
+    }
+    let Some(Items::Plain([row, column])) = value.as_tuple() else { return None };
+    Some((row.as_int()?, column.as_int()?))
 }
 
 impl Packed for Point {

@@ -1,7 +1,7 @@
 //! Values into grids, patches and numbers, and back.
 //!
 //! A value is read in whichever representation it comes. What it costs is spent before the work, and room is asked for before
-//! it is taken: sixteen packed elements count as one step.
+//! it is taken: eight packed elements count as one step, and one that has to find its place among others counts as one.
 
 use super::packed::{PatchSet, Point, SharedPatch, as_patch};
 use crate::grid::Grid;
@@ -22,7 +22,12 @@ impl From<Misuse> for Fault {
 
 /// Spends the fuel of touching so many packed elements.
 pub(super) fn touch(context: &Context, n: usize) -> Result<(), Fault> {
-    context.spend(1 + n as u64 / 16)
+    context.spend(1 + n as u64 / 8)
+}
+
+/// Spends the fuel of putting so many packed elements in order.
+pub(super) fn sort(context: &Context, n: usize) -> Result<(), Fault> {
+    context.spend(n as u64)
 }
 
 /// Spends the fuel of making so many packed elements and asks for their room, before they are made.
@@ -83,7 +88,10 @@ pub(super) fn elements(context: &mut Context, value: &Value) -> Result<(Shape, V
         Value::Set(_) => Shape::FrozenSet,
         other => other.container().ok_or_else(|| wanted("a tuple or a set", other))?.0,
     };
-    Ok((shape, context.collect(value)?))
+    let items = context.collect(value)?;
+    // Whoever asks for the elements looks at each of them.
+    context.spend(items.len() as u64 / 2)?;
+    Ok((shape, items))
 }
 
 /// The number of elements of a container.
@@ -115,6 +123,16 @@ pub(super) fn set(context: &Context, items: Vec<Value>) -> Outcome {
         }
     }
     context.meter().frozenset(items)
+}
+
+/// A part of a container in the order in which it came: of a set, elements that ascend and are distinct.
+pub(super) fn part(context: &Context, shape: Shape, items: Vec<Value>) -> Outcome {
+    match shape {
+        Shape::FrozenSet if Point::read_first(&items).is_none() && patches(&items).is_none() => {
+            context.meter().frozenset_sorted(items)
+        }
+        shape => container(context, shape, items),
+    }
 }
 
 /// The patches that values are, if there are some and all are packed ones.
@@ -160,6 +178,8 @@ pub(super) fn points<'a>(context: &mut Context, value: &'a Value) -> Result<(Kin
     if items.is_empty() {
         return Ok((Kind::Indices, Cow::Borrowed(&[])));
     }
+    // Each is read out of pairs of its own.
+    sort(context, items.len())?;
     match Point::all(&items) {
         Some((kind, keys)) => Ok((kind, Cow::Owned(keys))),
         None => Err(Fault::type_error(
@@ -178,8 +198,12 @@ pub(super) fn patch<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'
     Ok(Cow::Owned(Patch::of(kind, keys.into_owned())))
 }
 
+/// Fuel for making a patch beside that for the value: it takes two pieces of memory of its own.
+const PATCH_FUEL: u64 = 5;
+
 /// A patch as a value.
 pub(super) fn patch_value(context: &Context, patch: Patch) -> Outcome {
+    context.spend(PATCH_FUEL)?;
     context.meter().pack(SharedPatch(Rc::new(patch)))
 }
 

@@ -1,7 +1,7 @@
 //! Relations between patches.
 
 use super::declare;
-use super::read::{Outcome, grid, patch, place_value};
+use super::read::{Outcome, grid, patch, place_value, sort};
 use crate::patch::Patch;
 use crate::relation::FAR;
 use hone_program::{Context, Fault, Value};
@@ -16,30 +16,39 @@ declare! {
     gravitate(source: Patch, destination: Patch) -> IntegerTuple: "The vector that moves source until it touches destination.";
 }
 
-/// Spends the fuel of comparing every cell of one with every cell of the other, so many times.
-fn compare(context: &Context, a: &Patch, b: &Patch, times: u64) -> Result<(), Fault> {
-    context.spend(times.saturating_mul(1 + a.len() as u64 * b.len() as u64 / 16))
+/// Spends the fuel of comparing every cell of one with every cell of the other.
+fn compare(context: &Context, a: &Patch, b: &Patch) -> Result<(), Fault> {
+    context.spend(1 + a.len() as u64 * b.len() as u64 / 16)
+}
+
+/// Spends the fuel of looking for the neighbours of every cell of one among the cells of the other, so many times.
+fn seek(context: &Context, a: &Patch, b: &Patch, times: u64) -> Result<(), Fault> {
+    sort(context, a.len() + b.len())?;
+    let look_up = u64::from(b.len().max(1).ilog2()) + 1;
+    context.spend(times.saturating_mul(1 + a.len() as u64 * look_up / 4))
 }
 
 fn hmatching(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (patch(context, &arguments[0])?, patch(context, &arguments[1])?);
+    sort(context, a.len() + b.len())?;
     Ok(Value::Bool(a.shares_row(&b)))
 }
 
 fn vmatching(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (patch(context, &arguments[0])?, patch(context, &arguments[1])?);
+    sort(context, a.len() + b.len())?;
     Ok(Value::Bool(a.shares_column(&b)))
 }
 
 fn manhattan(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (patch(context, &arguments[0])?, patch(context, &arguments[1])?);
-    compare(context, &a, &b, 1)?;
+    compare(context, &a, &b)?;
     Ok(Value::Int(a.manhattan(&b)?))
 }
 
 fn adjacent(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (patch(context, &arguments[0])?, patch(context, &arguments[1])?);
-    compare(context, &a, &b, 1)?;
+    seek(context, &a, &b, 1)?;
     Ok(Value::Bool(a.is_adjacent(&b)?))
 }
 
@@ -56,7 +65,8 @@ fn position(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn gravitate(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (source, destination) = (patch(context, &arguments[0])?, patch(context, &arguments[1])?);
-    compare(context, &source, &destination, FAR as u64)?;
+    sort(context, source.len() + destination.len())?;
+    seek(context, &source, &destination, FAR as u64)?;
     let vector = source.gravitate(&destination)?;
     place_value(context, vector)
 }

@@ -4,6 +4,7 @@ use super::declare;
 use super::extents::extent_of;
 use super::read::{
     Outcome, Piece, area, colour, container, elements, grid, grid_value, int, is_tuple, make, patch, patch_value, piece, place,
+    sort,
 };
 use crate::grid::Grid;
 use crate::misuse::Misuse;
@@ -152,6 +153,7 @@ fn mirrored(
     }
     let patch = patch(context, value)?;
     make(context, patch.len() as i64, size_of::<u64>())?;
+    sort(context, patch.len())?;
     patch_value(context, of_patch(&patch)?)
 }
 
@@ -221,7 +223,9 @@ fn upscale(context: &mut Context, arguments: &[Value]) -> Outcome {
             grid_value(context, grid.hupscale(factor as usize).vupscale(factor as usize))
         }
         Piece::Patch(patch) => {
-            make(context, area(patch.len() as i64, area(factor, factor)), size_of::<u64>())?;
+            let n = area(patch.len() as i64, area(factor, factor));
+            make(context, n, size_of::<u64>())?;
+            sort(context, usize::try_from(n).unwrap_or(usize::MAX))?;
             patch_value(context, patch.upscale(factor)?)
         }
     }

@@ -2,7 +2,9 @@
 
 use super::containers::{element, merged};
 use super::declare;
-use super::read::{Outcome, container, elements, int, len, set};
+use super::packed::{Point, as_patch};
+use super::read::{Outcome, elements, int, len, part, patch_value, set};
+use crate::patch::Patch;
 use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
@@ -24,8 +26,25 @@ declare! {
 }
 
 fn sfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let Some(patch) = as_patch(&arguments[0]) {
+        return filtered_patch(context, patch, &arguments[1]);
+    }
     let (shape, kept) = filtered(context, &arguments[0], &arguments[1])?;
-    container(context, shape, kept)
+    part(context, shape, kept)
+}
+
+/// The elements of a patch for which a condition holds, without making them values all at once.
+fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Outcome {
+    context.spend(patch.len() as u64 / 2 + 1)?;
+    context.meter().room(patch.len().saturating_mul(size_of::<u64>()))?;
+    let mut kept = Vec::with_capacity(patch.len());
+    for &key in patch.keys() {
+        let item = context.meter().pack(Point { kind: patch.kind(), key })?;
+        if holds(context, condition, &item)? {
+            kept.push(key);
+        }
+    }
+    patch_value(context, Patch::sorted(patch.kind(), kept))
 }
 
 fn filtered(context: &mut Context, container: &Value, condition: &Value) -> Result<(Shape, Vec<Value>), Fault> {
@@ -60,13 +79,17 @@ fn extract(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
     let n = int(&arguments[1])?;
+    let (shape, items) = elements(context, &arguments[0])?;
     let mut kept = Vec::new();
-    for item in elements(context, &arguments[0])?.1 {
+    for item in items {
         if len(context, &item)? as i64 == n {
             kept.push(item);
         }
     }
-    set(context, kept)
+    match shape {
+        Shape::FrozenSet => part(context, shape, kept),
+        Shape::Tuple => set(context, kept),
+    }
 }
 
 fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -177,12 +200,12 @@ fn argmin(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn mostcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     let items = of_tuple(context, &arguments[0])?;
-    most(context, &items)
+    most_of(tally(context, &items)?).ok_or_else(nothing)
 }
 
 fn leastcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     let items = of_tuple(context, &arguments[0])?;
-    least(context, &items)
+    least_of(tally(context, &items)?).ok_or_else(nothing)
 }
 
 fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
@@ -192,17 +215,15 @@ fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
     }
 }
 
-/// The value that occurs most, the lowest on a tie.
-pub(super) fn most(context: &Context, items: &[Value]) -> Outcome {
-    let tally = tally(context, items)?;
+/// The value that occurs most among ascending ones, the lowest on a tie.
+pub(super) fn most_of(tally: Vec<(Value, usize)>) -> Option<Value> {
     // The last of equal maxima wins, so that the lowest value has to come last.
-    tally.into_iter().rev().max_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
+    tally.into_iter().rev().max_by_key(|(_, n)| *n).map(|(value, _)| value)
 }
 
-/// The value that occurs least, the lowest on a tie.
-pub(super) fn least(context: &Context, items: &[Value]) -> Outcome {
-    let tally = tally(context, items)?;
-    tally.into_iter().min_by_key(|(_, n)| *n).map(|(value, _)| value).ok_or_else(nothing)
+/// The value that occurs least among ascending ones, the lowest on a tie.
+pub(super) fn least_of(tally: Vec<(Value, usize)>) -> Option<Value> {
+    tally.into_iter().min_by_key(|(_, n)| *n).map(|(value, _)| value)
 }
 
 fn nothing() -> Fault {

@@ -123,3 +123,33 @@ fn the_bandit_benchmark_plays_digits_where_there_are_some() {
     std::fs::write(&table, "a,b,label\n16,0,0\n0,1\n").expect("a table");
     desk.hone("bench bandit --digits digits.csv").expect(2, "", "line 3: it has not as many fields");
 }
+
+#[test]
+fn the_arc_benchmark_verifies_the_same_programs_here_and_in_cpython() {
+    let desk = Desk::new();
+    let quick = "bench arc --seconds 0.01 --rounds 1 --json --quiet";
+    let report = desk.hone(quick).expect(0, "{", "").json().remove(0);
+    assert!(["programs_per_s", "runs_per_s"].iter().all(|key| report[key].as_f64().is_some_and(|rate| rate > 0.0)), "{report}");
+    assert!(report.get("verify").is_none(), "{report}");
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let pair = |input: &str, output: &str| format!(r#"{{"input": {input}, "output": {output}}}"#);
+    let task = format!(
+        r#"{{"id": "67a3c6ac", "train": [{}], "test": [{}]}}"#,
+        pair("[[1, 2], [3, 4]]", "[[2, 1], [4, 3]]"),
+        pair("[[5, 6]]", "[[6, 5]]")
+    );
+    std::fs::write(desk.path("tasks.jsonl"), task).expect("written");
+    let report = desk.hone(&format!("{quick} --tasks tasks.jsonl")).expect(0, "{", "").json().remove(0);
+    let verified = &report["verify"];
+    assert_eq!(
+        (&verified["grids"], &verified["solved"], &verified["python_solved"]),
+        (&2.into(), &1.into(), &1.into()),
+        "{report}"
+    );
+    let rates = ["grids_per_s", "python_grids_per_s"];
+    assert!(rates.iter().all(|key| verified[key].as_f64().is_some_and(|rate| rate > 0.0)), "{report}");
+    desk.hone(&format!("{quick} --programs none.py")).expect(2, "", "--tasks");
+}
