@@ -4,6 +4,7 @@
 use super::Desk;
 use super::serve::{Listening, send};
 use serde_json::Value;
+use std::process::Child;
 use std::time::Duration;
 
 /// An agent is good when it says hello, which one that has read a little of the desk's manual does now and then.
@@ -51,6 +52,16 @@ fn ask(port: u16, numbers: std::ops::Range<usize>) -> usize {
     numbers.filter(|number| is_good(*number)).count()
 }
 
+/// A process that does not outlive the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     let desk = Desk::with(&[("hone.toml", SETTINGS)]);
@@ -63,13 +74,13 @@ fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     desk.hone("loop --agent helper --steps 1").expect(1, "", "gate `points` refuses: 0 of 10");
     let before = ask(served.port, 0..300);
 
-    let mut learning = desk.command("loop --agent helper --steps 20 --tasks 50 --json").spawn().unwrap();
+    let mut learning = Killed(desk.command("loop --agent helper --steps 20 --tasks 50 --json").spawn().unwrap());
     // It is promoted by a person here; by evidence it would be after some thousand episodes.
     let version = "agent-helper-2-1";
     let mut status = String::new();
     for _ in 0..200 {
         status = desk.hone("deploy status helper").out;
-        if status.contains(version) || learning.try_wait().unwrap().is_some() {
+        if status.contains(version) || learning.0.try_wait().unwrap().is_some() {
             break;
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -77,7 +88,7 @@ fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     assert!(status.contains(version), "no canary was started: {status}");
     desk.hone("deploy promote helper").expect(0, "gets 50.0 %", "");
     desk.hone("deploy promote helper").expect(0, "has taken over", "");
-    assert_eq!(learning.wait().unwrap().code(), Some(0));
+    assert_eq!(learning.0.wait().unwrap().code(), Some(0));
     let after = ask(served.port, 300..600);
     assert!(after > before + 90, "{before} of 300 answers were good before, and {after} after");
 
