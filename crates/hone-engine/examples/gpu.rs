@@ -79,7 +79,7 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
     let config = model.config.clone();
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let n_pages = largest * (PROMPT + NEW).div_ceil(16) + 16;
-    let limits = BatchLimits { n_pages, n_sequences_max: largest, n_rows_max: 8192, queue_len_max: 65_536 };
+    let limits = BatchLimits { n_pages, n_sequences_max: largest, n_rows_max: 32_768, queue_len_max: 65_536 };
     let mut host = Host::new(cuda, model, limits);
     let adapter = (what == "policy").then(|| {
         let spec = LoraSpec::all(16, 32.0);
@@ -109,7 +109,9 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
             let mut samples: Vec<Vec<(u32, f32)>> = vec![Vec::new(); size];
             let (mut prefill_s, mut n_steps) = (0.0, 0);
             while !host.is_idle() {
-                for event in host.sample_step() {
+                let profiled = what == "profile" && round == 1 && n_steps == 7;
+                let events = if profiled { profiled_step(&mut host) } else { host.sample_step() };
+                for event in events {
                     let place = ids.iter().position(|&id| id == event.request).unwrap_or(0);
                     samples[place].extend(event.tokens.iter().map(|token| (token.id, token.logprob)));
                 }
@@ -138,6 +140,14 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
     Ok(())
 }
 
+/// One step of sampling under the eyes of a profiler.
+fn profiled_step(host: &mut Host<Cuda>) -> Vec<hone_engine::batch::Event> {
+    host.backend().profile(true);
+    let events = host.sample_step();
+    host.backend().profile(false);
+    events
+}
+
 /// The largest difference between the log-probability a token was drawn with and the one training finds.
 fn difference(
     host: &Host<Cuda>,
@@ -164,15 +174,17 @@ fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {
     let mut trainer = Trainer::lora(cuda, config, &weights, AdamOptions::default(), recompute);
     let n_rows = packed.layout.n_rows();
     let (mut seconds, mut losses) = (Vec::new(), Vec::new());
-    for _ in 0..6 {
+    for turn in 0..6 {
         let start = Instant::now();
         let n = packed.targets.len() as f32;
         let loss = |scored: &[hone_engine::backend::Scored]| {
             losses.push(-scored.iter().map(|s| s.logprob).sum::<f32>() / n);
             vec![ScoredGrad { logprob: -1.0 / n, entropy: 0.0 }; scored.len()]
         };
+        cuda.profile(turn == 3);
         trainer.accumulate(cuda, model, &packed, plain_targets(&packed, 1.0), loss);
         trainer.step(cuda, model, 1e-3);
+        cuda.profile(false);
         cuda.wait();
         seconds.push(start.elapsed().as_secs_f64());
     }

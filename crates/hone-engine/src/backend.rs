@@ -147,6 +147,19 @@ pub struct BurstRow<'a> {
     pub stream: Stream,
 }
 
+/// A draw from the whole vocabulary.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// The row of logits.
+    pub row: usize,
+    /// Logits are multiplied by this; all draws of a row have the same.
+    pub inv_temperature: f32,
+    /// The largest logit is taken instead of a draw.
+    pub greedy: bool,
+    /// Uniform in [0, 1).
+    pub u: f32,
+}
+
 /// A machine that computes.
 pub trait Backend: Send + Sync + 'static {
     /// A vector of f32.
@@ -285,6 +298,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The id at which the cumulative probability within the target's support passes `u`; `log_norm` is from `score`.
     fn pick(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32;
 
+    /// Draws where the logits are, instead of showing them to the host: per ask, the token and its log-probability. `None` where
+    /// there is no such path.
+    fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+        None
+    }
     /// Most tokens a sequence may draw in one [`Backend::burst`]; 0 where there is no such path.
     fn burst_max(&self) -> usize {
         0

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, BurstRow, Support};
+use crate::backend::{Ask, Backend, BurstRow, Support};
 use crate::constraint::{Constraint, Verdict};
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
@@ -467,8 +467,25 @@ impl<B: Backend> Batcher<B> {
         }
     }
 
+    /// Draws where the logits are, when no ready sequence needs the host for it and the machine can.
+    fn draw_there(&self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Option<Vec<Vec<Option<Drawn>>>> {
+        if !ready.iter().all(|&index| self.running[index].draws_plainly()) {
+            return None;
+        }
+        let asks: Vec<Vec<Ask>> = ready.iter().enumerate().map(|(row, &index)| self.running[index].asks(row)).collect();
+        let mut drawn = backend.draw(head_in, model.head_weight(), &asks.concat())?.into_iter();
+        let mut next = || {
+            let (id, logprob) = drawn.next()?;
+            logprob.is_finite().then_some(Drawn { id, logprob, support: None, likeliest: Vec::new() })
+        };
+        Some(asks.iter().map(|asks| asks.iter().map(|_| next()).collect()).collect())
+    }
+
     /// Draws for every ready sequence, and for all samples of one that is about to fork.
     fn draw(&mut self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Vec<Vec<Option<Drawn>>> {
+        if let Some(drawn) = self.draw_there(backend, model, head_in, ready) {
+            return drawn;
+        }
         let n_words = model.config.vocab.div_ceil(64);
         let mut asks: Vec<Vec<(Stream, Option<Support>)>> = Vec::with_capacity(ready.len());
         for &index in ready {
@@ -582,10 +599,22 @@ impl<B: Backend> Sequence<B> {
         }
     }
 
-    /// True when its next tokens need nothing but the model: one token to feed, no rule, no cut of the vocabulary.
+    /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
     fn is_plain(&self) -> bool {
-        let whole = self.sampler.takes_whole_vocabulary();
-        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.constraint.is_none() && whole && self.n_likeliest == 0
+        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
+    }
+
+    /// True when its draws need nothing but logits: no rule, no cut of the vocabulary, nothing told beside the token.
+    fn draws_plainly(&self) -> bool {
+        let free = self.constraint.is_none() && self.forks.iter().all(|fork| fork.constraint.is_none());
+        free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+    }
+
+    /// Its draw from a row of logits, and those of all samples that are about to fork.
+    fn asks(&self, row: usize) -> Vec<Ask> {
+        let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
+        let streams = std::iter::once(self.stream).chain(self.forks.iter().map(|fork| fork.stream));
+        streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
     }
 
     fn burst_row(&self, n_tokens: usize) -> BurstRow<'_> {

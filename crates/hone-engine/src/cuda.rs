@@ -11,6 +11,7 @@
 mod compile;
 mod decode;
 mod device;
+mod few;
 mod head;
 mod library;
 mod operations;
@@ -108,6 +109,11 @@ impl Cuda {
     /// Waits until the GPU has done everything it was asked.
     pub fn wait(&self) {
         self.device.wait();
+    }
+
+    /// Tells a profiler that was told to wait (`ncu --profile-from-start off`, say) from when until when to look.
+    pub fn profile(&self, on: bool) {
+        self.device.profile(on);
     }
 
     /// Milliseconds of GPU time that `work` takes, by the GPU's own clock.

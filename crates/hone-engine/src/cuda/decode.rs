@@ -9,7 +9,8 @@ use std::sync::PoisonError;
 
 use super::device::{Graph, Grid, Memory, args};
 use super::head::{SEGMENT, logits_stride};
-use super::operations::{attention_shared, threads};
+use super::few::{self, Few, Stretch, Then, Tile};
+use super::operations::{attention_shared, by_lanes, lanes};
 use super::product::{Kind, Shape};
 use super::{Cuda, Kv, Weight};
 use crate::backend::{BurstRow, Heads, Put};
@@ -86,7 +87,8 @@ impl Cuda {
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
             _ => return None,
         };
-        if rows.len() > ROWS_MAX || model.config.head_dim > 256 {
+        let fan = model.config.n_heads / model.config.n_kv_heads;
+        if rows.len() > ROWS_MAX || model.config.head_dim > 256 || fan > 16 {
             return None;
         }
         let n_rows = batch_size(rows.len());
@@ -164,7 +166,7 @@ impl Room {
             x: memory(4 * config.dim),
             act: memory(2 * widest),
             low: memory(4 * rank),
-            low_act: memory(2 * rank),
+            low_act: memory(2 * 3 * rank),
             qkv: memory(4 * (config.q_dim() + 2 * config.kv_dim())),
             q: memory(2 * config.n_heads * width),
             attended: memory(2 * widest),
@@ -217,7 +219,7 @@ impl Step<'_> {
         let Self { cuda, model, room, .. } = *self;
         let (config, embed) = (&model.config, &model.embed);
         let values = args![embed.address(), embed.stride, embed.cols, room.ids.address(), room.x.address()];
-        cuda.device.launch("embed", Grid::rows(room.n_rows, 128), values);
+        cuda.device.launch("embed", Grid::rows(room.n_rows, 128).early(), values);
         for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
             self.attention(layer, block, kv);
             self.gate(layer, block);
@@ -231,9 +233,10 @@ impl Step<'_> {
     /// `act = norm(x)`.
     fn norm(&self, gain: &super::Buf) {
         let Self { cuda, model, room, .. } = *self;
-        let (cols, stride) = (model.config.dim, model.config.dim.next_multiple_of(8));
-        let values = args![room.x.address(), gain.address(), model.config.norm_eps, cols, room.act.address(), stride];
-        cuda.device.launch("norm_act", Grid::rows(room.n_rows, threads(cols)), values);
+        let (cols, eps, to, rows) = (model.config.dim, model.config.norm_eps, room.act.address(), room.n_rows);
+        let (stride, lanes) = (cols.next_multiple_of(8), lanes(cols));
+        let values = args![room.x.address(), gain.address(), eps, rows, cols, to, stride, lanes];
+        cuda.device.launch("norm_act", by_lanes(rows, lanes).early(), values);
     }
 
     fn attention(&self, layer: usize, block: &Block<Cuda>, kv: &Kv) {
@@ -242,7 +245,8 @@ impl Step<'_> {
         let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
         let n_all = config.q_dim() + 2 * config.kv_dim();
         self.norm(&block.attn_norm);
-        self.project(layer, &[Proj::Q, Proj::K, Proj::V], &room.act, &room.qkv, n_all, Put::Set);
+        let to = To { address: room.qkv.address(), stride: n_all, put: Put::Set };
+        self.project(layer, &[Proj::Q, Proj::K, Proj::V], &room.act, to);
         let bias = |i: usize| block.biases.as_ref().map_or(0, |biases| biases[i].address());
         let gain = |i: usize| block.qk_norms.as_ref().map_or(0, |gains| gains[i].address());
         let (positions, pages) = (room.positions.address(), room.pages.address());
@@ -251,60 +255,115 @@ impl Step<'_> {
             room.qkv.address(), bias(0), bias(1), bias(2), gain(0), gain(1), config.norm_eps, model.angles.address(), positions,
             pages, room.n_pages_max, n_heads, n_kv_heads, head_dim, kv.width, room.q.address(), keys, values
         ];
-        let grid = Grid { blocks: (room.n_rows, (n_heads + 2 * n_kv_heads).div_ceil(4)), threads: 128, shared: 0 };
+        let grid = Grid { blocks: (room.n_rows, (n_heads + 2 * n_kv_heads).div_ceil(4)), threads: 128, shared: 0, early: true };
         cuda.device.launch("enter", grid, entered);
-        let fan = n_heads / n_kv_heads;
         let (shared, scale) = (attention_shared(kv.width), (1.0 / (head_dim as f64).sqrt()) as f32);
-        let grid = Grid { blocks: (room.n_rows, n_kv_heads), threads: fan.div_ceil(16) * 32, shared };
+        let grid = Grid { blocks: (room.n_rows, n_kv_heads), threads: 128, shared, early: true };
         let (q, to, stride) = (room.q.address(), room.attended.address(), config.q_dim().next_multiple_of(8));
         let attended = args![
             q, keys, values, positions, pages, room.n_pages_max, n_heads, n_kv_heads, head_dim, scale, to, stride
         ];
         cuda.device.launch_for("attend_one", kv.width, grid, attended);
-        self.project(layer, &[Proj::O], &room.attended, &room.x, config.dim, Put::Add);
+        self.project(layer, &[Proj::O], &room.attended, self.stream());
+    }
+
+    /// The residual stream, to be added to.
+    fn stream(&self) -> To {
+        To { address: self.room.x.address(), stride: self.model.config.dim, put: Put::Add }
     }
 
     fn gate(&self, layer: usize, block: &Block<Cuda>) {
         let Self { cuda, model, room, .. } = *self;
-        let cols = model.config.ffn_dim;
+        let (cols, stride) = (model.config.ffn_dim, model.config.ffn_dim.next_multiple_of(8));
         self.norm(&block.mlp_norm);
-        self.project(layer, &[Proj::Gate, Proj::Up], &room.act, &room.gates, 2 * cols, Put::Set);
-        let (gate, up, stride) = (room.gates.address(), room.gates.address() + cols as u64 * 4, cols.next_multiple_of(8));
-        let values = args![gate, up, room.n_rows, cols, 2 * cols, room.hidden.address(), stride];
-        cuda.device.launch("swiglu", Grid::each(room.n_rows * stride), values);
-        self.project(layer, &[Proj::Down], &room.hidden, &room.x, model.config.dim, Put::Add);
-    }
-
-    /// Projections of one input, side by side in rows of `stride`; then what the adapter adds to each.
-    fn project(&self, layer: usize, projs: &[Proj], from: &Memory, to: &Memory, stride: usize, put: Put) {
-        let weights: Vec<&Weight> = projs.iter().map(|&proj| self.model.weight(layer, proj)).collect();
-        let whole = To { address: to.address(), stride, put };
-        if are_adjoined(&weights) {
-            let rows = weights.iter().map(|weight| weight.rows).sum();
-            self.product(from.address(), weights[0], rows, whole);
-        } else {
-            self.each(&weights, |weight, address| self.product(from.address(), weight, weight.rows, To { address, ..whole }), to);
+        let (projs, hidden) = ([Proj::Gate, Proj::Up], room.hidden.address());
+        let few = Few { act: hidden, y_stride: stride as i32, ..Few::default() };
+        if !self.at_once(layer, &projs, &room.act, few, Then::Gate) {
+            let to = To { address: room.gates.address(), stride: 2 * cols, put: Put::Set };
+            self.project(layer, &projs, &room.act, to);
+            let (gate, up) = (room.gates.address(), room.gates.address() + cols as u64 * 4);
+            let values = args![gate, up, room.n_rows, cols, 2 * cols, hidden, stride];
+            cuda.device.launch("swiglu", Grid::each(room.n_rows * stride / 4).early(), values);
         }
-        let Some(adapter) = self.adapter else { return };
-        let mut pairs = projs.iter().map(|&proj| adapter.pair(layer, proj));
-        self.each(
-            &weights,
-            |_, address| {
-                if let Some(pair) = pairs.next().flatten() {
-                    self.add_pair(from, pair, adapter, To { address, stride, put: Put::Add });
-                }
-            },
-            to,
-        );
+        self.project(layer, &[Proj::Down], &room.hidden, self.stream());
     }
 
-    /// Calls `work` with each weight and the address of its results in the first row.
-    fn each(&self, weights: &[&Weight], mut work: impl FnMut(&Weight, u64), to: &Memory) {
-        let mut address = to.address();
-        for weight in weights {
-            work(weight, address);
+    /// Projections of one input, side by side; then what the adapter adds to each.
+    fn project(&self, layer: usize, projs: &[Proj], from: &Memory, to: To) {
+        let few = Few { y: to.address, y_stride: to.stride as i32, ..Few::default() };
+        let then = if to.put == Put::Add { Then::Add } else { Then::Set };
+        if self.at_once(layer, projs, from, few, then) {
+            return;
+        }
+        let weights = self.weights(layer, projs);
+        let together = are_adjoined(&weights);
+        if together {
+            self.product(from.address(), weights[0], weights.iter().map(|weight| weight.rows).sum(), to);
+        }
+        let mut address = to.address;
+        for (&proj, weight) in projs.iter().zip(weights) {
+            let to = To { address, ..to };
+            if !together {
+                self.product(from.address(), weight, weight.rows, to);
+            }
+            if let Some((adapter, pair)) = self.adapter.and_then(|adapter| Some((adapter, adapter.pair(layer, proj)?))) {
+                self.add_pair(from, pair, adapter, To { put: Put::Add, ..to });
+            }
             address += weight.rows as u64 * 4;
         }
+    }
+
+    fn weights(&self, layer: usize, projs: &[Proj]) -> Vec<&Weight> {
+        projs.iter().map(|&proj| self.model.weight(layer, proj)).collect()
+    }
+
+    /// Projections and their adapters' parts by our own products, in one launch or two. False when they do not take this: weights that
+    /// lie apart, a rank that is no multiple of sixteen, or a shape for which the library is faster.
+    fn at_once(&self, layer: usize, projs: &[Proj], from: &Memory, few: Few, then: Then) -> bool {
+        let Self { cuda, room, .. } = *self;
+        let weights = self.weights(layer, projs);
+        let (first, n) = (weights[0], weights.iter().map(|weight| weight.rows).sum::<usize>());
+        let strides = [first.stride, first.stride, n];
+        let shape = Shape { kind: Kind::Forward, rows: room.n_rows, n, k: first.cols, strides, batch: 1, offsets: [0; 3] };
+        let even = weights.iter().all(|weight| weight.rows.is_multiple_of(8));
+        if !are_adjoined(&weights) || !even || !few::fits(n, then) || !cuda.products.prefers_few(&shape, first.address()) {
+            return false;
+        }
+        let few = Few {
+            x: from.address(),
+            w: first.address(),
+            rows: room.n_rows as i32,
+            n: n as i32,
+            k: first.cols as i32,
+            x_stride: first.stride as i32,
+            w_stride: first.stride as i32,
+            ..few
+        };
+        let pairs: Vec<Option<&Pair<Cuda>>> = projs.iter().map(|&proj| self.adapter?.pair(layer, proj)).collect();
+        if pairs.iter().all(Option::is_none) {
+            few.run(&cuda.device, Tile::fitting(room.n_rows, n), then);
+            return true;
+        }
+        let (Some(pairs), Some(adapter)) = (pairs.into_iter().collect::<Option<Vec<_>>>(), self.adapter) else {
+            return false;
+        };
+        let lows: Vec<&Weight> = pairs.iter().map(|pair| &pair.a).collect();
+        let rank = adapter.spec.rank;
+        if !rank.is_multiple_of(16) || !are_adjoined(&lows) {
+            return false;
+        }
+        let n_low = rank * lows.len();
+        let low = Few { w: lows[0].address(), act: room.low_act.address(), y_stride: n_low as i32, n: n_low as i32, ..few };
+        let low = Few { scale: adapter.spec.scale(), ..low };
+        low.run(&cuda.device, Tile::fitting(room.n_rows, n_low), Then::Round);
+        let (mut end, mut stretches) = (0, [Stretch::default(); 3]);
+        for (i, (pair, weight)) in pairs.iter().zip(&weights).enumerate() {
+            end += weight.rows as i32;
+            stretches[i] = Stretch { b: pair.b.address(), end, from: (i * rank) as i32 };
+        }
+        let few = Few { low: room.low_act.address(), low_stride: n_low as i32, rank: rank as i32, stretches, ..few };
+        few.run(&cuda.device, Tile::fitting(room.n_rows, n), then);
+        true
     }
 
     fn add_pair(&self, from: &Memory, pair: &Pair<Cuda>, adapter: &Adapter<Cuda>, to: To) {
@@ -329,7 +388,7 @@ impl Step<'_> {
         let vocab = model.config.vocab;
         let (logits, stride, n_parts) = (room.logits.address(), logits_stride(vocab), vocab.div_ceil(SEGMENT));
         let (inverses, parts) = (room.inverses.address(), room.parts.address());
-        let grid = Grid { blocks: (n_parts, room.n_rows), threads: 256, shared: 0 };
+        let grid = Grid { blocks: (n_parts, room.n_rows), threads: 256, shared: 0, early: true };
         cuda.device.launch("head_parts", grid, args![logits, stride, vocab, inverses, 0u64, 0u64, vocab.div_ceil(64), parts]);
         let (greedy, keys) = (room.greedy.address(), room.keys.address());
         let (ids, positions, n_drawn) = (room.ids.address(), room.positions.address(), room.n_drawn.address());
@@ -338,7 +397,7 @@ impl Step<'_> {
             logits, stride, vocab, parts, n_parts, inverses, greedy, keys, ids, positions, n_drawn, room.n_rows, drawn_ids,
             drawn_logprobs
         ];
-        cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256), values);
+        cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
     }
 }
 

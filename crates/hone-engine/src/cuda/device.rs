@@ -11,12 +11,13 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::compile::{ATTENTION, Compiler, ROWS};
-use super::library::{Address, Driver, Handle};
+use super::library::{Address, Driver, EarlyStart, Handle, Launch};
 use super::{CudaOptions, GpuFacts, Unavailable};
 
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 const SHARED_MAX: c_int = 8;
+const EARLY_START: c_int = 6;
 /// Small pieces of memory are given out in multiples of this.
 const GRAIN: usize = 512;
 /// Pieces from this size on are rounded to it.
@@ -57,17 +58,24 @@ pub(super) struct Grid {
     pub(super) threads: usize,
     /// Bytes of shared memory per block beyond what the kernel declares.
     pub(super) shared: usize,
+    /// It may start before the kernel in front of it is done, and waits itself before it needs that one's results.
+    pub(super) early: bool,
 }
 
 impl Grid {
     /// One block per row.
     pub(super) fn rows(rows: usize, threads: usize) -> Self {
-        Self { blocks: (rows, 1), threads, shared: 0 }
+        Self { blocks: (rows, 1), threads, shared: 0, early: false }
     }
 
     /// One thread per element.
     pub(super) fn each(n: usize) -> Self {
-        Self { blocks: (n.div_ceil(256), 1), threads: 256, shared: 0 }
+        Self { blocks: (n.div_ceil(256), 1), threads: 256, shared: 0, early: false }
+    }
+
+    /// The same, allowed to start early.
+    pub(super) fn early(self) -> Self {
+        Self { early: true, ..self }
     }
 }
 
@@ -236,7 +244,7 @@ impl Device {
         // SAFETY: the module is loaded and the name a C string. The limit is that of the smallest supported GPU.
         unsafe {
             self.check(name, (self.driver.cuModuleGetFunction)(&mut function, module, c_name.as_ptr()));
-            if width > 0 {
+            if width > 0 || name.starts_with("few_") {
                 self.check(name, (self.driver.cuFuncSetAttribute)(function, SHARED_MAX, 99 << 10));
             }
         }
@@ -251,29 +259,40 @@ impl Device {
 
     /// Runs a kernel for heads of a width.
     pub(super) fn launch_for(&self, name: &'static str, width: usize, grid: Grid, args: &[Arg]) {
+        let mut values: Vec<u64> = args.iter().map(|arg| arg.0).collect();
+        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
+        self.start(self.kernel(name, width), name, grid, &mut pointers);
+    }
+
+    /// Runs a kernel that takes one structure.
+    pub(super) fn launch_with<T>(&self, name: &'static str, grid: Grid, arg: &mut T) {
+        self.start(self.kernel(name, 0), name, grid, &mut [ptr::from_mut(arg).cast()]);
+    }
+
+    fn start(&self, Kernel(function): Kernel, name: &str, grid: Grid, pointers: &mut [*mut c_void]) {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return;
         }
-        let Kernel(function) = self.kernel(name, width);
-        let mut values: Vec<u64> = args.iter().map(|arg| arg.0).collect();
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
         let (x, y) = (grid.blocks.0 as u32, grid.blocks.1 as u32);
+        let (threads, shared) = (grid.threads as u32, grid.shared as u32);
         self.enter();
-        // SAFETY: each argument has eight readable bytes; the callers below give kernels what their sources declare.
-        let status = unsafe {
-            (self.driver.cuLaunchKernel)(
-                function,
-                x,
-                y,
-                1,
-                grid.threads as u32,
-                1,
-                1,
-                grid.shared as u32,
-                self.stream,
-                pointers.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+        let pointers = pointers.as_mut_ptr();
+        let status = if grid.early && self.capability.0 >= 9 {
+            let early = EarlyStart { id: EARLY_START, padding: 0, allowed: 1, rest: [0; 15] };
+            let launch = Launch {
+                blocks: [x, y, 1],
+                threads: [threads, 1, 1],
+                shared,
+                stream: self.stream,
+                attributes: &early,
+                n_attributes: 1,
+            };
+            // SAFETY: as below; the description of the launch outlives the call.
+            unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers, ptr::null_mut()) }
+        } else {
+            let none = ptr::null_mut();
+            // SAFETY: each argument is as large as what the kernel's source declares in its place.
+            unsafe { (self.driver.cuLaunchKernel)(function, x, y, 1, threads, 1, 1, shared, self.stream, pointers, none) }
         };
         self.check(name, status);
     }
@@ -402,6 +421,13 @@ impl Device {
             self.check("an event", (self.driver.cuEventElapsedTime)(&mut ms, start, end));
         }
         ms
+    }
+
+    /// Starts or stops a profiler that waits for it.
+    pub(super) fn profile(&self, on: bool) {
+        self.wait();
+        // SAFETY: no arguments; without a profiler these do nothing.
+        unsafe { if on { (self.driver.cuProfilerStart)() } else { (self.driver.cuProfilerStop)() } };
     }
 
     /// Records what `work` asks for as a graph instead of doing it.

@@ -3,10 +3,10 @@
 use super::device::{Grid, Memory, args};
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Weight};
-use crate::backend::{Put, Scored, ScoredGrad, Support, Target};
+use crate::backend::{Ask, Put, Scored, ScoredGrad, Support, Target};
 
 /// Bytes of logits that exist at once.
-const LOGITS_MAX: usize = 1 << 30;
+const LOGITS_MAX: usize = 1 << 31;
 /// Rows of a chunk; a grid's second axis ends at 65,535.
 const ROWS_MAX: usize = 1 << 14;
 /// Ids of one segment, as in the kernels.
@@ -64,7 +64,7 @@ impl Cuda {
     fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Memory {
         let n_parts = vocab.div_ceil(SEGMENT);
         let parts = self.device.memory(rows * n_parts * 16);
-        let grid = Grid { blocks: (n_parts, rows), threads: 256, shared: 0 };
+        let grid = Grid { blocks: (n_parts, rows), threads: 256, shared: 0, early: false };
         let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
         let values =
             args![logits, logits_stride(vocab), vocab, asked.inverses.address(), masks, bits, vocab.div_ceil(64), parts.address()];
@@ -76,7 +76,7 @@ impl Cuda {
         let parts = self.parts(logits, vocab, rows, asked);
         let scores = self.device.memory(rows * 12);
         let n_parts = vocab.div_ceil(SEGMENT);
-        let grid = Grid { blocks: (rows.div_ceil(4), 1), threads: 128, shared: 0 };
+        let grid = Grid { blocks: (rows.div_ceil(4), 1), threads: 128, shared: 0, early: false };
         let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
         let values = args![logits, logits_stride(vocab), parts.address(), n_parts, ids, inverses, rows, scores.address()];
         self.device.launch("head_scores", grid, values);
@@ -121,7 +121,7 @@ impl Cuda {
             let (scores, by) = (self.device.upload(&scores), self.device.upload(&by));
             let from = x.memory.address() + (first * x.stride * 2) as u64;
             self.logits_into(from, x.stride, rows, w, logits.address());
-            let grid = Grid { blocks: (stride.div_ceil(1024), rows), threads: 256, shared: 0 };
+            let grid = Grid { blocks: (stride.div_ceil(1024), rows), threads: 256, shared: 0, early: false };
             let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
             let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
             let (scores, by) = (scores.address(), by.address());
@@ -153,6 +153,30 @@ impl Cuda {
                 visit(first + i, &mut row[..w.rows]);
             }
         }
+    }
+
+    /// Draws from the whole vocabulary; see `Backend::draw`.
+    pub(super) fn draw_rows(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Vec<(u32, f32)> {
+        let (chunk, stride, n_parts) = (Self::chunk_rows(w.rows), logits_stride(w.rows), w.rows.div_ceil(SEGMENT));
+        let logits = self.device.memory(chunk.min(x.rows) * stride * 4);
+        let mut drawn = Vec::with_capacity(asks.len());
+        for (i, asks) in asks.chunk_by(|a, b| a.row / chunk == b.row / chunk).enumerate() {
+            let (first, rows) = (i * chunk, chunk.min(x.rows - i * chunk));
+            self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
+            let mut inverses = vec![1f32; rows];
+            asks.iter().for_each(|ask| inverses[ask.row - first] = ask.inv_temperature);
+            let asked = Asked { ids: self.device.memory(0), inverses: self.device.upload(&inverses), masks: None, bits: None };
+            let parts = self.parts(logits.address(), w.rows, rows, &asked);
+            let of_ask = |ask: &Ask| [(ask.row - first) as u32, u32::from(ask.greedy), ask.u.to_bits()];
+            let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
+            let out = self.device.memory(asks.len() * 8);
+            let (inverses, to) = (asked.inverses.address(), out.address());
+            let values = args![logits.address(), stride, w.rows, parts.address(), n_parts, inverses, wanted.address(), to];
+            self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
+            let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
+            drawn.extend(found.into_iter().map(|[id, logprob]| (id, f32::from_bits(logprob))));
+        }
+        drawn
     }
 
     fn row(&self, logits: &[f32]) -> Memory {

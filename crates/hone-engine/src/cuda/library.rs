@@ -30,6 +30,26 @@ macro_rules! functions {
     };
 }
 
+/// One attribute of a launch: whether a kernel may start before the one in front of it is done.
+#[repr(C)]
+pub(super) struct EarlyStart {
+    pub(super) id: c_int,
+    pub(super) padding: c_int,
+    pub(super) allowed: c_int,
+    pub(super) rest: [c_int; 15],
+}
+
+/// How a kernel is launched with attributes.
+#[repr(C)]
+pub(super) struct Launch {
+    pub(super) blocks: [c_uint; 3],
+    pub(super) threads: [c_uint; 3],
+    pub(super) shared: c_uint,
+    pub(super) stream: Handle,
+    pub(super) attributes: *const EarlyStart,
+    pub(super) n_attributes: c_uint,
+}
+
 /// Some functions of the driver are exported under the name of their second version.
 macro_rules! symbol_name {
     ($name:ident) => {
@@ -41,7 +61,6 @@ macro_rules! symbol_name {
             "cuMemcpyDtoHAsync" => "cuMemcpyDtoHAsync_v2",
             "cuMemcpyDtoDAsync" => "cuMemcpyDtoDAsync_v2",
             "cuStreamBeginCapture" => "cuStreamBeginCapture_v2",
-            "cuMemAllocHost" => "cuMemAllocHost_v2",
             name => name,
         }
     };
@@ -62,8 +81,6 @@ functions! {
         cuMemAlloc: (*mut Address, usize);
         cuMemFree: (Address);
         cuMemGetInfo: (*mut usize, *mut usize);
-        cuMemAllocHost: (*mut Handle, usize);
-        cuMemFreeHost: (Handle);
         cuMemcpyHtoDAsync: (Address, *const c_void, usize, Handle);
         cuMemcpyDtoHAsync: (*mut c_void, Address, usize, Handle);
         cuMemcpyDtoDAsync: (Address, Address, usize, Handle);
@@ -80,9 +97,12 @@ functions! {
         cuEventRecord: (Handle, Handle);
         cuEventSynchronize: (Handle);
         cuEventElapsedTime: (*mut f32, Handle, Handle);
+        cuProfilerStart: ();
+        cuProfilerStop: ();
         cuModuleLoadData: (*mut Handle, *const c_void);
         cuModuleGetFunction: (*mut Handle, Handle, *const c_char);
         cuFuncSetAttribute: (Handle, c_int, c_int);
+        cuLaunchKernelEx: (*const Launch, Handle, *mut *mut c_void, *mut *mut c_void);
         cuLaunchKernel: (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
     }
 }
@@ -90,7 +110,6 @@ functions! {
 functions! {
     /// The compiler.
     Nvrtc {
-        nvrtcVersion: (*mut c_int, *mut c_int);
         nvrtcCreateProgram: (*mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char);
         nvrtcCompileProgram: (Handle, c_int, *const *const c_char);
         nvrtcGetCUBINSize: (Handle, *mut usize);
@@ -112,7 +131,6 @@ functions! {
         cublasLtMatrixLayoutDestroy: (Handle);
         cublasLtMatmulPreferenceCreate: (*mut Handle);
         cublasLtMatmulPreferenceSetAttribute: (Handle, c_int, *const c_void, usize);
-        cublasLtMatmulPreferenceDestroy: (Handle);
         cublasLtMatmulAlgoGetHeuristic: (Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut c_void, *mut c_int);
         cublasLtMatmul: (Handle, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, usize, Handle);
     }

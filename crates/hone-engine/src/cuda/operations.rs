@@ -8,7 +8,7 @@ use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Kv, Plan, Weight};
-use crate::backend::{AdamStep, Backend, BurstRow, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
 use crate::forward::AdapterRows;
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
@@ -21,9 +21,15 @@ const PART: usize = 512;
 /// Elements of one sum of squares.
 const SQUARES: usize = 1 << 14;
 
-/// Threads for a row of this width. Small rows are one warp's, and the order of a row's sum depends on this alone.
-pub(super) fn threads(cols: usize) -> usize {
-    if cols <= 256 { 32 } else { 256 }
+/// Threads that share a row of this width; the order of a row's sum depends on this alone.
+pub(super) fn lanes(cols: usize) -> usize {
+    if cols <= 1024 { 32 } else { 256 }
+}
+
+/// Blocks for rows of so many lanes each.
+pub(super) fn by_lanes(rows: usize, lanes: usize) -> Grid {
+    let threads = lanes.max(128);
+    Grid::rows(rows.div_ceil(threads / lanes), threads)
 }
 
 /// Bytes of shared memory of the forward of attention: two stages of 64 keys and 64 values.
@@ -48,6 +54,9 @@ impl Cuda {
     /// Queries (or gradients of outputs) as attention reads them: bf16, each head padded.
     fn padded(&self, x: &Buf, kv: &Kv) -> super::Memory {
         let n_heads = x.len / kv.heads.head_dim;
+        if kv.heads.head_dim == kv.width {
+            return self.act(x, n_heads, kv.width, 1.0).memory;
+        }
         let memory = self.device.memory(n_heads * kv.width * 2);
         let values = args![x.address(), n_heads, kv.heads.head_dim, kv.width, memory.address()];
         self.device.launch("pad_heads", Grid::each(n_heads * kv.width), values);
@@ -60,7 +69,7 @@ impl Cuda {
         let n_parts = rows.div_ceil(STRETCH);
         let parts = self.device.memory(n_parts * cols * 4);
         let (x, inverses) = scaled_by.map_or((0, 0), |(x, inverses)| (x.address(), inverses.address()));
-        let grid = Grid { blocks: (cols.div_ceil(64), n_parts), threads: 64, shared: 0 };
+        let grid = Grid { blocks: (cols.div_ceil(64), n_parts), threads: 64, shared: 0, early: false };
         self.device.launch("column_sums", grid, args![dy.address(), x, inverses, rows, cols, STRETCH, parts.address()]);
         self.device.launch("sum_parts", Grid::each(cols), args![parts.address(), n_parts, cols, to.address()]);
     }
@@ -125,6 +134,9 @@ impl Backend for Cuda {
     }
 
     fn adjoin(&self, weights: &mut [&mut Weight]) {
+        if weights.len() < 2 {
+            return;
+        }
         let size = |weight: &Weight| weight.rows * weight.stride * 2;
         let memory = Arc::new(self.device.memory(weights.iter().map(|weight| size(weight)).sum()));
         let mut offset = 0;
@@ -186,14 +198,15 @@ impl Backend for Cuda {
     fn rmsnorm(&self, x: &Buf, gain: &Buf, eps: f32, cols: usize) -> Buf {
         let out = self.new_buf(x.len);
         let values = args![x.address(), gain.address(), eps, cols, out.address()];
-        self.device.launch("norm_rows", Grid::rows(x.len / cols, threads(cols)), values);
+        self.device.launch("norm_rows", Grid::rows(x.len / cols, if cols <= 256 { 32 } else { 256 }), values);
         out
     }
 
     fn rmsnorm_act(&self, x: &Buf, gain: &Buf, eps: f32, cols: usize) -> Act {
         let out = self.new_act(x.len / cols, cols);
-        let values = args![x.address(), gain.address(), eps, cols, out.memory.address(), out.stride];
-        self.device.launch("norm_act", Grid::rows(out.rows, threads(cols)), values);
+        let (to, lanes) = (out.memory.address(), lanes(cols));
+        let values = args![x.address(), gain.address(), eps, out.rows, cols, to, out.stride, lanes];
+        self.device.launch("norm_act", by_lanes(out.rows, lanes), values);
         out
     }
 
@@ -201,9 +214,9 @@ impl Backend for Cuda {
         let cols = gain.len;
         let rows = x.len / cols;
         let inverses = self.new_buf(rows);
-        let (add, to) = (as_add(put), dx.address());
-        let values = args![x.address(), gain.address(), eps, cols, dy.address(), add, to, inverses.address()];
-        self.device.launch("norm_backward", Grid::rows(rows, threads(cols)), values);
+        let (add, to, lanes) = (as_add(put), dx.address(), lanes(cols));
+        let values = args![x.address(), gain.address(), eps, rows, cols, dy.address(), add, to, inverses.address(), lanes];
+        self.device.launch("norm_backward", by_lanes(rows, lanes), values);
         if let Some(dgain) = dgain {
             self.add_columns(dy, Some((x, &inverses)), cols, dgain);
         }
@@ -301,7 +314,7 @@ impl Backend for Cuda {
         let (out, log_norms) = (self.new_buf(q.len), self.new_buf(q.len / head_dim));
         let queries = self.padded(q, kv);
         let (tiles, n_tiles) = plan.tiles(&self.device, n_heads / n_kv_heads);
-        let grid = Grid { blocks: (n_tiles, n_kv_heads), threads: TILE * 2, shared: attention_shared(kv.width) };
+        let grid = Grid { blocks: (n_tiles, n_kv_heads), threads: TILE * 2, shared: attention_shared(kv.width), early: false };
         let scale = (1.0 / (head_dim as f64).sqrt()) as f32;
         let (keys, values) = (kv.keys.address(), kv.values.address());
         let (runs, pages, tiles) = (plan.runs.address(), plan.pages.address(), tiles.address());
@@ -325,7 +338,7 @@ impl Backend for Cuda {
         let (runs, pages) = (plan.runs.address(), plan.pages.address());
         let (norms, dots) = (log_norm.address(), dots.address());
         let (tiles, n_tiles) = plan.tiles(&self.device, n_heads / n_kv_heads);
-        let grid = Grid { blocks: (n_tiles, n_kv_heads), threads: TILE * 2, shared: attention_shared(kv.width) };
+        let grid = Grid { blocks: (n_tiles, n_kv_heads), threads: TILE * 2, shared: attention_shared(kv.width), early: false };
         let (tiles, to) = (tiles.address(), dq.address());
         let by_query = args![
             queries, douts, keys, values, runs, tiles, pages, n_heads, n_kv_heads, head_dim, scale, norms, dots, to
@@ -336,7 +349,7 @@ impl Backend for Cuda {
         let page_len = n_kv_heads * PAGE * head_dim;
         let [page_dk, page_dv] = [(), ()].map(|()| self.new_buf(back.n_pages * page_len));
         let shared = 2 * (64 + 32) * (kv.width + 8) * 2;
-        let grid = Grid { blocks: (back.n_blocks, n_kv_heads), threads: 128, shared };
+        let grid = Grid { blocks: (back.n_blocks, n_kv_heads), threads: 128, shared, early: false };
         let (blocks, block_pages, users) = (back.blocks.address(), back.block_pages.address(), back.users.address());
         let (to_k, to_v) = (page_dk.address(), page_dv.address());
         let by_key = args![
@@ -360,7 +373,7 @@ impl Backend for Cuda {
         let out = self.new_act(gate.len / cols, cols);
         let (to, stride) = (out.memory.address(), out.stride);
         let values = args![gate.address(), up.address(), out.rows, cols, cols, to, stride];
-        self.device.launch("swiglu", Grid::each(out.rows * out.stride), values);
+        self.device.launch("swiglu", Grid::each(out.rows * out.stride / 4), values);
         out
     }
 
@@ -369,7 +382,7 @@ impl Backend for Cuda {
         let (dgate, dup) = (self.new_act(rows, cols), self.new_act(rows, cols));
         let (to_gate, to_up, stride) = (dgate.memory.address(), dup.memory.address(), dgate.stride);
         let values = args![gate.address(), up.address(), dh.address(), rows, cols, to_gate, to_up, stride];
-        self.device.launch("swiglu_backward", Grid::each(rows * stride), values);
+        self.device.launch("swiglu_backward", Grid::each(rows * stride / 4), values);
         (dgate, dup)
     }
 
@@ -400,6 +413,10 @@ impl Backend for Cuda {
 
     fn pick(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32 {
         self.pick_id(logits, target, log_norm, u)
+    }
+
+    fn draw(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+        Some(self.draw_rows(x, w, asks))
     }
 
     fn burst_max(&self) -> usize {

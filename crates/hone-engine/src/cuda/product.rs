@@ -3,7 +3,8 @@
 //! A row of a forward product must not depend on how many rows are asked for with it, and yet one algorithm is not fast for one
 //! row and for eight thousand. So for each shape of a weight all algorithms that the library offers are tried once, and
 //! those that give the same bits as the first are kept; for each size of batch the fastest of them is taken. Which one that
-//! is changes the time, never a bit. Backward products have no such promise to keep: they take the library's first choice.
+//! is changes the time, never a bit. Backward products are chosen in the same way. Our own products of few rows are held to the same
+//! bits, and are taken for decoding where they are not much slower.
 #![expect(unsafe_code, reason = "functions of a foreign library")]
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::{Device, Grid, Memory, args};
+use super::few::{self, Few, Then, Tile};
 use super::library::{Address, Handle, Lt};
 use super::{CudaOptions, Unavailable};
 use crate::backend::Put;
@@ -34,6 +36,11 @@ const COMPARED: usize = 256;
 const SIZES: [usize; 7] = [16, 64, 128, 256, 512, 2048, 8192];
 /// Results that are tried with are no more than this, however wide the weight.
 const TRIED_MAX: usize = 1 << 28;
+/// Our own products are tried up to this many rows, and taken when this much slower at most: they start earlier and do more at once
+/// than the time of one alone shows.
+const FEW_ROWS_MAX: usize = 512;
+const FEW_SLOWER: f32 = 1.15;
+const FEW_SLOWER_MS: f32 = 0.002;
 /// Shapes of calls that are remembered.
 const CALLS_MAX: usize = 4096;
 
@@ -86,6 +93,8 @@ struct Call {
 #[derive(Clone, Debug)]
 struct Tuned {
     by_size: [Algorithm; SIZES.len()],
+    /// Whether our own product of few rows is taken.
+    few: [bool; SIZES.len()],
     n_agree: usize,
     n_tried: usize,
 }
@@ -99,7 +108,7 @@ pub(super) struct Products {
     preference: Handle,
     workspace: Memory,
     calls: Mutex<HashMap<Shape, Call>>,
-    tuned: Mutex<HashMap<(usize, usize, usize), Tuned>>,
+    tuned: Mutex<HashMap<(Kind, usize, usize, usize), Tuned>>,
 }
 
 // SAFETY: handles of the library may be used by any thread; what changes is behind locks.
@@ -150,19 +159,15 @@ impl Products {
     /// How many of the algorithms that were tried for a weight's shape agree to the bit: (shape, agreeing, tried).
     pub(super) fn agreement(&self) -> Vec<((usize, usize), usize, usize)> {
         let mut all: Vec<_> =
-            locked(&self.tuned).iter().map(|(&(n, k, _), tuned)| ((n, k), tuned.n_agree, tuned.n_tried)).collect();
+            locked(&self.tuned).iter().map(|(&(_, n, k, _), tuned)| ((n, k), tuned.n_agree, tuned.n_tried)).collect();
         all.sort_unstable();
         all
     }
 
     fn learn(&self, shape: &Shape, right: Address) -> Option<Call> {
         let algorithm = match shape.kind {
-            Kind::Forward => {
-                let tuned = self.tuned(shape, right)?;
-                let size = SIZES.iter().position(|&size| shape.rows <= size).unwrap_or(SIZES.len() - 1);
-                tuned.by_size[size]
-            }
-            Kind::Backward | Kind::Gradient => self.offers(shape, 1).first()?.algorithm,
+            Kind::Forward | Kind::Backward => self.tuned(shape, right)?.by_size[size_of_batch(shape.rows)],
+            Kind::Gradient => self.offers(shape, 1).first()?.algorithm,
         };
         let call = Call { layouts: self.layouts(shape).map(|layout| layout as usize), algorithm };
         let mut calls = locked(&self.calls);
@@ -175,54 +180,66 @@ impl Products {
         Some(call)
     }
 
+    /// Whether decoding takes our own product for this weight and so many rows.
+    pub(super) fn prefers_few(&self, shape: &Shape, right: Address) -> bool {
+        fits(shape) && self.tuned(shape, right).is_some_and(|tuned| tuned.few[size_of_batch(shape.rows)])
+    }
+
     /// Tries the library's algorithms on this weight, once per shape.
     fn tuned(&self, shape: &Shape, right: Address) -> Option<Tuned> {
-        let key = (shape.n, shape.k, shape.strides[1]);
+        let key = (shape.kind, shape.n, shape.k, shape.strides[1]);
         if let Some(tuned) = locked(&self.tuned).get(&key) {
             return Some(tuned.clone());
         }
-        let of_rows = |rows: usize| Shape { rows, strides: [shape.strides[1], shape.strides[1], shape.strides[2]], ..*shape };
-        let mut offers: Vec<Algorithm> = Vec::new();
-        for rows in SIZES {
-            for offer in self.offers(&of_rows(rows), OFFERS) {
-                if !offers.contains(&offer.algorithm) {
-                    offers.push(offer.algorithm);
-                }
+        let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
+        let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
+        let offers = SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
+        let mut all: Vec<Algorithm> = Vec::new();
+        for &algorithm in offers.iter().flatten() {
+            if !all.contains(&algorithm) {
+                all.push(algorithm);
             }
         }
-        let bounded = |rows: usize| rows.min((TRIED_MAX / shape.n).max(SIZES[0]));
-        let largest = bounded(SIZES[SIZES.len() - 1]).max(COMPARED);
-        let left = self.noise(largest * shape.strides[1]);
+        let largest = bounded(SIZES[SIZES.len() - 1]).max(bounded(COMPARED));
+        let left = self.noise(largest * shape.strides[0]);
         let out = self.device.memory(largest * shape.strides[2] * 4);
-        let agreeing = self.agreeing(&of_rows(COMPARED), &offers, left.address(), right);
+        let (agreeing, few_agrees) = self.agreeing(&of_rows(COMPARED), &all, left.address(), right);
         let first = *agreeing.first()?;
-        let by_size = SIZES.map(|rows| {
-            let shape = of_rows(bounded(rows));
+        let mut few = [false; SIZES.len()];
+        let mut by_size = [first; SIZES.len()];
+        for (size, &rows) in SIZES.iter().enumerate() {
+            let shape = of_rows(rows);
             let layouts = self.layouts(&shape).map(|layout| layout as usize);
-            let mut best = (f32::MAX, first);
-            for &algorithm in &agreeing {
+            let addresses = [left.address(), right, out.address()];
+            let mut best_ms = f32::MAX;
+            for &algorithm in offers[size].iter().filter(|algorithm| agreeing.contains(algorithm)) {
                 let call = Call { layouts, algorithm };
-                let run = || self.try_run(&shape, &call, [left.address(), right, out.address()], Put::Set) == 0;
-                if !run() {
-                    continue;
-                }
-                let ms = self.device.time_ms(|| (0..4).for_each(|_| {
-                        run();
-                    }));
-                if ms < best.0 {
-                    best = (ms, algorithm);
+                let run = || self.try_run(&shape, &call, addresses, Put::Set) == 0;
+                let ms = if run() { self.time_ms(|| drop(run())) } else { f32::MAX };
+                if ms < best_ms {
+                    (best_ms, by_size[size]) = (ms, algorithm);
                 }
             }
             self.forget(layouts);
-            best.1
-        });
-        let tuned = Tuned { by_size, n_agree: agreeing.len(), n_tried: offers.len() };
+            if few_agrees && rows <= FEW_ROWS_MAX {
+                let run = || few_of(&shape, addresses).run(&self.device, Tile::fitting(shape.rows, shape.n), Then::Set);
+                run();
+                few[size] = self.time_ms(run) <= best_ms * FEW_SLOWER + FEW_SLOWER_MS;
+            }
+        }
+        let tuned = Tuned { by_size, few, n_agree: agreeing.len(), n_tried: all.len() };
         locked(&self.tuned).insert(key, tuned.clone());
         Some(tuned)
     }
 
-    /// The largest set of algorithms that give the same bits, of those led by one of the first offers.
-    fn agreeing(&self, shape: &Shape, offers: &[Algorithm], left: Address, right: Address) -> Vec<Algorithm> {
+    /// Milliseconds of one of several runs.
+    fn time_ms(&self, run: impl Fn()) -> f32 {
+        self.device.time_ms(|| (0..4).for_each(|_| run())) / 4.0
+    }
+
+    /// The largest set of algorithms that give the same bits, of those led by one of the first offers, and whether our own products
+    /// give the same.
+    fn agreeing(&self, shape: &Shape, offers: &[Algorithm], left: Address, right: Address) -> (Vec<Algorithm>, bool) {
         let layouts = self.layouts(shape).map(|layout| layout as usize);
         let len = shape.rows * shape.strides[2];
         let [first, second] = [(), ()].map(|()| self.device.memory(len * 4));
@@ -231,20 +248,18 @@ impl Products {
         let run = |algorithm: Algorithm, out: &Memory| {
             self.try_run(shape, &Call { layouts, algorithm }, [left, right, out.address()], Put::Set) == 0
         };
+        let same = |first: &Memory, second: &Memory| {
+            self.device.clear(differs.address(), 4);
+            let sides = args![first.address(), second.address(), len, differs.address()];
+            self.device.launch("differs", Grid::each(len), sides);
+            self.device.read::<u32>(differs.address(), 1) == [0]
+        };
         let mut best = Vec::new();
         for &leader in offers.iter().take(4) {
             if !run(leader, &first) {
                 continue;
             }
-            let agrees = |algorithm: &&Algorithm| {
-                self.device.clear(differs.address(), 4);
-                if !run(**algorithm, &second) {
-                    return false;
-                }
-                let sides = args![first.address(), second.address(), len, differs.address()];
-                self.device.launch("differs", Grid::each(len), sides);
-                self.device.read::<u32>(differs.address(), 1) == [0]
-            };
+            let agrees = |algorithm: &&Algorithm| run(**algorithm, &second) && same(&first, &second);
             let agreeing: Vec<Algorithm> = offers.iter().filter(agrees).copied().collect();
             if agreeing.len() > best.len() {
                 best = agreeing;
@@ -253,8 +268,16 @@ impl Products {
                 break;
             }
         }
+        let few_agrees = shape.kind == Kind::Forward && few::fits(shape.n, Then::Set) && best.first().is_some_and(|&leader| {
+            run(leader, &first);
+            [Tile::Small, Tile::Middle, Tile::Large].into_iter().all(|tile| {
+                self.device.clear(second.address(), len * 4);
+                few_of(shape, [left, right, second.address()]).run(&self.device, tile, Then::Set);
+                same(&first, &second)
+            })
+        });
         self.forget(layouts);
-        best
+        (best, few_agrees)
     }
 
     /// Random numbers in bf16.
@@ -374,12 +397,24 @@ impl Products {
                 let some = (rows - row0).min(1 << 15);
                 let x = at(left, 0, 2) + (row0 * a_row * 2) as u64;
                 let y = at(out, 2, 4) + (row0 * c * 4) as u64;
-                let grid = Grid { blocks: (n.div_ceil(128), some), threads: 128, shared: 0 };
+                let grid = Grid { blocks: (n.div_ceil(128), some), threads: 128, shared: 0, early: false };
                 let add = usize::from(put == Put::Add);
                 self.device.launch("product", grid, args![x, a_row, a_step, at(right, 1, 2), b_row, b_step, n, k, add, y, c, some]);
             }
         }
     }
+}
+
+/// The place of a size of batch among [`SIZES`].
+fn size_of_batch(rows: usize) -> usize {
+    SIZES.iter().position(|&size| rows <= size).unwrap_or(SIZES.len() - 1)
+}
+
+/// A forward product as our own.
+fn few_of(shape: &Shape, [x, w, y]: [Address; 3]) -> Few {
+    let [x_stride, w_stride, y_stride] = shape.strides.map(|stride| stride as i32);
+    let (rows, n, k) = (shape.rows as i32, shape.n as i32, shape.k as i32);
+    Few { x, w, y, rows, n, k, x_stride, w_stride, y_stride, ..Few::default() }
 }
 
 /// The library wants rows of results at multiples of sixteen bytes.

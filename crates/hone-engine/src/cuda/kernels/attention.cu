@@ -71,8 +71,15 @@ __device__ __forceinline__ const u16 *by_row(const u16 *at) {
     return at + (lane & 15) * PITCH + (lane >> 4) * 8;
 }
 
+// The sum of a row from its four parts in each of the four threads that share it.
+__device__ __forceinline__ float joined(float a, float b, float c, float d) {
+    float sum = (a + b) + (c + d);
+    sum += __shfl_xor_sync(FULL, sum, 1);
+    return sum + __shfl_xor_sync(FULL, sum, 2);
+}
+
 __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, const u32 *pages, int row0, int n_rows, int pos0,
-                            int tile_first, Heads heads, float scale, float *out, float *log_norms, u16 *out_act, int act_stride) {
+                            int tile_first, Heads heads, float scale, float *out, float *log_norms) {
     u16 *stages = (u16 *)memory;
     int fan = heads.n_heads / heads.n_kv_heads, n_flat = n_rows * fan, quad = threadIdx.x & 3;
     int n_tile = blockDim.x / 2, first = tile_first + (threadIdx.x >> 5) * 16;
@@ -81,7 +88,7 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
     int warp_last = pos0 + (min(n_flat, first + 16) - 1) / fan;
     u32 a[STEPS][4];
     load_rows(a, q, rows);
-    float o[WIDTH / 8][4] = {}, top[2] = {NEVER, NEVER}, sum[2] = {0.0f, 0.0f}, factor = scale * LOG2E;
+    float o[WIDTH / 8][4] = {}, top[2] = {NEVER, NEVER}, sums[2][KEYS / 16] = {}, factor = scale * LOG2E;
 
     fetch_keys(stages, keys, pages, 0, n_keys, heads.n_kv_heads, blockIdx.y);
     fetch_keys(stages + KEYS * PITCH, values, pages, 0, n_keys, heads.n_kv_heads, blockIdx.y);
@@ -125,14 +132,14 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
                 largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 2));
                 float shrink = power2(top[i] - largest);
                 top[i] = largest;
-                sum[i] *= shrink;
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; n++) {
+                    if (n % 2 == 0) sums[i][n / 2] = __fmul_rn(sums[i][n / 2], shrink);
 #pragma unroll
                     for (int j = 0; j < 2; j++) {
                         float p = power2(s[n][2 * i + j] - largest);
                         s[n][2 * i + j] = p;
-                        sum[i] += p;
+                        sums[i][n / 2] += p;
                     }
                 }
 #pragma unroll
@@ -155,21 +162,17 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
     }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        sum[i] += __shfl_xor_sync(FULL, sum[i], 1);
-        sum[i] += __shfl_xor_sync(FULL, sum[i], 2);
+        float sum = joined(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
         if (!rows.live[i]) continue;
-        float inverse = 1.0f / sum[i];
+        float inverse = 1.0f / sum;
 #pragma unroll
         for (int n = 0; n < WIDTH / 8; n++) {
             int d = n * 8 + quad * 2;
             if (d >= heads.head_dim) continue;
             float x = o[n][2 * i] * inverse, y = o[n][2 * i + 1] * inverse;
-            i64 row = rows.head[i] / heads.n_heads;
-            int col = (int)(rows.head[i] % heads.n_heads) * heads.head_dim + d;
-            if (out) *(float2 *)(out + rows.head[i] * heads.head_dim + d) = make_float2(x, y);
-            if (out_act) *(u32 *)(out_act + row * act_stride + col) = pack(x, y);
+            *(float2 *)(out + rows.head[i] * heads.head_dim + d) = make_float2(x, y);
         }
-        if (log_norms && quad == 0) log_norms[rows.head[i]] = top[i] * LN2 + logf(sum[i]);
+        if (quad == 0) log_norms[rows.head[i]] = top[i] * LN2 + logf(sum);
     }
 }
 
@@ -180,16 +183,119 @@ extern "C" __global__ void __launch_bounds__(128) attend(const u16 *q, const u16
     int2 tile = tiles[blockIdx.x];
     int4 run = runs[tile.x];
     Heads heads = {n_heads, n_kv_heads, head_dim};
-    attend_tile(q, keys, values, pages + run.w, run.x, run.y, run.z, tile.y, heads, scale, out, log_norms, nullptr, 0);
+    attend_tile(q, keys, values, pages + run.w, run.x, run.y, run.z, tile.y, heads, scale, out, log_norms);
 }
 
-// One position of each sequence; row r's pages are `pages[r * n_pages_max..]`.
+// One position of each sequence; row r's pages are `pages[r * n_pages_max..]`. Four warps share the sixteen rows that a tile of
+// `attend` gives to one: each has sixteen of the 64 keys for the scores, and a part of the width for the values. Every sum
+// is the same as there, in the same order. Keys of earlier steps are fetched before the kernel in front is done.
 extern "C" __global__ void __launch_bounds__(128) attend_one(const u16 *q, const u16 *keys, const u16 *values, const u32 *positions,
                                                              const u32 *pages, int n_pages_max, int n_heads, int n_kv_heads, int head_dim,
                                                              float scale, u16 *out, int stride) {
+    constexpr int OWN = (STEPS + 3) / 4;
+    __shared__ float tops[4][16], parts[4][32][2];
+    __shared__ __align__(16) u16 weights[16 * (KEYS + 8)];
+    let_next_start();
+    u16 *stages = (u16 *)memory;
     Heads heads = {n_heads, n_kv_heads, head_dim};
-    int row = blockIdx.x;
-    attend_tile(q, keys, values, pages + (i64)row * n_pages_max, row, 1, positions[row], 0, heads, scale, nullptr, nullptr, out, stride);
+    int row = blockIdx.x, warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
+    int last = positions[row], n_keys = last + 1, n_blocks = (n_keys + KEYS - 1) / KEYS;
+    pages += (i64)row * n_pages_max;
+    if (n_blocks == 1) await_previous();
+    fetch_keys(stages, keys, pages, 0, n_keys, n_kv_heads, blockIdx.y);
+    fetch_keys(stages + KEYS * PITCH, values, pages, 0, n_keys, n_kv_heads, blockIdx.y);
+    fetch_commit();
+    if (n_blocks > 1) await_previous();
+    Rows rows = rows_of(0, row, 1, last, heads);
+    u32 a[STEPS][4];
+    load_rows(a, q, rows);
+    float o[2 * OWN][4] = {}, top[2] = {NEVER, NEVER}, sum[2] = {0.0f, 0.0f}, factor = scale * LOG2E;
+    for (int block = 0; block < n_blocks; block++) {
+        u16 *k_block = stages + (block & 1) * 2 * KEYS * PITCH, *v_block = k_block + KEYS * PITCH;
+        if (block + 1 < n_blocks) {
+            u16 *next = stages + ((block + 1) & 1) * 2 * KEYS * PITCH;
+            fetch_keys(next, keys, pages, block + 1, n_keys, n_kv_heads, blockIdx.y);
+            fetch_keys(next + KEYS * PITCH, values, pages, block + 1, n_keys, n_kv_heads, blockIdx.y);
+        }
+        fetch_commit();
+        fetch_wait<1>();
+        __syncthreads();
+        float s[2][4] = {};
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            u32 b[4];
+            load4(b, by_width(k_block + warp * 16 * PITCH + k * 16));
+            multiply(s[0], a[k], b);
+            multiply(s[1], a[k], b + 2);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float largest = NEVER;
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    int key = block * KEYS + warp * 16 + n * 8 + quad * 2 + j;
+                    float z = key <= last ? s[n][2 * i + j] * factor : NEVER;
+                    s[n][2 * i + j] = z;
+                    largest = fmaxf(largest, z);
+                }
+            }
+            largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 1));
+            largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 2));
+            if (quad == 0) tops[warp][group + 8 * i] = largest;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int at = group + 8 * i;
+            float largest = fmaxf(fmaxf(fmaxf(tops[0][at], tops[1][at]), fmaxf(tops[2][at], tops[3][at])), top[i]);
+            float shrink = power2(top[i] - largest);
+            top[i] = largest;
+            sum[i] = __fmul_rn(sum[i], shrink);
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    float p = power2(s[n][2 * i + j] - largest);
+                    s[n][2 * i + j] = p;
+                    sum[i] += p;
+                }
+                *(u32 *)(weights + at * (KEYS + 8) + warp * 16 + n * 8 + quad * 2) = pack(s[n][2 * i], s[n][2 * i + 1]);
+            }
+#pragma unroll
+            for (int n = 0; n < 2 * OWN; n++) o[n][2 * i] *= shrink, o[n][2 * i + 1] *= shrink;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++) {
+            u32 p[4];
+            load4(p, weights + (lane & 15) * (KEYS + 8) + k * 16 + (lane >> 4) * 8);
+#pragma unroll
+            for (int n = 0; n < OWN; n++) {
+                if (warp + 4 * n >= STEPS) continue;
+                u32 b[4];
+                load4_turned(b, by_row(v_block + k * 16 * PITCH + (warp + 4 * n) * 16));
+                multiply(o[2 * n], p, b);
+                multiply(o[2 * n + 1], p, b + 2);
+            }
+        }
+        __syncthreads();
+    }
+    parts[warp][lane][0] = sum[0], parts[warp][lane][1] = sum[1];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float all = joined(parts[0][lane][i], parts[1][lane][i], parts[2][lane][i], parts[3][lane][i]);
+        if (!rows.live[i]) continue;
+        float inverse = 1.0f / all;
+        int first = (int)(rows.head[i] % n_heads) * head_dim;
+#pragma unroll
+        for (int n = 0; n < 2 * OWN; n++) {
+            int d = (warp + 4 * (n / 2)) * 16 + n % 2 * 8 + quad * 2;
+            if (d < head_dim) *(u32 *)(out + (i64)row * stride + first + d) = pack(o[n][2 * i] * inverse, o[n][2 * i + 1] * inverse);
+        }
+    }
 }
 
 // Σ dout·out per (row, head), one warp each.

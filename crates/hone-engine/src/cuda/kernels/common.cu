@@ -47,7 +47,23 @@ __device__ __forceinline__ float block_sum(float x, float *room) {
     return sum;
 }
 
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + power2(-LOG2E * x)); }
+
+__device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(__fmul_rn(gate, sigmoid(gate)), up); }
+
+// The kernel behind this one may start now; what it does before `await` must not need this one's results.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the kernel before this one is done; without an early start it is done already.
+__device__ __forceinline__ void await_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // d += a·b for a 16×16 a, a 16×8 b.
 __device__ __forceinline__ void multiply(float *d, const u32 *a, const u32 *b) {

@@ -25,6 +25,8 @@ extern "C" __global__ void head_parts(const float *logits, int stride, int vocab
                                       const u64 *bits, int n_words, float4 *parts) {
     __shared__ float room[32];
     __shared__ int lowest;
+    let_next_start();
+    await_previous();
     int row = blockIdx.y, first = blockIdx.x * SEGMENT;
     const u64 *allowed = row_mask(masks, bits, n_words, row);
     float inverse = inverse_temperatures[row], z[16], top = NEVER;
@@ -190,29 +192,50 @@ extern "C" __global__ void head_pick(const float *logits, int vocab, const float
     if (threadIdx.x == 0) out[0] = id;
 }
 
-// Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens.
-extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
-                                     const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
-                                     u32 *n_drawn, int n_rows, u32 *drawn_ids, float *drawn_logprobs) {
-    int row = blockIdx.x;
-    float inverse = inverse_temperatures[row], top, log_norm, mean;
-    logits += (i64)row * stride, parts += (i64)row * n_parts;
+// The token of a row: drawn with u, or the largest.
+__device__ __forceinline__ int draw_row(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, bool greedy,
+                                        float u, float *logprob) {
+    float top, log_norm, mean;
     join(parts, n_parts, &top, &log_norm, &mean);
-    u32 position = positions[row] + 1;
     int id = 0;
-    if (greedy[row]) {
+    if (greedy) {
         id = 0x7fffffff;
         for (int i = 0; i < n_parts; i++)
             if (parts[i].x == top) id = min(id, __float_as_int(parts[i].w));
         if (id >= vocab) id = 0;
     } else {
-        id = choose(logits, vocab, parts, n_parts, inverse, nullptr, log_norm, uniform(keys[row], position));
+        id = choose(logits, vocab, parts, n_parts, inverse, nullptr, log_norm, u);
     }
+    *logprob = logits[id] * inverse - log_norm;
+    return id;
+}
+
+// One draw per block; asks: (row, greedy, u).
+extern "C" __global__ void head_choose(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
+                                       const float *inverse_temperatures, const u32 *asks, u32 *out) {
+    const u32 *ask = asks + 3 * blockIdx.x;
+    i64 row = ask[0];
+    float logprob;
+    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], ask[1],
+                      __uint_as_float(ask[2]), &logprob);
+    if (threadIdx.x == 0) out[2 * blockIdx.x] = id, out[2 * blockIdx.x + 1] = __float_as_uint(logprob);
+}
+
+// Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens.
+extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
+                                     const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
+                                     u32 *n_drawn, int n_rows, u32 *drawn_ids, float *drawn_logprobs) {
+    await_previous();
+    i64 row = blockIdx.x;
+    u32 position = positions[row] + 1;
+    float logprob;
+    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], greedy[row],
+                      uniform(keys[row], position), &logprob);
     __syncthreads();
     if (threadIdx.x != 0) return;
     u32 at = n_drawn[row] * n_rows + row;
     drawn_ids[at] = id;
-    drawn_logprobs[at] = logits[id] * inverse - log_norm;
+    drawn_logprobs[at] = logprob;
     ids[row] = id;
     positions[row] = position;
     n_drawn[row] += 1;

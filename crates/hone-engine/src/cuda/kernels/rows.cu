@@ -15,29 +15,86 @@ extern "C" __global__ void norm_rows(const float *x, const float *gain, float ep
     for (int i = threadIdx.x; i < cols; i += blockDim.x) out[(i64)blockIdx.x * cols + i] = x[i] * inverse * gain[i];
 }
 
-extern "C" __global__ void norm_act(const float *x, const float *gain, float eps, int cols, u16 *out, int stride) {
+// A row by as many threads as `lanes` says: a warp, or the whole block. The order of its sum depends on that alone.
+struct Lanes {
+    int row, lane, n;
+};
+
+__device__ __forceinline__ Lanes lanes_of(int lanes) {
+    int per_block = blockDim.x / lanes;
+    return {(int)(blockIdx.x * per_block + threadIdx.x / lanes), (int)(threadIdx.x % lanes), lanes};
+}
+
+__device__ __forceinline__ float lanes_sum(float x, int lanes, float *room) { return lanes == 32 ? warp_sum(x) : block_sum(x, room); }
+
+__device__ __forceinline__ float dot4(float4 a, float4 b, float sum) {
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+__device__ __forceinline__ float lanes_inverse(const float *x, int cols, float eps, Lanes at, float *room) {
+    float sum = 0.0f;
+    if (cols % 4 == 0)
+        for (int i = at.lane; i < cols / 4; i += at.n) sum = dot4(((const float4 *)x)[i], ((const float4 *)x)[i], sum);
+    else
+        for (int i = at.lane; i < cols; i += at.n) sum = fmaf(x[i], x[i], sum);
+    return rsqrtf(lanes_sum(sum, at.n, room) / (float)cols + eps);
+}
+
+extern "C" __global__ void norm_act(const float *x, const float *gain, float eps, int rows, int cols, u16 *out, int stride, int lanes) {
     __shared__ float room[32];
-    x += (i64)blockIdx.x * cols;
-    out += (i64)blockIdx.x * stride;
-    float inverse = inverse_root(x, cols, eps, room);
-    for (int i = threadIdx.x; i < stride; i += blockDim.x) out[i] = i < cols ? to_bf16(x[i] * inverse * gain[i]) : (u16)0;
+    let_next_start();
+    await_previous();
+    Lanes at = lanes_of(lanes);
+    if (at.row >= rows) return;
+    x += (i64)at.row * cols;
+    out += (i64)at.row * stride;
+    float inverse = lanes_inverse(x, cols, eps, at, room);
+    if (cols % 4 == 0) {
+        for (int i = at.lane; i < cols / 4; i += at.n) {
+            float4 v = ((const float4 *)x)[i], g = ((const float4 *)gain)[i];
+            uint2 packed = {pack(v.x * inverse * g.x, v.y * inverse * g.y), pack(v.z * inverse * g.z, v.w * inverse * g.w)};
+            *(uint2 *)(out + 4 * i) = packed;
+        }
+        for (int i = cols + at.lane; i < stride; i += at.n) out[i] = 0;
+        return;
+    }
+    for (int i = at.lane; i < stride; i += at.n) out[i] = i < cols ? to_bf16(x[i] * inverse * gain[i]) : (u16)0;
 }
 
 // With n = x·inverse and g = dy·gain: dx = inverse·(g - n·mean(g·n)). The inverse is kept for the gain's gradient.
-extern "C" __global__ void norm_backward(const float *x, const float *gain, float eps, int cols, const float *dy, int add, float *dx,
-                                         float *inverses) {
+extern "C" __global__ void norm_backward(const float *x, const float *gain, float eps, int rows, int cols, const float *dy, int add,
+                                         float *dx, float *inverses, int lanes) {
     __shared__ float room[32];
-    i64 at = (i64)blockIdx.x * cols;
-    x += at, dy += at, dx += at;
-    float inverse = inverse_root(x, cols, eps, room);
-    float dot = 0.0f;
-    for (int i = threadIdx.x; i < cols; i += blockDim.x) dot += dy[i] * gain[i] * (x[i] * inverse);
-    float mean = block_sum(dot, room) / (float)cols;
-    for (int i = threadIdx.x; i < cols; i += blockDim.x) {
-        float d = inverse * (dy[i] * gain[i] - x[i] * inverse * mean);
-        dx[i] = add ? dx[i] + d : d;
+    Lanes at = lanes_of(lanes);
+    if (at.row >= rows) return;
+    i64 from = (i64)at.row * cols;
+    x += from, dy += from, dx += from;
+    float inverse = lanes_inverse(x, cols, eps, at, room), dot = 0.0f;
+    bool fours = cols % 4 == 0;
+    if (fours) {
+        for (int i = at.lane; i < cols / 4; i += at.n) {
+            float4 d = ((const float4 *)dy)[i], g = ((const float4 *)gain)[i], v = ((const float4 *)x)[i];
+            dot = dot4(make_float4(d.x * g.x, d.y * g.y, d.z * g.z, d.w * g.w), v, dot);
+        }
+    } else {
+        for (int i = at.lane; i < cols; i += at.n) dot = fmaf(dy[i] * gain[i], x[i], dot);
     }
-    if (threadIdx.x == 0) inverses[blockIdx.x] = inverse;
+    float mean = lanes_sum(dot, at.n, room) * inverse / (float)cols, slope = inverse * mean;
+    if (fours) {
+        for (int i = at.lane; i < cols / 4; i += at.n) {
+            float4 d = ((const float4 *)dy)[i], g = ((const float4 *)gain)[i], v = ((const float4 *)x)[i];
+            float4 old = add ? ((float4 *)dx)[i] : make_float4(0, 0, 0, 0);
+            old.x += inverse * (d.x * g.x - v.x * slope), old.y += inverse * (d.y * g.y - v.y * slope);
+            old.z += inverse * (d.z * g.z - v.z * slope), old.w += inverse * (d.w * g.w - v.w * slope);
+            ((float4 *)dx)[i] = old;
+        }
+    } else {
+        for (int i = at.lane; i < cols; i += at.n) {
+            float d = inverse * (dy[i] * gain[i] - x[i] * slope);
+            dx[i] = add ? dx[i] + d : d;
+        }
+    }
+    if (at.lane == 0) inverses[at.row] = inverse;
 }
 
 // Column sums of dy·x·inverse (or of dy alone) over a stretch of rows; stretches are summed by `sum_parts`.
@@ -106,6 +163,8 @@ extern "C" __global__ void scatter_add(const float *dy, int cols, const u32 *tar
 }
 
 extern "C" __global__ void embed(const u16 *table, int stride, int cols, const u32 *ids, float *out) {
+    let_next_start();
+    await_previous();
     const u16 *from = table + (i64)ids[blockIdx.x] * stride;
     for (int i = threadIdx.x; i < cols; i += blockDim.x) out[(i64)blockIdx.x * cols + i] = of_bf16(from[i]);
 }
@@ -186,28 +245,45 @@ extern "C" __global__ void kv_gradient(const float *pages, const u32 *starts, co
 // ---- gates
 
 extern "C" __global__ void swiglu(const float *gate, const float *up, i64 rows, int cols, int from_stride, u16 *out, int stride) {
-    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    let_next_start();
+    await_previous();
+    i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
     if (i >= rows * stride) return;
     i64 row = i / stride;
     int col = (int)(i % stride);
     i64 at = row * from_stride + col;
-    out[i] = col < cols ? to_bf16(gate[at] * sigmoid(gate[at]) * up[at]) : (u16)0;
+    if (cols % 4 == 0 && from_stride % 4 == 0 && col < cols) {
+        float4 g = *(const float4 *)(gate + at), u = *(const float4 *)(up + at);
+        *(uint2 *)(out + i) = make_uint2(pack(gated(g.x, u.x), gated(g.y, u.y)), pack(gated(g.z, u.z), gated(g.w, u.w)));
+        return;
+    }
+    for (int j = 0; j < 4; j++) out[i + j] = col + j < cols ? to_bf16(gated(gate[at + j], up[at + j])) : (u16)0;
+}
+
+__device__ __forceinline__ void gated_backward(float g, float u, float d, float *dg, float *du) {
+    float s = sigmoid(g);
+    *dg = d * u * s * (1.0f + g * (1.0f - s));
+    *du = d * g * s;
 }
 
 extern "C" __global__ void swiglu_backward(const float *gate, const float *up, const float *dh, i64 rows, int cols, u16 *dgate, u16 *dup,
                                            int stride) {
-    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
     if (i >= rows * stride) return;
     i64 row = i / stride;
     int col = (int)(i % stride);
-    if (col >= cols) {
-        dgate[i] = dup[i] = 0;
-        return;
-    }
     i64 at = row * cols + col;
-    float g = gate[at], s = sigmoid(g), d = dh[at];
-    dgate[i] = to_bf16(d * up[at] * s * (1.0f + g * (1.0f - s)));
-    dup[i] = to_bf16(d * g * s);
+    float dg[4] = {}, du[4] = {};
+    if (cols % 4 == 0 && col < cols) {
+        float4 g = *(const float4 *)(gate + at), u = *(const float4 *)(up + at), d = *(const float4 *)(dh + at);
+        gated_backward(g.x, u.x, d.x, dg, du), gated_backward(g.y, u.y, d.y, dg + 1, du + 1);
+        gated_backward(g.z, u.z, d.z, dg + 2, du + 2), gated_backward(g.w, u.w, d.w, dg + 3, du + 3);
+    } else {
+        for (int j = 0; j < 4; j++)
+            if (col + j < cols) gated_backward(gate[at + j], up[at + j], dh[at + j], dg + j, du + j);
+    }
+    *(uint2 *)(dgate + i) = make_uint2(pack(dg[0], dg[1]), pack(dg[2], dg[3]));
+    *(uint2 *)(dup + i) = make_uint2(pack(du[0], du[1]), pack(du[2], du[3]));
 }
 
 // ---- updates
