@@ -17,7 +17,8 @@ use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::random::Stream;
 use hone_engine::shapes;
-use hone_engine::tape::{Recompute, plain_targets};
+use hone_engine::memory::{MemoryPlan, Run};
+use hone_engine::tape::plain_targets;
 use hone_engine::trainer::Trainer;
 
 const PROMPT: usize = 128;
@@ -170,9 +171,14 @@ fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {
     let group = |i: usize| Group { prompt: vec![], completions: vec![prompt(i as u64, SEQUENCE + 1, config.vocab)] };
     let packed = Packed::new(&(0..n_sequences).map(group).collect::<Vec<_>>());
     let weights = LoraWeights::fresh(config, &LoraSpec::all(16, 32.0), 3);
-    let recompute = if config.n_params() > 1 << 30 { Recompute::Blocks } else { Recompute::Never };
-    let mut trainer = Trainer::lora(cuda, config, &weights, AdamOptions::default(), recompute);
     let n_rows = packed.layout.n_rows();
+    // The weights are there already.
+    let free = cuda.facts().memory.0 + 2 * config.n_params();
+    let plan = match MemoryPlan::fitting(Run { config, n_rows, rank: 16, n_pages: 0 }, free) {
+        Ok(plan) => plan,
+        Err(refused) => return format!("\"refused\":\"{refused}\""),
+    };
+    let mut trainer = Trainer::lora(cuda, config, &weights, AdamOptions::default(), plan.recompute);
     let (mut seconds, mut losses) = (Vec::new(), Vec::new());
     for turn in 0..6 {
         let start = Instant::now();
@@ -192,7 +198,7 @@ fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {
     let hash = hash(cuda, &trainer);
     let peak = cuda.facts().peak as f64 / (1u64 << 30) as f64;
     format!(
-        "\"tok_s\":{:.0},\"step_s\":{best:.4},\"seconds\":{seconds:.4?},\"rows\":{n_rows},\"peak_gib\":{peak:.2},\"losses\":{losses:?},\"hash\":\"{hash}\"",
+        "\"tok_s\":{:.0},\"step_s\":{best:.4},\"seconds\":{seconds:.4?},\"rows\":{n_rows},\"peak_gib\":{peak:.2},\"losses\":{losses:?},\"hash\":\"{hash}\",\"plan\":\"{plan}\"",
         n_rows as f64 / best
     )
 }

@@ -27,6 +27,7 @@ pub mod layout;
 pub mod load;
 pub mod lora;
 pub mod mapped;
+pub mod memory;
 pub mod model;
 pub mod optim;
 pub mod param;

@@ -4,7 +4,15 @@
 // arithmetic knows nothing of the other warps. Keys are walked from position 0 in blocks of 64, and keys that a row may
 // not see add exact zeros: so a row decoded alone equals the same row in a long prompt to the bit.
 
+// Rows of shared memory: without gaps where their eighths can be exchanged by the row's number instead, which keeps eight
+// rows of a column in different banks just as well.
+#if WIDTH == 64 || WIDTH == 128
+#define PITCH WIDTH
+#define TURN(row) ((row) & 7)
+#else
 #define PITCH (WIDTH + 8)
+#define TURN(row) 0
+#endif
 #define KEYS 64
 #define STEPS (WIDTH / 16)
 #define QUERIES 32
@@ -24,7 +32,7 @@ __device__ __forceinline__ void fetch_keys(u16 *to, const u16 *from, const u32 *
         i64 at = there ? ((i64)pages[index] * n_kv_heads + head) * PAGE * WIDTH : 0;
         for (int i = threadIdx.x; i < PAGE * WIDTH / 8; i += blockDim.x) {
             int key = i / (WIDTH / 8), part = i % (WIDTH / 8);
-            fetch16(to + (page * PAGE + key) * PITCH + part * 8, from + at + key * WIDTH + part * 8, there);
+            fetch16(to + (page * PAGE + key) * PITCH + (part ^ TURN(key)) * 8, from + at + key * WIDTH + part * 8, there);
         }
     }
 }
@@ -60,15 +68,16 @@ __device__ __forceinline__ void load_rows(u32 (*a)[4], const u16 *x, const Rows 
     }
 }
 
-// Sixteen rows of shared memory as the right side of a product over their width, or over the rows themselves.
-__device__ __forceinline__ const u16 *by_width(const u16 *at) {
-    int lane = threadIdx.x & 31;
-    return at + ((lane & 7) + ((lane >> 4) << 3)) * PITCH + ((lane >> 3) & 1) * 8;
+// Sixteen rows of shared memory, and the k-th sixteen of their width, as the right side of a product over their width, or over the
+// rows themselves.
+__device__ __forceinline__ const u16 *by_width(const u16 *rows, int k) {
+    int lane = threadIdx.x & 31, row = (lane & 7) + ((lane >> 4) << 3);
+    return rows + row * PITCH + ((2 * k + ((lane >> 3) & 1)) ^ TURN(row)) * 8;
 }
 
-__device__ __forceinline__ const u16 *by_row(const u16 *at) {
-    int lane = threadIdx.x & 31;
-    return at + (lane & 15) * PITCH + (lane >> 4) * 8;
+__device__ __forceinline__ const u16 *by_row(const u16 *rows, int k) {
+    int lane = threadIdx.x & 31, row = lane & 15;
+    return rows + row * PITCH + ((2 * k + (lane >> 4)) ^ TURN(row)) * 8;
 }
 
 // The sum of a row from its four parts in each of the four threads that share it.
@@ -110,7 +119,7 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
 #pragma unroll
                 for (int n = 0; n < KEYS / 16; n++) {
                     u32 b[4];
-                    load4(b, by_width(k_block + n * 16 * PITCH + k * 16));
+                    load4(b, by_width(k_block + n * 16 * PITCH, k));
                     multiply(s[2 * n], a[k], b);
                     multiply(s[2 * n + 1], a[k], b + 2);
                 }
@@ -152,7 +161,7 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
 #pragma unroll
                 for (int n = 0; n < STEPS; n++) {
                     u32 b[4];
-                    load4_turned(b, by_row(v_block + k * 16 * PITCH + n * 16));
+                    load4_turned(b, by_row(v_block + k * 16 * PITCH, n));
                     multiply(o[2 * n], p, b);
                     multiply(o[2 * n + 1], p, b + 2);
                 }
@@ -224,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_one(const u16 *q, const
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
             u32 b[4];
-            load4(b, by_width(k_block + warp * 16 * PITCH + k * 16));
+            load4(b, by_width(k_block + warp * 16 * PITCH, k));
             multiply(s[0], a[k], b);
             multiply(s[1], a[k], b + 2);
         }
@@ -275,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_one(const u16 *q, const
             for (int n = 0; n < OWN; n++) {
                 if (warp + 4 * n >= STEPS) continue;
                 u32 b[4];
-                load4_turned(b, by_row(v_block + k * 16 * PITCH + (warp + 4 * n) * 16));
+                load4_turned(b, by_row(v_block + k * 16 * PITCH, (warp + 4 * n)));
                 multiply(o[2 * n], p, b);
                 multiply(o[2 * n + 1], p, b + 2);
             }
@@ -349,10 +358,10 @@ extern "C" __global__ void __launch_bounds__(128) attend_queries_backward(const 
 #pragma unroll
             for (int k = 0; k < STEPS; k++) {
                 u32 b[4];
-                load4(b, by_width(k_block + part * 16 * PITCH + k * 16));
+                load4(b, by_width(k_block + part * 16 * PITCH, k));
                 multiply(s[0], a[k], b);
                 multiply(s[1], a[k], b + 2);
-                load4(b, by_width(v_block + part * 16 * PITCH + k * 16));
+                load4(b, by_width(v_block + part * 16 * PITCH, k));
                 multiply(dp[0], da[k], b);
                 multiply(dp[1], da[k], b + 2);
             }
@@ -369,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_queries_backward(const 
 #pragma unroll
             for (int n = 0; n < STEPS; n++) {
                 u32 b[4];
-                load4_turned(b, by_row(k_block + part * 16 * PITCH + n * 16));
+                load4_turned(b, by_row(k_block + part * 16 * PITCH, n));
                 multiply(d[2 * n], ds, b);
                 multiply(d[2 * n + 1], ds, b + 2);
             }
@@ -409,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
         for (int flat0 = max(0, key0 - run.z) * fan; flat0 < n_flat; flat0 += QUERIES) {
             __syncthreads();
             for (int i = threadIdx.x; i < QUERIES * WIDTH / 8; i += blockDim.x) {
-                int flat = flat0 + i / (WIDTH / 8), part = i % (WIDTH / 8), at = i / (WIDTH / 8) * PITCH + part * 8;
+                int flat = flat0 + i / (WIDTH / 8), part = i % (WIDTH / 8), at = i / (WIDTH / 8) * PITCH + (part ^ TURN(i / (WIDTH / 8))) * 8;
                 bool there = flat < n_flat;
                 flat = min(flat, n_flat - 1);
                 i64 head = (i64)(run.x + flat / fan) * n_heads + blockIdx.y * fan + flat % fan;
@@ -429,14 +438,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
 #pragma unroll
             for (int k = 0; k < STEPS; k++) {
                 u32 key[4], value[4], b[4];
-                load4(key, by_row(k_block + warp * 16 * PITCH + k * 16));
-                load4(value, by_row(v_block + warp * 16 * PITCH + k * 16));
+                load4(key, by_row(k_block + warp * 16 * PITCH, k));
+                load4(value, by_row(v_block + warp * 16 * PITCH, k));
 #pragma unroll
                 for (int n = 0; n < QUERIES / 16; n++) {
-                    load4(b, by_width(q_tile + n * 16 * PITCH + k * 16));
+                    load4(b, by_width(q_tile + n * 16 * PITCH, k));
                     multiply(s[2 * n], key, b);
                     multiply(s[2 * n + 1], key, b + 2);
-                    load4(b, by_width(d_tile + n * 16 * PITCH + k * 16));
+                    load4(b, by_width(d_tile + n * 16 * PITCH, k));
                     multiply(dp[2 * n], value, b);
                     multiply(dp[2 * n + 1], value, b + 2);
                 }
@@ -460,10 +469,10 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
 #pragma unroll
                 for (int n = 0; n < STEPS; n++) {
                     u32 b[4];
-                    load4_turned(b, by_row(d_tile + k * 16 * PITCH + n * 16));
+                    load4_turned(b, by_row(d_tile + k * 16 * PITCH, n));
                     multiply(grad_v[2 * n], p, b);
                     multiply(grad_v[2 * n + 1], p, b + 2);
-                    load4_turned(b, by_row(q_tile + k * 16 * PITCH + n * 16));
+                    load4_turned(b, by_row(q_tile + k * 16 * PITCH, n));
                     multiply(grad_k[2 * n], ds, b);
                     multiply(grad_k[2 * n + 1], ds, b + 2);
                 }

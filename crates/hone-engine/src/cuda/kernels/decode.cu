@@ -2,21 +2,35 @@
 
 // Bias, norm per head, rotation; queries are kept in bf16, keys and values go to their pages. One warp per (row, head); heads
 // of a row are its query heads, its key heads, its value heads. Norm and rotation are those of `norm` and `rope`, bit for bit.
-extern "C" __global__ void enter(const float *qkv, const float *q_bias, const float *k_bias, const float *v_bias, const float *q_gain, const float *k_gain, float eps,
-                                 const float *angles, const u32 *positions, const u32 *pages, int n_pages_max, int n_heads, int n_kv_heads,
-                                 int head_dim, int width, u16 *q, u16 *keys, u16 *values) {
+extern "C" __global__ void enter(const float *qkv, const float *q_bias, const float *k_bias, const float *v_bias, const float *q_gain,
+                                 const float *k_gain, float eps, const float *angles, const u32 *positions, const u32 *pages,
+                                 int n_pages_max, int n_heads, int n_kv_heads, int head_dim, int width, u16 *q, u16 *keys, u16 *values) {
     __shared__ float room[4][256];
     let_next_start();
-    await_previous();
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, head = blockIdx.y * 4 + warp, n_all = n_heads + 2 * n_kv_heads;
     if (head >= n_all) return;
+    // Positions and pages were there before this step began.
     i64 row = blockIdx.x;
-    const float *from = qkv + (row * n_all + head) * head_dim;
-    float *x = room[warp];
+    u32 position = positions[row];
+    i64 page = pages[row * n_pages_max + position / PAGE];
     bool is_query = head < n_heads, is_key = !is_query && head < n_heads + n_kv_heads;
-    int kv_head = head - n_heads - (is_key ? 0 : n_kv_heads);
+    int kv_head = head - n_heads - (is_key ? 0 : n_kv_heads), half = head_dim / 2;
     const float *bias = is_query ? q_bias + head * head_dim : (is_key ? k_bias : v_bias) + kv_head * head_dim;
-    for (int i = lane; i < head_dim; i += 32) x[i] = q_bias ? from[i] + bias[i] : from[i];
+    const float *angle = angles + (i64)position * head_dim, *from = qkv + (row * n_all + head) * head_dim;
+    u16 *to = is_query ? q + (row * n_heads + head) * width
+                       : (is_key ? keys : values) + ((page * n_kv_heads + kv_head) * PAGE + position % PAGE) * width;
+    float *x = room[warp], cosines[4], sines[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        int i = lane + 32 * j;
+        cosines[j] = i < half ? angle[i] : 0.0f, sines[j] = i < half ? angle[half + i] : 0.0f;
+    }
+    await_previous();
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        int i = lane + 32 * j;
+        if (i < head_dim) x[i] = q_bias ? from[i] + bias[i] : from[i];
+    }
     __syncwarp();
     const float *gain = is_query ? q_gain : is_key ? k_gain : nullptr;
     if (gain) {
@@ -26,20 +40,13 @@ extern "C" __global__ void enter(const float *qkv, const float *q_bias, const fl
         for (int i = lane; i < head_dim; i += 32) x[i] = x[i] * inverse * gain[i];
         __syncwarp();
     }
-    u32 position = positions[row];
-    u16 *to;
-    if (is_query) {
-        to = q + (row * n_heads + head) * width;
-    } else {
-        i64 page = pages[row * n_pages_max + position / PAGE];
-        to = (is_key ? keys : values) + ((page * n_kv_heads + kv_head) * PAGE + position % PAGE) * width;
-    }
-    int half = head_dim / 2;
-    const float *angle = angles + (i64)position * head_dim;
     if (is_query || is_key) {
-        for (int i = lane; i < half; i += 32) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            int i = lane + 32 * j;
+            if (i >= half) continue;
             float first, second;
-            rotate(x[i], x[i + half], angle[i], angle[half + i], &first, &second);
+            rotate(x[i], x[i + half], cosines[j], sines[j], &first, &second);
             to[i] = to_bf16(first), to[half + i] = to_bf16(second);
         }
     } else {
@@ -81,117 +88,155 @@ struct Few {
 
 // WM by WN warps, each MT tiles of sixteen rows by NT tiles of eight columns.
 template <int MT, int WM, int NT, int WN, int STAGES>
-__device__ void few_rows(const Few &few) {
-    constexpr int ROWS = MT * 16 * WM, SPAN = NT * 8;
+__device__ __forceinline__ void few_rows(const Few &few) {
+    constexpr int ROWS = MT * 16 * WM, SPAN = NT * 8, STAGE = (ROWS + TILE_COLS) * ROW * 2;
+    constexpr int X_EACH = ROWS / 16, W_EACH = TILE_COLS / 16;
     extern __shared__ uint4 memory[];
-    u16 *stages = (u16 *)memory;
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
     int warp_row = (warp / WN) * MT * 16, warp_col = (warp % WN) * SPAN, row0 = blockIdx.y * ROWS;
-    bool gate = few.mode == GATE;
-    int half = few.n / 2, col0 = blockIdx.x * (gate ? TILE_COLS / 2 : TILE_COLS), n_steps = (few.k + DEPTH - 1) / DEPTH;
+    const bool gate = few.mode == GATE;
+    const int n_rows = few.rows, n = few.n, half = n / 2, stride = few.w_stride, rank = few.rank;
+    const int col0 = blockIdx.x * (gate ? TILE_COLS / 2 : TILE_COLS), n_steps = (few.k + DEPTH - 1) / DEPTH;
 
     // The weight's row behind a column of the tile. With a gate, each warp has as many gates as their ups, gates first.
     auto weight_row = [&](int col) {
-        if (!gate) return col0 + col < few.n ? col0 + col : -1;
+        if (!gate) return col0 + col < n ? col0 + col : -1;
         int at = col0 + col / SPAN * (SPAN / 2) + col % (SPAN / 2);
         return at >= half ? -1 : at + (col % SPAN >= SPAN / 2 ? half : 0);
     };
-    auto fetch_weights = [&](int step) {
-        u16 *to = stages + (step % STAGES) * (ROWS + TILE_COLS) * ROW + ROWS * ROW;
-        for (int i = threadIdx.x; i < TILE_COLS * (DEPTH / 8); i += 128) {
-            int col = i / (DEPTH / 8), k = step * DEPTH + i % (DEPTH / 8) * 8, row = weight_row(col);
-            bool there = row >= 0 && k < few.w_stride;
-            fetch16(to + col * ROW + i % (DEPTH / 8) * 8, few.w + (there ? (i64)row * few.w_stride + k : 0), there);
-        }
+    // Each thread fetches the same eighth of the same rows in every step.
+    const int part = threadIdx.x % 8 * 8, line = threadIdx.x / 8;
+    const u16 *w_from[W_EACH], *x_from[X_EACH];
+    bool w_there[W_EACH], x_there[X_EACH];
+#pragma unroll
+    for (int j = 0; j < W_EACH; j++) {
+        int row = weight_row(line + 16 * j);
+        w_there[j] = row >= 0, w_from[j] = few.w + (i64)max(row, 0) * stride + part;
+    }
+#pragma unroll
+    for (int j = 0; j < X_EACH; j++) {
+        int row = row0 + line + 16 * j;
+        x_there[j] = row < n_rows, x_from[j] = few.x + (i64)min(row, n_rows - 1) * few.x_stride + part;
+    }
+    const u32 base = shared_address(memory), x_to = base + (line * ROW + part) * 2, w_to = x_to + ROWS * ROW * 2;
+    auto fetch_weights = [&](int step, int slot) {
+        bool inside = step * DEPTH + part < stride;
+#pragma unroll
+        for (int j = 0; j < W_EACH; j++) fetch16_at(w_to + slot * STAGE + j * 32 * ROW, w_from[j] + step * DEPTH, inside && w_there[j]);
     };
-    auto fetch_rows = [&](int step) {
-        u16 *to = stages + (step % STAGES) * (ROWS + TILE_COLS) * ROW;
-        for (int i = threadIdx.x; i < ROWS * (DEPTH / 8); i += 128) {
-            int row = row0 + i / (DEPTH / 8), k = step * DEPTH + i % (DEPTH / 8) * 8;
-            bool there = row < few.rows && k < few.w_stride;
-            fetch16(to + i / (DEPTH / 8) * ROW + i % (DEPTH / 8) * 8, few.x + (there ? (i64)row * few.x_stride + k : 0), there);
-        }
+    auto fetch_rows = [&](int step, int slot) {
+        bool inside = step * DEPTH + part < stride;
+#pragma unroll
+        for (int j = 0; j < X_EACH; j++) fetch16_at(x_to + slot * STAGE + j * 32 * ROW, x_from[j] + step * DEPTH, inside && x_there[j]);
     };
 
     let_next_start();
-    for (int step = 0; step < STAGES - 1 && step < n_steps; step++) fetch_weights(step);
+#pragma unroll
+    for (int step = 0; step < STAGES - 1; step++)
+        if (step < n_steps) fetch_weights(step, step);
+    // Where this thread's results go, and what is there.
+    int outs[NT], tile_rows[MT][2];
+    float2 old[MT][NT][2];
+#pragma unroll
+    for (int t = 0; t < NT; t++) {
+        int out = weight_row(warp_col + t * 8);
+        outs[t] = out < 0 ? -1 : out + quad * 2;
+    }
     await_previous();
+#pragma unroll
     for (int step = 0; step < STAGES - 1; step++) {
-        if (step < n_steps) fetch_rows(step);
+        if (step < n_steps) fetch_rows(step, step);
         fetch_commit();
     }
-    float sums[MT][NT][4] = {};
-    for (int step = 0; step < n_steps; step++) {
-        fetch_wait<STAGES - 2>();
-        __syncthreads();
-        int next = step + STAGES - 1;
-        if (next < n_steps) fetch_weights(next), fetch_rows(next);
-        fetch_commit();
-        const u16 *left = stages + (step % STAGES) * (ROWS + TILE_COLS) * ROW + warp_row * ROW;
-        const u16 *right = stages + (step % STAGES) * (ROWS + TILE_COLS) * ROW + (ROWS + warp_col) * ROW;
 #pragma unroll
-        for (int k = 0; k < DEPTH / 16; k++) {
-            u32 a[MT][4], b[NT / 2][4];
+    for (int m = 0; m < MT; m++) {
 #pragma unroll
-            for (int m = 0; m < MT; m++) load4(a[m], left + (m * 16 + (lane & 15)) * ROW + k * 16 + (lane >> 4) * 8);
+        for (int i = 0; i < 2; i++) {
+            int row = row0 + warp_row + m * 16 + group + 8 * i;
+            tile_rows[m][i] = row < n_rows ? row : -1;
 #pragma unroll
-            for (int n = 0; n < NT / 2; n++)
-                load4(b[n], right + (n * 16 + (lane & 7) + ((lane >> 4) << 3)) * ROW + k * 16 + ((lane >> 3) & 1) * 8);
-#pragma unroll
-            for (int m = 0; m < MT; m++)
-#pragma unroll
-                for (int n = 0; n < NT; n++) multiply(sums[m][n], a[m], b[n / 2] + n % 2 * 2);
+            for (int t = 0; t < NT; t++) {
+                bool wanted = few.mode == ADD && row < n_rows && outs[t] >= 0;
+                old[m][t][i] = wanted ? *(const float2 *)(few.y + (i64)row * few.y_stride + outs[t]) : make_float2(0.0f, 0.0f);
+            }
         }
     }
 
-    // The low-rank part, as its own product.
+    float sums[MT][NT][4] = {};
+    const u32 left = base + ((warp_row + (lane & 15)) * ROW + (lane >> 4) * 8) * 2;
+    const u32 right = base + ((ROWS + warp_col + (lane & 7) + ((lane >> 4) << 3)) * ROW + ((lane >> 3) & 1) * 8) * 2;
+    for (int step = 0, slot = 0, next_slot = STAGES - 1; step < n_steps; step++) {
+        fetch_wait<STAGES - 2>();
+        __syncthreads();
+        u32 a[2][MT][4], b[2][NT / 2][4];
+        auto load = [&](int k) {
 #pragma unroll
-    for (int m = 0; m < MT; m++) {
-        int rows[2] = {row0 + warp_row + m * 16 + group, row0 + warp_row + m * 16 + group + 8};
+            for (int m = 0; m < MT; m++) load4_at(a[k & 1][m], left + slot * STAGE + m * 32 * ROW + k * 32);
 #pragma unroll
-        for (int n = 0; n < NT; n++) {
-            // The column in the weight that this thread's group loads, and the two outputs that its quad holds.
-            int loaded = weight_row(warp_col + n * 8 + group), out = weight_row(warp_col + n * 8);
-            out = out < 0 ? -1 : out + quad * 2;
-            float low[4] = {};
-            const Stretch *stretch = few.stretches;
-            while (few.rank && loaded >= stretch->end) stretch++;
-            if (few.rank && __any_sync(FULL, loaded >= 0 && stretch->b)) {
-                int start = stretch == few.stretches ? 0 : stretch[-1].end;
-                for (int k = 0; k < few.rank; k += 16) {
-                    u32 a[4], b[2] = {0, 0};
+            for (int t = 0; t < NT / 2; t++) load4_at(b[k & 1][t], right + slot * STAGE + t * 32 * ROW + k * 32);
+        };
+        load(0);
+        if (step + STAGES - 1 < n_steps) fetch_weights(step + STAGES - 1, next_slot), fetch_rows(step + STAGES - 1, next_slot);
+        fetch_commit();
+#pragma unroll
+        for (int k = 0; k < DEPTH / 16; k++) {
+            if (k + 1 < DEPTH / 16) load(k + 1);
+#pragma unroll
+            for (int m = 0; m < MT; m++)
+#pragma unroll
+                for (int t = 0; t < NT; t++) multiply(sums[m][t], a[k & 1][m], b[k & 1][t / 2] + t % 2 * 2);
+        }
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        next_slot = next_slot + 1 == STAGES ? 0 : next_slot + 1;
+    }
+
+    // The low-rank part is a product of its own, added last, as the general pass does.
+    float low[MT][NT][4] = {};
+    if (rank) {
+#pragma unroll
+        for (int t = 0; t < NT; t++) {
+            int loaded = weight_row(warp_col + t * 8 + group);
+            int which = loaded < few.stretches[0].end ? 0 : loaded < few.stretches[1].end ? 1 : 2;
+            const u16 *b_all = which == 0 ? few.stretches[0].b : which == 1 ? few.stretches[1].b : few.stretches[2].b;
+            int from = which == 0 ? few.stretches[0].from : which == 1 ? few.stretches[1].from : few.stretches[2].from;
+            int start = which == 0 ? 0 : which == 1 ? few.stretches[0].end : few.stretches[1].end;
+            for (int k = 0; k < rank; k += 16) {
+                u32 b[2] = {0, 0};
+                if (loaded >= 0) {
+                    const u16 *at = b_all + (i64)(loaded - start) * rank + k + quad * 2;
+                    b[0] = *(const u32 *)at, b[1] = *(const u32 *)(at + 8);
+                }
+#pragma unroll
+                for (int m = 0; m < MT; m++) {
+                    u32 a[4];
 #pragma unroll
                     for (int j = 0; j < 4; j++) {
-                        int row = rows[j & 1];
-                        const u16 *from = few.low + (i64)row * few.low_stride + stretch->from + k + quad * 2 + (j >> 1) * 8;
-                        a[j] = row < few.rows ? *(const u32 *)from : 0;
+                        int row = tile_rows[m][j & 1];
+                        const u16 *at = few.low + (i64)row * few.low_stride + from + k + quad * 2 + (j >> 1) * 8;
+                        a[j] = row >= 0 ? *(const u32 *)at : 0;
                     }
-                    if (loaded >= 0 && stretch->b) {
-                        const u16 *from = stretch->b + (i64)(loaded - start) * few.rank + k + quad * 2;
-                        b[0] = *(const u32 *)from, b[1] = *(const u32 *)(from + 8);
-                    }
-                    multiply(low, a, b);
+                    multiply(low[m][t], a, b);
                 }
             }
-            bool adapted = few.rank && stretch->b;
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int t = 0; t < NT; t++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                if (out < 0 || rows[i] >= few.rows) continue;
-                float x = sums[m][n][2 * i], y = sums[m][n][2 * i + 1];
+                int row = tile_rows[m][i], out = outs[t];
+                if (row < 0 || out < 0) continue;
+                float x = sums[m][t][2 * i], y = sums[m][t][2 * i + 1];
                 if (few.mode == ROUND) {
-                    *(u32 *)(few.act + (i64)rows[i] * few.y_stride + out) = pack(x * few.scale, y * few.scale);
+                    *(u32 *)(few.act + (i64)row * few.y_stride + out) = pack(x * few.scale, y * few.scale);
                     continue;
                 }
-                float2 *to = (float2 *)(few.y + (i64)rows[i] * few.y_stride + out);
-                if (few.mode == ADD) {
-                    float2 old = *to;
-                    x = __fadd_rn(old.x, x), y = __fadd_rn(old.y, y);
-                }
-                if (adapted) x = __fadd_rn(x, low[2 * i]), y = __fadd_rn(y, low[2 * i + 1]);
-                if (gate)
-                    sums[m][n][2 * i] = x, sums[m][n][2 * i + 1] = y;
-                else
-                    *to = make_float2(x, y);
+                if (few.mode == ADD) x = __fadd_rn(old[m][t][i].x, x), y = __fadd_rn(old[m][t][i].y, y);
+                if (rank) x = __fadd_rn(x, low[m][t][2 * i]), y = __fadd_rn(y, low[m][t][2 * i + 1]);
+                sums[m][t][2 * i] = x, sums[m][t][2 * i + 1] = y;
+                if (!gate) *(float2 *)(few.y + (i64)row * few.y_stride + out) = make_float2(x, y);
             }
         }
     }
@@ -199,15 +244,13 @@ __device__ void few_rows(const Few &few) {
 #pragma unroll
     for (int m = 0; m < MT; m++) {
 #pragma unroll
-        for (int n = 0; n < NT / 2; n++) {
-            int out = weight_row(warp_col + n * 8);
-            out = out < 0 ? -1 : out + quad * 2;
+        for (int t = 0; t < NT / 2; t++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                int row = row0 + warp_row + m * 16 + group + 8 * i;
-                if (out < 0 || row >= few.rows) continue;
-                const float *g = sums[m][n] + 2 * i, *u = sums[m][n + NT / 2] + 2 * i;
-                *(u32 *)(few.act + (i64)row * few.y_stride + out) = pack(gated(g[0], u[0]), gated(g[1], u[1]));
+                int row = tile_rows[m][i];
+                if (row < 0 || outs[t] < 0) continue;
+                const float *g = sums[m][t] + 2 * i, *u = sums[m][t + NT / 2] + 2 * i;
+                *(u32 *)(few.act + (i64)row * few.y_stride + outs[t]) = pack(gated(g[0], u[0]), gated(g[1], u[1]));
             }
         }
     }

@@ -140,8 +140,8 @@ extern "C" __global__ void normal(u64 key, float deviation, i64 len, float *out)
 // The id at which the cumulative probability passes u, by segments and then inside one. One block per row.
 __device__ __forceinline__ int choose(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, const u64 *allowed,
                                       float log_norm, float u) {
-    __shared__ float before, sums[HEAD_THREADS];
-    __shared__ int segment, chosen;
+    __shared__ float before, sums[HEAD_THREADS], of_warp[HEAD_THREADS / 32];
+    __shared__ int segment, chosen, first_past, last_with;
     if (threadIdx.x == 0) {
         float passed = 0.0f;
         int last = 0;
@@ -152,25 +152,35 @@ __device__ __forceinline__ int choose(const float *logits, int vocab, const floa
             if (passed > u) break;
         }
         segment = last;
-        chosen = -1;
+        chosen = 0, first_past = HEAD_THREADS, last_with = 0;
     }
     __syncthreads();
     int first = segment * SEGMENT + threadIdx.x * 16;
     float own = 0.0f;
     for (int id = first; id < min(vocab, first + 16); id++)
         if (is_allowed(allowed, id)) own += expf(logits[id] * inverse - log_norm);
-    sums[threadIdx.x] = own;
+    // Sums of all threads up to each: first inside a warp, then over the warps before it.
+    float upto = own;
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        float other = __shfl_up_sync(FULL, upto, step);
+        if ((threadIdx.x & 31) >= step) upto += other;
+    }
+    if ((threadIdx.x & 31) == 31) of_warp[threadIdx.x >> 5] = upto;
+    __syncthreads();
+    float earlier = before;
+    for (int i = 0; i < (int)(threadIdx.x >> 5); i++) earlier += of_warp[i];
+    sums[threadIdx.x] = earlier + upto - own;
+    if (own > 0.0f) {
+        atomicMax(&last_with, (int)threadIdx.x);
+        if (earlier + upto > u) atomicMin(&first_past, (int)threadIdx.x);
+    }
     __syncthreads();
     if (threadIdx.x == 0) {
-        float passed = before;
-        int at = 0, last = 0;
-        for (; at < HEAD_THREADS; at++) {
-            if (sums[at] > 0.0f) last = at;
-            if (passed + sums[at] > u) break;
-            passed += sums[at];
-        }
+        int at = first_past;
+        float passed = at < HEAD_THREADS ? sums[at] : 0.0f;
         // Rounding may leave the sum just below u: then the last of the segment is meant.
-        if (at == HEAD_THREADS) at = last, passed = -1e30f;
+        if (at == HEAD_THREADS) at = last_with, passed = -1e30f;
         int first_id = segment * SEGMENT + at * 16, last_id = first_id;
         for (int id = first_id; id < min(vocab, first_id + 16); id++) {
             if (!is_allowed(allowed, id)) continue;

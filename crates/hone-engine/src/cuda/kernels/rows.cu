@@ -40,24 +40,46 @@ __device__ __forceinline__ float lanes_inverse(const float *x, int cols, float e
     return rsqrtf(lanes_sum(sum, at.n, room) / (float)cols + eps);
 }
 
+// Fours of a row that one lane may hold: rows of up to 1024 for a warp, 8192 for a block.
+#define HELD 8
+
 extern "C" __global__ void norm_act(const float *x, const float *gain, float eps, int rows, int cols, u16 *out, int stride, int lanes) {
     __shared__ float room[32];
     let_next_start();
-    await_previous();
     Lanes at = lanes_of(lanes);
     if (at.row >= rows) return;
     x += (i64)at.row * cols;
     out += (i64)at.row * stride;
-    float inverse = lanes_inverse(x, cols, eps, at, room);
-    if (cols % 4 == 0) {
-        for (int i = at.lane; i < cols / 4; i += at.n) {
-            float4 v = ((const float4 *)x)[i], g = ((const float4 *)gain)[i];
-            uint2 packed = {pack(v.x * inverse * g.x, v.y * inverse * g.y), pack(v.z * inverse * g.z, v.w * inverse * g.w)};
-            *(uint2 *)(out + 4 * i) = packed;
+    if (cols % 4 == 0 && cols <= 4 * HELD * lanes) {
+        // Everything is asked for before the first answer is needed.
+        float4 v[HELD], g[HELD];
+        float sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < HELD; j++) {
+            int i = at.lane + j * at.n;
+            g[j] = i < cols / 4 ? ((const float4 *)gain)[i] : make_float4(0, 0, 0, 0);
+        }
+        await_previous();
+#pragma unroll
+        for (int j = 0; j < HELD; j++) {
+            int i = at.lane + j * at.n;
+            v[j] = i < cols / 4 ? ((const float4 *)x)[i] : make_float4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int j = 0; j < HELD; j++) sum = dot4(v[j], v[j], sum);
+        float inverse = rsqrtf(lanes_sum(sum, at.n, room) / (float)cols + eps);
+#pragma unroll
+        for (int j = 0; j < HELD; j++) {
+            int i = at.lane + j * at.n;
+            if (i >= cols / 4) continue;
+            float4 w = make_float4(v[j].x * inverse * g[j].x, v[j].y * inverse * g[j].y, v[j].z * inverse * g[j].z, v[j].w * inverse * g[j].w);
+            *(uint2 *)(out + 4 * i) = make_uint2(pack(w.x, w.y), pack(w.z, w.w));
         }
         for (int i = cols + at.lane; i < stride; i += at.n) out[i] = 0;
         return;
     }
+    await_previous();
+    float inverse = lanes_inverse(x, cols, eps, at, room);
     for (int i = at.lane; i < stride; i += at.n) out[i] = i < cols ? to_bf16(x[i] * inverse * gain[i]) : (u16)0;
 }
 
