@@ -13,11 +13,11 @@ use hone_engine::cuda::{Cuda, CudaOptions};
 use hone_engine::host::Host;
 use hone_engine::layout::{Group, Packed};
 use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::memory::{MemoryPlan, Run};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::random::Stream;
 use hone_engine::shapes;
-use hone_engine::memory::{MemoryPlan, Run};
 use hone_engine::tape::plain_targets;
 use hone_engine::trainer::Trainer;
 
@@ -64,7 +64,11 @@ fn rates(cuda: &Cuda) -> String {
     let ms = cuda.time_ms(|| (0..10).for_each(|_| multiply())) / 10.0;
     let facts = cuda.facts();
     let (bytes_s, flop_s) = (8.0 * f64::from(1 << 30) / f64::from(copy_ms) * 1e3, 2.0 * (n as f64).powi(3) / f64::from(ms) * 1e3);
-    format!("\"device\":\"{}\",\"bytes_s\":{bytes_s:.4e},\"flop_s\":{flop_s:.4e},\"agreement\":\"{:?}\"", facts.name, cuda.agreement())
+    format!(
+        "\"device\":\"{}\",\"bytes_s\":{bytes_s:.4e},\"flop_s\":{flop_s:.4e},\"agreement\":\"{:?}\"",
+        facts.name,
+        cuda.agreement()
+    )
 }
 
 fn say(what: &str, shape: &str, size: usize, facts: &str) -> std::io::Result<()> {
@@ -205,8 +209,9 @@ fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {
 
 fn hash(cuda: &Cuda, trainer: &Trainer<Cuda>) -> String {
     let weights = trainer.lora_weights(cuda).map(|weights| weights.matrices).unwrap_or_default();
-    let bits = weights.values().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, x| {
-        (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0100_0000_01b3)
-    });
+    let bits = weights
+        .values()
+        .flatten()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, x| (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0100_0000_01b3));
     format!("{bits:016x} {}", cuda.path())
 }

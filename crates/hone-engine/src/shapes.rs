@@ -14,10 +14,9 @@ pub fn named(name: &str) -> Option<ModelConfig> {
         ..plain(Family::Qwen2, sizes, vocab, tied_head, 32_768)
     };
     Some(match name {
-        "smollm2-135m" => ModelConfig {
-            rope: Rope::plain(100_000.0),
-            ..plain(Family::Llama, [576, 30, 9, 3, 64, 1536], 49_152, true, 8192)
-        },
+        "smollm2-135m" => {
+            ModelConfig { rope: Rope::plain(100_000.0), ..plain(Family::Llama, [576, 30, 9, 3, 64, 1536], 49_152, true, 8192) }
+        }
         "qwen2.5-0.5b" => qwen([896, 24, 14, 2, 64, 4864], 151_936, true),
         "qwen2.5-1.5b" => qwen([1536, 28, 12, 2, 128, 8960], 151_936, true),
         "qwen2.5-7b" => qwen([3584, 28, 28, 4, 128, 18_944], 152_064, false),

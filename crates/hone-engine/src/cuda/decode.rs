@@ -8,8 +8,8 @@
 use std::sync::PoisonError;
 
 use super::device::{Graph, Grid, Memory, args};
-use super::head::{SEGMENT, logits_stride};
 use super::few::{self, Few, Stretch, Then, Tile};
+use super::head::{SEGMENT, logits_stride};
 use super::operations::{attention_shared, by_lanes, lanes};
 use super::product::{Kind, Shape};
 use super::{Cuda, Kv, Weight};
@@ -252,17 +252,32 @@ impl Step<'_> {
         let (positions, pages) = (room.positions.address(), room.pages.address());
         let (keys, values) = (kv.keys.address(), kv.values.address());
         let entered = args![
-            room.qkv.address(), bias(0), bias(1), bias(2), gain(0), gain(1), config.norm_eps, model.angles.address(), positions,
-            pages, room.n_pages_max, n_heads, n_kv_heads, head_dim, kv.width, room.q.address(), keys, values
+            room.qkv.address(),
+            bias(0),
+            bias(1),
+            bias(2),
+            gain(0),
+            gain(1),
+            config.norm_eps,
+            model.angles.address(),
+            positions,
+            pages,
+            room.n_pages_max,
+            n_heads,
+            n_kv_heads,
+            head_dim,
+            kv.width,
+            room.q.address(),
+            keys,
+            values
         ];
         let grid = Grid { blocks: (room.n_rows, (n_heads + 2 * n_kv_heads).div_ceil(4)), threads: 128, shared: 0, early: true };
         cuda.device.launch("enter", grid, entered);
         let (shared, scale) = (attention_shared(kv.width), (1.0 / (head_dim as f64).sqrt()) as f32);
         let grid = Grid { blocks: (room.n_rows, n_kv_heads), threads: 128, shared, early: true };
         let (q, to, stride) = (room.q.address(), room.attended.address(), config.q_dim().next_multiple_of(8));
-        let attended = args![
-            q, keys, values, positions, pages, room.n_pages_max, n_heads, n_kv_heads, head_dim, scale, to, stride
-        ];
+        let attended =
+            args![q, keys, values, positions, pages, room.n_pages_max, n_heads, n_kv_heads, head_dim, scale, to, stride];
         cuda.device.launch_for("attend_one", kv.width, grid, attended);
         self.project(layer, &[Proj::O], &room.attended, self.stream());
     }
@@ -394,7 +409,19 @@ impl Step<'_> {
         let (ids, positions, n_drawn) = (room.ids.address(), room.positions.address(), room.n_drawn.address());
         let (drawn_ids, drawn_logprobs) = (room.drawn_ids.address(), room.drawn_logprobs.address());
         let values = args![
-            logits, stride, vocab, parts, n_parts, inverses, greedy, keys, ids, positions, n_drawn, room.n_rows, drawn_ids,
+            logits,
+            stride,
+            vocab,
+            parts,
+            n_parts,
+            inverses,
+            greedy,
+            keys,
+            ids,
+            positions,
+            n_drawn,
+            room.n_rows,
+            drawn_ids,
             drawn_logprobs
         ];
         cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);

@@ -370,8 +370,7 @@ impl Device {
         }
         self.enter();
         // SAFETY: pageable memory is staged before the call returns, and the target has room for it.
-        let status =
-            unsafe { (self.driver.cuMemcpyHtoDAsync)(to, values.as_ptr().cast(), size_of_val(values), self.stream) };
+        let status = unsafe { (self.driver.cuMemcpyHtoDAsync)(to, values.as_ptr().cast(), size_of_val(values), self.stream) };
         self.check("a copy to it", status);
     }
 

@@ -66,8 +66,16 @@ impl Cuda {
         let parts = self.device.memory(rows * n_parts * 16);
         let grid = Grid { blocks: (n_parts, rows), threads: 256, shared: 0, early: false };
         let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
-        let values =
-            args![logits, logits_stride(vocab), vocab, asked.inverses.address(), masks, bits, vocab.div_ceil(64), parts.address()];
+        let values = args![
+            logits,
+            logits_stride(vocab),
+            vocab,
+            asked.inverses.address(),
+            masks,
+            bits,
+            vocab.div_ceil(64),
+            parts.address()
+        ];
         self.device.launch("head_parts", grid, values);
         parts
     }
@@ -106,7 +114,7 @@ impl Cuda {
         scored: &[Scored],
         grads: &[ScoredGrad],
         dx: &mut Buf,
-        dw: Option<&mut Buf>,
+        dw: Option<&Buf>,
     ) {
         let chunk = Self::chunk_rows(w.rows);
         let (stride, n_words) = (logits_stride(w.rows), w.rows.div_ceil(64));
@@ -115,8 +123,7 @@ impl Cuda {
         for (i, targets) in targets.chunks(chunk).enumerate() {
             let (first, rows) = (i * chunk, targets.len());
             let asked = Asked::new(self, targets);
-            let scores: Vec<f32> =
-                scored[first..][..rows].iter().flat_map(|s| [s.logprob, s.entropy, s.log_norm]).collect();
+            let scores: Vec<f32> = scored[first..][..rows].iter().flat_map(|s| [s.logprob, s.entropy, s.log_norm]).collect();
             let by: Vec<f32> = grads[first..][..rows].iter().flat_map(|grad| [grad.logprob, grad.entropy]).collect();
             let (scores, by) = (self.device.upload(&scores), self.device.upload(&by));
             let from = x.memory.address() + (first * x.stride * 2) as u64;
@@ -126,14 +133,25 @@ impl Cuda {
             let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
             let (scores, by) = (scores.address(), by.address());
             let values = args![
-                logits.address(), stride, w.rows, ids, inverses, masks, bits, n_words, scores, by, dlogits.address(), stride
+                logits.address(),
+                stride,
+                w.rows,
+                ids,
+                inverses,
+                masks,
+                bits,
+                n_words,
+                scores,
+                by,
+                dlogits.address(),
+                stride
             ];
             self.device.launch("head_gradient", grid, values);
             let to = dx.address() + (first * w.cols * 4) as u64;
             let strides = [stride, w.stride, w.cols];
             let shape = Shape { kind: Kind::Backward, rows, n: w.cols, k: w.rows, strides, batch: 1, offsets: [0; 3] };
             self.products.multiply(shape, dlogits.address(), w.address(), Put::Set, to);
-            if let Some(dw) = &dw {
+            if let Some(dw) = dw {
                 let strides = [stride, x.stride, w.cols];
                 let shape = Shape { kind: Kind::Gradient, rows: w.rows, n: w.cols, k: rows, strides, batch: 1, offsets: [0; 3] };
                 self.products.multiply(shape, dlogits.address(), from, Put::Add, dw.address());
@@ -199,8 +217,7 @@ impl Cuda {
         let chosen = self.device.memory(4);
         let (n_parts, bits) = (logits.len().div_ceil(SEGMENT), address(asked.bits.as_ref()));
         let inverse = target.inv_temperature;
-        let values =
-            args![row.address(), logits.len(), parts.address(), n_parts, inverse, bits, log_norm, u, chosen.address()];
+        let values = args![row.address(), logits.len(), parts.address(), n_parts, inverse, bits, log_norm, u, chosen.address()];
         self.device.launch("head_pick", Grid::rows(1, 256), values);
         self.device.read::<u32>(chosen.address(), 1)[0]
     }

@@ -140,7 +140,7 @@ impl Driver {
     /// Finds the driver.
     pub(super) fn find() -> Result<Self, Unavailable> {
         let names = ["libcuda.so.1", "libcuda.so"];
-        find(&names, &[]).and_then(|library| Self::load(library)).map_err(Unavailable::Driver)
+        find(&names, &[]).and_then(Self::load).map_err(Unavailable::Driver)
     }
 }
 
@@ -148,7 +148,7 @@ impl Nvrtc {
     /// Finds the compiler.
     pub(super) fn find(folders: &[PathBuf]) -> Result<Self, Unavailable> {
         let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-        find(&names, folders).and_then(|library| Self::load(library)).map_err(Unavailable::Compiler)
+        find(&names, folders).and_then(Self::load).map_err(Unavailable::Compiler)
     }
 }
 
@@ -156,7 +156,7 @@ impl Lt {
     /// Finds the matrix products.
     pub(super) fn find(folders: &[PathBuf]) -> Result<Self, Unavailable> {
         let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
-        find(&names, folders).and_then(|library| Self::load(library)).map_err(Unavailable::Products)
+        find(&names, folders).and_then(Self::load).map_err(Unavailable::Products)
     }
 }
 

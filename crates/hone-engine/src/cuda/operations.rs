@@ -324,8 +324,7 @@ impl Backend for Cuda {
         let (keys, values) = (kv.keys.address(), kv.values.address());
         let (runs, pages, tiles) = (plan.runs.address(), plan.pages.address(), tiles.address());
         let (to, norms) = (out.address(), log_norms.address());
-        let values =
-            args![queries.address(), keys, values, runs, tiles, pages, n_heads, n_kv_heads, head_dim, scale, to, norms];
+        let values = args![queries.address(), keys, values, runs, tiles, pages, n_heads, n_kv_heads, head_dim, scale, to, norms];
         self.device.launch_for("attend", kv.width, grid, values);
         (out, log_norms)
     }
@@ -345,9 +344,8 @@ impl Backend for Cuda {
         let (tiles, n_tiles) = plan.tiles(&self.device, n_heads / n_kv_heads);
         let grid = Grid { blocks: (n_tiles, n_kv_heads), threads: TILE * 2, shared: attention_shared(kv.width), early: false };
         let (tiles, to) = (tiles.address(), dq.address());
-        let by_query = args![
-            queries, douts, keys, values, runs, tiles, pages, n_heads, n_kv_heads, head_dim, scale, norms, dots, to
-        ];
+        let by_query =
+            args![queries, douts, keys, values, runs, tiles, pages, n_heads, n_kv_heads, head_dim, scale, norms, dots, to];
         self.device.launch_for("attend_queries_backward", kv.width, grid, by_query);
 
         let back = plan.backward(&self.device);
@@ -358,8 +356,22 @@ impl Backend for Cuda {
         let (blocks, block_pages, users) = (back.blocks.address(), back.block_pages.address(), back.users.address());
         let (to_k, to_v) = (page_dk.address(), page_dv.address());
         let by_key = args![
-            queries, douts, keys, values, runs, blocks, block_pages, users, n_heads, n_kv_heads, head_dim, scale, norms, dots,
-            to_k, to_v
+            queries,
+            douts,
+            keys,
+            values,
+            runs,
+            blocks,
+            block_pages,
+            users,
+            n_heads,
+            n_kv_heads,
+            head_dim,
+            scale,
+            norms,
+            dots,
+            to_k,
+            to_v
         ];
         self.device.launch_for("attend_keys_backward", kv.width, grid, by_key);
         let by_row = |of_pages: &Buf| {
@@ -405,7 +417,7 @@ impl Backend for Cuda {
         dx: &mut Buf,
         dw: Option<&mut Buf>,
     ) {
-        self.score_head_backward(x, w, targets, scored, grads, dx, dw);
+        self.score_head_backward(x, w, targets, scored, grads, dx, dw.as_deref());
     }
 
     fn logits(&self, x: &Act, w: &Weight, visit: &(dyn Fn(usize, &mut [f32]) + Sync)) {

@@ -60,9 +60,8 @@ impl Plan {
     /// Tiles of the forward for this many query heads per group: (run, first flat row).
     pub(super) fn tiles(&self, device: &Arc<Device>, fan: usize) -> (&Memory, usize) {
         let (made_for, tiles, n) = self.tiles.get_or_init(|| {
-            let tiles_of = |(index, n_rows): (usize, usize)| {
-                (0..n_rows * fan).step_by(TILE).map(move |first| [index as i32, first as i32])
-            };
+            let tiles_of =
+                |(index, n_rows): (usize, usize)| (0..n_rows * fan).step_by(TILE).map(move |first| [index as i32, first as i32]);
             let runs = self.layout.runs.iter().map(|run| run.n_rows).enumerate();
             // Long runs last longest: they start first.
             let mut tiles: Vec<[i32; 2]> = runs.flat_map(tiles_of).collect();

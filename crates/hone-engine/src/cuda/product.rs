@@ -193,7 +193,8 @@ impl Products {
         }
         let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
         let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
-        let offers = SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
+        let offers =
+            SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
         let mut all: Vec<Algorithm> = Vec::new();
         for &algorithm in offers.iter().flatten() {
             if !all.contains(&algorithm) {
@@ -214,8 +215,11 @@ impl Products {
             let mut best_ms = f32::MAX;
             for &algorithm in offers[size].iter().filter(|algorithm| agreeing.contains(algorithm)) {
                 let call = Call { layouts, algorithm };
-                let run = || self.try_run(&shape, &call, addresses, Put::Set) == 0;
-                let ms = if run() { self.time_ms(|| drop(run())) } else { f32::MAX };
+                let run = || self.try_run(&shape, &call, addresses, Put::Set);
+                let timed = || {
+                    run();
+                };
+                let ms = if run() == 0 { self.time_ms(timed) } else { f32::MAX };
                 if ms < best_ms {
                     (best_ms, by_size[size]) = (ms, algorithm);
                 }
@@ -268,14 +272,16 @@ impl Products {
                 break;
             }
         }
-        let few_agrees = shape.kind == Kind::Forward && few::fits(shape.n, Then::Set) && best.first().is_some_and(|&leader| {
-            run(leader, &first);
-            [Tile::Small, Tile::Middle, Tile::Large].into_iter().all(|tile| {
-                self.device.clear(second.address(), len * 4);
-                few_of(shape, [left, right, second.address()]).run(&self.device, tile, Then::Set);
-                same(&first, &second)
-            })
-        });
+        let few_agrees = shape.kind == Kind::Forward
+            && few::fits(shape.n, Then::Set)
+            && best.first().is_some_and(|&leader| {
+                run(leader, &first);
+                [Tile::Small, Tile::Middle, Tile::Large].into_iter().all(|tile| {
+                    self.device.clear(second.address(), len * 4);
+                    few_of(shape, [left, right, second.address()]).run(&self.device, tile, Then::Set);
+                    same(&first, &second)
+                })
+            });
         self.forget(layouts);
         (best, few_agrees)
     }
@@ -399,7 +405,11 @@ impl Products {
                 let y = at(out, 2, 4) + (row0 * c * 4) as u64;
                 let grid = Grid { blocks: (n.div_ceil(128), some), threads: 128, shared: 0, early: false };
                 let add = usize::from(put == Put::Add);
-                self.device.launch("product", grid, args![x, a_row, a_step, at(right, 1, 2), b_row, b_step, n, k, add, y, c, some]);
+                self.device.launch(
+                    "product",
+                    grid,
+                    args![x, a_row, a_step, at(right, 1, 2), b_row, b_step, n, k, add, y, c, some],
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use hone_engine::layout::{Group, Packed};
 use hone_engine::random::Stream;
 
 /// Compares a body's result on the backend in question with the readable one's, within a tolerance.
-pub type Check<'a> = &'a dyn Fn(&str, f32, &dyn Fn(&dyn Ops) -> Vec<f32>);
+pub(crate) type Check<'a> = &'a dyn Fn(&str, f32, &dyn Fn(&dyn Ops) -> Vec<f32>);
 
 fn values(seed: u64, len: usize) -> Vec<f32> {
     let stream = Stream::new(11, seed);
@@ -13,7 +13,7 @@ fn values(seed: u64, len: usize) -> Vec<f32> {
 }
 
 /// Panics with the name and place of the first value that is too far off.
-pub fn close(name: &str, found: &[f32], expected: &[f32], tolerance: f32) {
+pub(crate) fn close(name: &str, found: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(found.len(), expected.len(), "{name}");
     let scale = expected.iter().fold(1.0f32, |a, x| a.max(x.abs()));
     for (i, (f, e)) in found.iter().zip(expected).enumerate() {
@@ -22,7 +22,7 @@ pub fn close(name: &str, found: &[f32], expected: &[f32], tolerance: f32) {
 }
 
 /// The operations with host vectors at both ends, so that one body serves every backend.
-pub trait Ops {
+pub(crate) trait Ops {
     fn rmsnorm(&self, x: &[f32], gain: &[f32]) -> Vec<f32>;
     fn rmsnorm_backward(&self, x: &[f32], gain: &[f32], dy: &[f32]) -> Vec<f32>;
     fn linear(&self, x: &[f32], w: &[f32], shape: [usize; 3], put: Put) -> Vec<f32>;
@@ -206,8 +206,8 @@ fn packed() -> Packed {
     Packed::new(&[group(21, &[9, 1, 30]), group(16, &[5, 2]), group(0, &[40]), group(70, &[2])])
 }
 
-/// Cases.
-pub fn norms(check: Check<'_>) {
+/// Norms, forward and backward.
+pub(crate) fn norms(check: Check<'_>) {
     for cols in [8, 24, 64, 100, 576] {
         let (x, gain, dy) = (values(1, 5 * cols), values(2, cols), values(3, 5 * cols));
         check("rmsnorm", 2e-6, &|b| b.rmsnorm(&x, &gain));
@@ -215,8 +215,8 @@ pub fn norms(check: Check<'_>) {
     }
 }
 
-/// Cases.
-pub fn products(check: Check<'_>) {
+/// Products and their gradients, on sizes that fill no tile.
+pub(crate) fn products(check: Check<'_>) {
     for shape @ [rows, n_in, n_out] in
         [[2, 8, 8], [7, 33, 47], [16, 64, 32], [33, 96, 70], [70, 16, 130], [300, 40, 16], [512, 48, 24], [9, 512, 1024]]
     {
@@ -228,15 +228,15 @@ pub fn products(check: Check<'_>) {
     }
 }
 
-/// Cases.
-pub fn tables_and_biases(check: Check<'_>) {
+/// Tables, gathers and biases.
+pub(crate) fn tables_and_biases(check: Check<'_>) {
     let (table, x, bias) = (values(1, 50 * 20), values(2, 9 * 70), values(3, 70));
     check("embed", 1e-6, &|b| b.embed(&table, [50, 20], &[3, 49, 3, 0]));
     check("bias", 2e-6, &|b| b.bias(&x, &bias));
 }
 
-/// Cases.
-pub fn attention_over_shared_and_lone_runs(check: Check<'_>) {
+/// Attention and rotation over groups that share a prompt and over lone ones.
+pub(crate) fn attention_over_shared_and_lone_runs(check: Check<'_>) {
     for (n_heads, n_kv_heads, head_dim) in [(4, 4, 16), (6, 2, 64), (9, 3, 8), (2, 1, 24)] {
         let heads = Heads { n_heads, n_kv_heads, head_dim };
         check("attention", 2e-5, &|b| b.attention(heads, &packed()));
@@ -244,8 +244,8 @@ pub fn attention_over_shared_and_lone_runs(check: Check<'_>) {
     }
 }
 
-/// Cases.
-pub fn gated_units_and_updates(check: Check<'_>) {
+/// Gates, updates, sums of squares.
+pub(crate) fn gated_units_and_updates(check: Check<'_>) {
     for cols in [16, 50, 384] {
         let (gate, up, dh) = (values(1, 6 * cols), values(2, 6 * cols), values(3, 6 * cols));
         check("swiglu", 2e-6, &|b| b.swiglu(&gate, &up, &dh, cols));
@@ -254,8 +254,8 @@ pub fn gated_units_and_updates(check: Check<'_>) {
     }
 }
 
-/// Cases.
-pub fn heads_with_and_without_a_mask(check: Check<'_>) {
+/// Scores and gradients of the head, whole vocabulary and parts of it.
+pub(crate) fn heads_with_and_without_a_mask(check: Check<'_>) {
     for [rows, dim, vocab] in [[3, 16, 50], [5, 32, 256], [270, 8, 70], [2, 16, 5000]] {
         let (x, w) = (values(1, rows * dim), values(2, dim * vocab));
         let target = |i: usize, support: Option<u64>| Target {
