@@ -39,8 +39,10 @@ const TRIED_MAX: usize = 1 << 28;
 /// Our own products are tried up to this many rows, and taken when this much slower at most: they start earlier and do more at once
 /// than the time of one alone shows.
 const FEW_ROWS_MAX: usize = 512;
-const FEW_SLOWER: f32 = 1.15;
+const FEW_SLOWER: f32 = 1.05;
 const FEW_SLOWER_MS: f32 = 0.002;
+/// Runs of which the mean is taken.
+const TIMED: u32 = 8;
 /// Shapes of calls that are remembered.
 const CALLS_MAX: usize = 4096;
 
@@ -238,7 +240,7 @@ impl Products {
 
     /// Milliseconds of one of several runs.
     fn time_ms(&self, run: impl Fn()) -> f32 {
-        self.device.time_ms(|| (0..4).for_each(|_| run())) / 4.0
+        self.device.time_ms(|| (0..TIMED).for_each(|_| run())) / TIMED as f32
     }
 
     /// The largest set of algorithms that give the same bits, of those led by one of the first offers, and whether our own products

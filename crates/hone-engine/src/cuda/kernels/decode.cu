@@ -90,7 +90,8 @@ struct Few {
 template <int MT, int WM, int NT, int WN, int STAGES>
 __device__ __forceinline__ void few_rows(const Few &few) {
     constexpr int ROWS = MT * 16 * WM, SPAN = NT * 8, STAGE = (ROWS + TILE_COLS) * ROW * 2;
-    constexpr int X_EACH = ROWS / 16, W_EACH = TILE_COLS / 16;
+    constexpr int LINES = WM * WN * 4, X_EACH = ROWS / LINES, W_EACH = TILE_COLS / LINES;
+    static_assert(X_EACH * LINES == ROWS, "every thread fetches the same number of rows");
     extern __shared__ uint4 memory[];
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
     int warp_row = (warp / WN) * MT * 16, warp_col = (warp % WN) * SPAN, row0 = blockIdx.y * ROWS;
@@ -110,24 +111,24 @@ __device__ __forceinline__ void few_rows(const Few &few) {
     bool w_there[W_EACH], x_there[X_EACH];
 #pragma unroll
     for (int j = 0; j < W_EACH; j++) {
-        int row = weight_row(line + 16 * j);
+        int row = weight_row(line + LINES * j);
         w_there[j] = row >= 0, w_from[j] = few.w + (i64)max(row, 0) * stride + part;
     }
 #pragma unroll
     for (int j = 0; j < X_EACH; j++) {
-        int row = row0 + line + 16 * j;
+        int row = row0 + line + LINES * j;
         x_there[j] = row < n_rows, x_from[j] = few.x + (i64)min(row, n_rows - 1) * few.x_stride + part;
     }
     const u32 base = shared_address(memory), x_to = base + (line * ROW + part) * 2, w_to = x_to + ROWS * ROW * 2;
     auto fetch_weights = [&](int step, int slot) {
         bool inside = step * DEPTH + part < stride;
 #pragma unroll
-        for (int j = 0; j < W_EACH; j++) fetch16_at(w_to + slot * STAGE + j * 32 * ROW, w_from[j] + step * DEPTH, inside && w_there[j]);
+        for (int j = 0; j < W_EACH; j++) fetch16_at(w_to + slot * STAGE + j * 2 * LINES * ROW, w_from[j] + step * DEPTH, inside && w_there[j]);
     };
     auto fetch_rows = [&](int step, int slot) {
         bool inside = step * DEPTH + part < stride;
 #pragma unroll
-        for (int j = 0; j < X_EACH; j++) fetch16_at(x_to + slot * STAGE + j * 32 * ROW, x_from[j] + step * DEPTH, inside && x_there[j]);
+        for (int j = 0; j < X_EACH; j++) fetch16_at(x_to + slot * STAGE + j * 2 * LINES * ROW, x_from[j] + step * DEPTH, inside && x_there[j]);
     };
 
     let_next_start();
@@ -257,5 +258,5 @@ __device__ __forceinline__ void few_rows(const Few &few) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) few_small(const Few few) { few_rows<1, 1, 2, 4, 8>(few); }
-extern "C" __global__ void __launch_bounds__(128) few_middle(const Few few) { few_rows<1, 2, 4, 2, 6>(few); }
-extern "C" __global__ void __launch_bounds__(128) few_large(const Few few) { few_rows<2, 2, 4, 2, 5>(few); }
+extern "C" __global__ void __launch_bounds__(256) few_middle(const Few few) { few_rows<1, 2, 2, 4, 6>(few); }
+extern "C" __global__ void __launch_bounds__(256) few_large(const Few few) { few_rows<1, 4, 4, 2, 5>(few); }
