@@ -87,13 +87,13 @@ impl Few {
     /// Runs the product.
     pub(super) fn run(mut self, device: &Arc<Device>, tile: Tile, then: Then) {
         self.mode = then as i32;
-        let (name, rows, n_stages, threads) = match tile {
-            Tile::Small => ("few_small", 16, 8, 128),
-            Tile::Middle => ("few_middle", 32, 6, 256),
-            Tile::Large => ("few_large", 64, 5, 256),
+        let (name, rows, n_stages) = match tile {
+            Tile::Small => ("few_small", 16, 8),
+            Tile::Middle => ("few_middle", 32, 6),
+            Tile::Large => ("few_large", 64, 5),
         };
         let shared = n_stages * (rows + TILE_COLS) * (64 + 8) * 2;
         let blocks = ((self.n as usize).div_ceil(TILE_COLS), (self.rows as usize).div_ceil(rows));
-        device.launch_with(name, Grid { blocks, threads, shared, early: true }, &mut self);
+        device.launch_with(name, Grid { blocks, threads: 128, shared, early: true }, &mut self);
     }
 }

@@ -39,7 +39,7 @@ const TRIED_MAX: usize = 1 << 28;
 /// Our own products are tried up to this many rows, and taken when this much slower at most: they start earlier and do more at once
 /// than the time of one alone shows.
 const FEW_ROWS_MAX: usize = 512;
-const FEW_SLOWER: f32 = 1.05;
+const FEW_SLOWER: f32 = 1.15;
 const FEW_SLOWER_MS: f32 = 0.002;
 /// Runs of which the mean is taken.
 const TIMED: u32 = 8;

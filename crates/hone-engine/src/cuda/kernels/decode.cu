@@ -258,5 +258,5 @@ __device__ __forceinline__ void few_rows(const Few &few) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) few_small(const Few few) { few_rows<1, 1, 2, 4, 8>(few); }
-extern "C" __global__ void __launch_bounds__(256) few_middle(const Few few) { few_rows<1, 2, 2, 4, 6>(few); }
-extern "C" __global__ void __launch_bounds__(256) few_large(const Few few) { few_rows<1, 4, 4, 2, 5>(few); }
+extern "C" __global__ void __launch_bounds__(128) few_middle(const Few few) { few_rows<1, 2, 4, 2, 6>(few); }
+extern "C" __global__ void __launch_bounds__(128) few_large(const Few few) { few_rows<2, 2, 4, 2, 5>(few); }
