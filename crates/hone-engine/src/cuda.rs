@@ -21,6 +21,7 @@ mod product;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use decode::OnGpu;
 use device::{Device, Memory};
 pub use plan::Plan;
 

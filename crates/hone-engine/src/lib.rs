@@ -2,7 +2,7 @@
 //!
 //! One decoder family described by data ([`config`]), read from GGUF or safetensors ([`load`]), computed by a backend
 //! ([`backend`]: the readable [`reference`], the fast [`cpu`], one
-//! GPU by [`cuda`]). The forward and backward pass are written once over it
+//! GPU by [`cuda`], either by [`machine`]). The forward and backward pass are written once over it
 //! ([`forward`], [`backward`]). [`host`] owns a model and lets others sample ([`batch`]) and train ([`trainer`]) with it.
 //!
 //! Five promises: what is sampled is what is trained, to the bit; the same seed gives the same bits; sampled ids are
@@ -26,6 +26,7 @@ pub mod kv;
 pub mod layout;
 pub mod load;
 pub mod lora;
+pub mod machine;
 pub mod mapped;
 pub mod memory;
 pub mod model;

@@ -12,12 +12,36 @@ use super::few::{self, Few, Stretch, Then, Tile};
 use super::head::{SEGMENT, logits_stride};
 use super::operations::{attention_shared, by_lanes, lanes};
 use super::product::{Kind, Shape};
-use super::{Cuda, Kv, Weight};
-use crate::backend::{BurstRow, Heads, Put};
+use super::{Buf, Cuda, Kv, Weight};
+use crate::backend::{Backend, BurstRow, Heads, Put};
 use crate::forward::AdapterRows;
 use crate::lora::{Adapter, Pair};
 use crate::model::{Block, Model};
 use crate::param::Proj;
+
+/// A backend whose values are this GPU's, behind whatever it wraps them in.
+pub(crate) trait OnGpu: Backend {
+    /// The weight itself.
+    fn gpu_weight(weight: &Self::Weight) -> &Weight;
+    /// The vector itself.
+    fn gpu_buf(buf: &Self::Buf) -> &Buf;
+    /// The pages themselves.
+    fn gpu_kv(kv: &Self::Kv) -> &Kv;
+}
+
+impl OnGpu for Cuda {
+    fn gpu_weight(weight: &Weight) -> &Weight {
+        weight
+    }
+
+    fn gpu_buf(buf: &Buf) -> &Buf {
+        buf
+    }
+
+    fn gpu_kv(kv: &Kv) -> &Kv {
+        kv
+    }
+}
 
 /// Tokens of one burst.
 pub(super) const TOKENS_MAX: usize = 16;
@@ -74,11 +98,11 @@ struct To {
 
 impl Cuda {
     /// Lets sequences draw tokens in a row; see `Backend::burst`.
-    pub(super) fn decode(
+    pub(crate) fn decode<B: OnGpu>(
         &self,
-        model: &Model<Self>,
-        kvs: &[Kv],
-        adapters: &AdapterRows<'_, Self>,
+        model: &Model<B>,
+        kvs: &[B::Kv],
+        adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
     ) -> Option<Vec<Vec<(u32, f32)>>> {
@@ -95,7 +119,7 @@ impl Cuda {
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
         let key = addresses(model, kvs, adapter, n_rows, n_pages_max);
         let mut decoders = self.decoders.lock().unwrap_or_else(PoisonError::into_inner);
-        let scratch = kvs.first()?.n_pages as u32;
+        let scratch = B::gpu_kv(kvs.first()?).n_pages as u32;
         let at = match decoders.0.iter().position(|(known, _)| *known == key) {
             Some(at) => at,
             None => {
@@ -130,22 +154,31 @@ fn batch_size(n: usize) -> usize {
 }
 
 /// Every address that a recorded step holds, and its sizes: a graph is good while these are the same.
-fn addresses(model: &Model<Cuda>, kvs: &[Kv], adapter: Option<&Adapter<Cuda>>, n_rows: usize, n_pages_max: usize) -> Vec<u64> {
+fn addresses<B: OnGpu>(
+    model: &Model<B>,
+    kvs: &[B::Kv],
+    adapter: Option<&Adapter<B>>,
+    n_rows: usize,
+    n_pages_max: usize,
+) -> Vec<u64> {
+    let weight = |weight: &B::Weight| B::gpu_weight(weight).address();
+    let buf = |buf: &B::Buf| B::gpu_buf(buf).address();
     let mut all = vec![n_rows as u64, n_pages_max as u64];
-    all.extend([model.embed.address(), model.head_weight().address(), model.final_norm.address(), model.angles.address()]);
+    all.extend([weight(&model.embed), weight(model.head_weight()), buf(&model.final_norm), buf(&model.angles)]);
     for (layer, (block, kv)) in model.blocks.iter().zip(kvs).enumerate() {
-        all.extend([block.attn_norm.address(), block.mlp_norm.address(), kv.keys.address(), kv.values.address()]);
-        all.extend(block.weights.iter().map(Weight::address));
-        all.extend(block.biases.iter().flatten().chain(block.qk_norms.iter().flatten()).map(super::Buf::address));
+        let kv = B::gpu_kv(kv);
+        all.extend([buf(&block.attn_norm), buf(&block.mlp_norm), kv.keys.address(), kv.values.address()]);
+        all.extend(block.weights.iter().map(weight));
+        all.extend(block.biases.iter().flatten().chain(block.qk_norms.iter().flatten()).map(buf));
         let pairs = Proj::ALL.iter().filter_map(|&proj| adapter?.pair(layer, proj));
-        all.extend(pairs.flat_map(|pair| [pair.a.address(), pair.b.address()]));
+        all.extend(pairs.flat_map(|pair| [weight(&pair.a), weight(&pair.b)]));
     }
     all.extend(adapter.map(|adapter| u64::from(adapter.spec.scale().to_bits()) << 32 | adapter.spec.rank as u64));
     all
 }
 
 impl Room {
-    fn new(cuda: &Cuda, model: &Model<Cuda>, adapter: Option<&Adapter<Cuda>>, n_rows: usize, n_pages_max: usize) -> Self {
+    fn new<B: OnGpu>(cuda: &Cuda, model: &Model<B>, adapter: Option<&Adapter<B>>, n_rows: usize, n_pages_max: usize) -> Self {
         let config = &model.config;
         let memory = |bytes: usize| cuda.device.memory(n_rows * bytes);
         let widest = config.dim.max(config.q_dim()).max(config.ffn_dim).next_multiple_of(8);
@@ -206,32 +239,33 @@ impl Room {
 }
 
 /// One step of all rows, as launches.
-struct Step<'a> {
+struct Step<'a, B: OnGpu> {
     cuda: &'a Cuda,
-    model: &'a Model<Cuda>,
-    kvs: &'a [Kv],
-    adapter: Option<&'a Adapter<Cuda>>,
+    model: &'a Model<B>,
+    kvs: &'a [B::Kv],
+    adapter: Option<&'a Adapter<B>>,
     room: &'a Room,
 }
 
-impl Step<'_> {
+impl<B: OnGpu> Step<'_, B> {
     fn run(&self) {
         let Self { cuda, model, room, .. } = *self;
-        let (config, embed) = (&model.config, &model.embed);
+        let (config, embed) = (&model.config, B::gpu_weight(&model.embed));
         let values = args![embed.address(), embed.stride, embed.cols, room.ids.address(), room.x.address()];
         cuda.device.launch("embed", Grid::rows(room.n_rows, 128).early(), values);
         for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
-            self.attention(layer, block, kv);
+            self.attention(layer, block, B::gpu_kv(kv));
             self.gate(layer, block);
         }
         self.norm(&model.final_norm);
-        let stride = config.dim.next_multiple_of(8);
-        cuda.logits_into(room.act.address(), stride, room.n_rows, model.head_weight(), room.logits.address());
+        let (stride, head) = (config.dim.next_multiple_of(8), B::gpu_weight(model.head_weight()));
+        cuda.logits_into(room.act.address(), stride, room.n_rows, head, room.logits.address());
         self.draw();
     }
 
     /// `act = norm(x)`.
-    fn norm(&self, gain: &super::Buf) {
+    fn norm(&self, gain: &B::Buf) {
+        let gain = B::gpu_buf(gain);
         let Self { cuda, model, room, .. } = *self;
         let (cols, eps, to, rows) = (model.config.dim, model.config.norm_eps, room.act.address(), room.n_rows);
         let (stride, lanes) = (cols.next_multiple_of(8), lanes(cols));
@@ -239,7 +273,7 @@ impl Step<'_> {
         cuda.device.launch("norm_act", by_lanes(rows, lanes).early(), values);
     }
 
-    fn attention(&self, layer: usize, block: &Block<Cuda>, kv: &Kv) {
+    fn attention(&self, layer: usize, block: &Block<B>, kv: &Kv) {
         let Self { cuda, model, room, .. } = *self;
         let config = &model.config;
         let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
@@ -247,8 +281,8 @@ impl Step<'_> {
         self.norm(&block.attn_norm);
         let to = To { address: room.qkv.address(), stride: n_all, put: Put::Set };
         self.project(layer, &[Proj::Q, Proj::K, Proj::V], &room.act, to);
-        let bias = |i: usize| block.biases.as_ref().map_or(0, |biases| biases[i].address());
-        let gain = |i: usize| block.qk_norms.as_ref().map_or(0, |gains| gains[i].address());
+        let bias = |i: usize| block.biases.as_ref().map_or(0, |biases| B::gpu_buf(&biases[i]).address());
+        let gain = |i: usize| block.qk_norms.as_ref().map_or(0, |gains| B::gpu_buf(&gains[i]).address());
         let (positions, pages) = (room.positions.address(), room.pages.address());
         let (keys, values) = (kv.keys.address(), kv.values.address());
         let entered = args![
@@ -259,7 +293,7 @@ impl Step<'_> {
             gain(0),
             gain(1),
             config.norm_eps,
-            model.angles.address(),
+            B::gpu_buf(&model.angles).address(),
             positions,
             pages,
             room.n_pages_max,
@@ -287,7 +321,7 @@ impl Step<'_> {
         To { address: self.room.x.address(), stride: self.model.config.dim, put: Put::Add }
     }
 
-    fn gate(&self, layer: usize, block: &Block<Cuda>) {
+    fn gate(&self, layer: usize, block: &Block<B>) {
         let Self { cuda, model, room, .. } = *self;
         let (cols, stride) = (model.config.ffn_dim, model.config.ffn_dim.next_multiple_of(8));
         self.norm(&block.mlp_norm);
@@ -329,7 +363,7 @@ impl Step<'_> {
     }
 
     fn weights(&self, layer: usize, projs: &[Proj]) -> Vec<&Weight> {
-        projs.iter().map(|&proj| self.model.weight(layer, proj)).collect()
+        projs.iter().map(|&proj| B::gpu_weight(self.model.weight(layer, proj))).collect()
     }
 
     /// Projections and their adapters' parts by our own products, in one launch or two. False when they do not take this: weights that
@@ -354,7 +388,7 @@ impl Step<'_> {
             w_stride: first.stride as i32,
             ..few
         };
-        let pairs: Vec<Option<&Pair<Cuda>>> = projs.iter().map(|&proj| self.adapter?.pair(layer, proj)).collect();
+        let pairs: Vec<Option<&Pair<B>>> = projs.iter().map(|&proj| self.adapter?.pair(layer, proj)).collect();
         if pairs.iter().all(Option::is_none) {
             few.run(&cuda.device, Tile::fitting(room.n_rows, n), then);
             return true;
@@ -362,7 +396,7 @@ impl Step<'_> {
         let (Some(pairs), Some(adapter)) = (pairs.into_iter().collect::<Option<Vec<_>>>(), self.adapter) else {
             return false;
         };
-        let lows: Vec<&Weight> = pairs.iter().map(|pair| &pair.a).collect();
+        let lows: Vec<&Weight> = pairs.iter().map(|pair| B::gpu_weight(&pair.a)).collect();
         let rank = adapter.spec.rank;
         if !rank.is_multiple_of(16) || !are_adjoined(&lows) {
             return false;
@@ -374,21 +408,22 @@ impl Step<'_> {
         let (mut end, mut stretches) = (0, [Stretch::default(); 3]);
         for (i, (pair, weight)) in pairs.iter().zip(&weights).enumerate() {
             end += weight.rows as i32;
-            stretches[i] = Stretch { b: pair.b.address(), end, from: (i * rank) as i32 };
+            stretches[i] = Stretch { b: B::gpu_weight(&pair.b).address(), end, from: (i * rank) as i32 };
         }
         let few = Few { low: room.low_act.address(), low_stride: n_low as i32, rank: rank as i32, stretches, ..few };
         few.run(&cuda.device, Tile::fitting(room.n_rows, n), then);
         true
     }
 
-    fn add_pair(&self, from: &Memory, pair: &Pair<Cuda>, adapter: &Adapter<Cuda>, to: To) {
+    fn add_pair(&self, from: &Memory, pair: &Pair<B>, adapter: &Adapter<B>, to: To) {
         let Self { cuda, room, .. } = *self;
-        let (rank, stride) = (pair.a.rows, pair.a.rows.next_multiple_of(8));
-        self.product(from.address(), &pair.a, rank, To { address: room.low.address(), stride: rank, put: Put::Set });
+        let (a, b) = (B::gpu_weight(&pair.a), B::gpu_weight(&pair.b));
+        let (rank, stride) = (a.rows, a.rows.next_multiple_of(8));
+        self.product(from.address(), a, rank, To { address: room.low.address(), stride: rank, put: Put::Set });
         let scale = adapter.spec.scale();
         let values = args![room.low.address(), scale, room.n_rows, rank, room.low_act.address(), stride];
         cuda.device.launch("act", Grid::each((room.n_rows * stride).div_ceil(8)), values);
-        self.product(room.low_act.address(), &pair.b, pair.b.rows, to);
+        self.product(room.low_act.address(), b, b.rows, to);
     }
 
     fn product(&self, from: u64, weight: &Weight, n: usize, to: To) {
