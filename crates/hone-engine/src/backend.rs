@@ -10,12 +10,16 @@
 //! The contract that makes sampling and training agree: an output row depends only on its own inputs (for attention,
 //! on the keys up to its own position), through one order of summation that does not vary with the other rows of the
 //! call, their number, or the number of workers.
-//! Knows nothing of layers, adapters or token meaning.
+//! Only [`Backend::burst`], a path around the model's own passes where a machine has a shorter one, knows of layers and adapters.
+//! Knows nothing of token meaning.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::forward::AdapterRows;
 use crate::layout::Layout;
+use crate::model::Model;
+use crate::random::Stream;
 
 /// What matrix products are computed in; sums are f32 in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -127,6 +131,35 @@ pub struct Linear<'a, B: Backend + ?Sized> {
     pub to: usize,
 }
 
+/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between.
+pub struct BurstRow<'a> {
+    /// The token that is fed first.
+    pub id: u32,
+    /// Its position.
+    pub position: usize,
+    /// Pages of all positions up to the last that is fed.
+    pub pages: &'a [u32],
+    /// Logits are multiplied by this (1 / temperature).
+    pub inv_temperature: f32,
+    /// The largest logit is taken instead of a draw.
+    pub greedy: bool,
+    /// Where its random numbers come from; the token at position p is drawn with number p.
+    pub stream: Stream,
+}
+
+/// A draw from the whole vocabulary.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// The row of logits.
+    pub row: usize,
+    /// Logits are multiplied by this; all draws of a row have the same.
+    pub inv_temperature: f32,
+    /// The largest logit is taken instead of a draw.
+    pub greedy: bool,
+    /// Uniform in [0, 1).
+    pub u: f32,
+}
+
 /// A machine that computes.
 pub trait Backend: Send + Sync + 'static {
     /// A vector of f32.
@@ -151,6 +184,10 @@ pub trait Backend: Send + Sync + 'static {
     fn zeros(&self, len: usize) -> Self::Buf;
     /// A vector copied from the host.
     fn upload(&self, values: &[f32]) -> Self::Buf;
+    /// Normal numbers of a stream times a deviation, where the machine makes them faster than they could be sent to it.
+    fn noise(&self, _stream: Stream, _deviation: f32, _len: usize) -> Option<Self::Buf> {
+        None
+    }
     /// A vector copied to the host.
     fn download(&self, buf: &Self::Buf) -> Vec<f32>;
     /// Copies a vector.
@@ -161,6 +198,8 @@ pub trait Backend: Send + Sync + 'static {
     fn add(&self, from: &Self::Buf, to: &mut Self::Buf);
     /// Packs a row-major matrix; `trainable` ones are also made ready for the backward product.
     fn weight(&self, values: &Self::Buf, rows: usize, cols: usize, trainable: bool) -> Self::Weight;
+    /// Lays weights that share an input side by side, where that lets one product do for several. Changes no value.
+    fn adjoin(&self, _weights: &mut [&mut Self::Weight]) {}
     /// Makes a packed weight ready for the backward product (idempotent).
     fn prepare_backward(&self, weight: &mut Self::Weight);
     /// Rounds `scale · x` to the form a product consumes.
@@ -259,8 +298,37 @@ pub trait Backend: Send + Sync + 'static {
     /// The id at which the cumulative probability within the target's support passes `u`; `log_norm` is from `score`.
     fn pick(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32;
 
+    /// Draws where the logits are, instead of showing them to the host: per ask, the token and its log-probability. `None` where
+    /// there is no such path.
+    fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+        None
+    }
+    /// Most tokens a sequence may draw in one [`Backend::burst`]; 0 where there is no such path.
+    fn burst_max(&self) -> usize {
+        0
+    }
+    /// Lets every sequence draw so many tokens in a row: per sequence, tokens with their log-probabilities, the same as step by
+    /// step. `None` where this model or these adapters cannot be run so.
+    fn burst(
+        &self,
+        _model: &Model<Self>,
+        _kvs: &mut [Self::Kv],
+        _adapters: &AdapterRows<'_, Self>,
+        _rows: &[BurstRow<'_>],
+        _n_tokens: usize,
+    ) -> Option<Vec<Vec<(u32, f32)>>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Sum of squares in f64, over fixed chunks in order.
     fn sum_squares(&self, buf: &Self::Buf) -> f64;
+    /// The same of several vectors; a backend that must wait for each answer can wait once.
+    fn sums_squares(&self, bufs: &[&Self::Buf]) -> Vec<f64> {
+        bufs.iter().map(|buf| self.sum_squares(buf)).collect()
+    }
     /// One AdamW update of a master weight and its moments.
     fn adamw(&self, w: &mut Self::Buf, m: &mut Self::Buf, v: &mut Self::Buf, grad: &Self::Buf, step: &AdamStep);
 }

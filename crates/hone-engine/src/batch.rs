@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Support};
+use crate::backend::{Ask, Backend, BurstRow, Support};
 use crate::constraint::{Constraint, Verdict};
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
@@ -318,6 +318,10 @@ impl<B: Backend> Batcher<B> {
         }
         // Adapters in runs of rows; the order of sequences changes no bit of any of them.
         self.running.sort_by_key(|seq| (seq.version, seq.request, seq.sample));
+        if let Some(drawn) = self.burst(backend, model) {
+            events.extend(drawn);
+            return events;
+        }
         let fed = self.feed();
         let mut layout = Layout::default();
         for (index, &n_rows) in fed.iter().enumerate().filter(|&(_, &n_rows)| n_rows > 0) {
@@ -349,6 +353,34 @@ impl<B: Backend> Batcher<B> {
         let drawn = self.draw(backend, model, &head_in, &ready);
         events.extend(self.settle(backend, model, &ready, drawn));
         events
+    }
+
+    /// Several tokens of every sequence at once, where the machine has such a path and nobody must be asked in between: one
+    /// token to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
+    fn burst(&mut self, backend: &B, model: &Model<B>) -> Option<Vec<Event>> {
+        let left = |seq: &Sequence<B>| seq.n_tokens_max - (seq.ids.len() - seq.n_prompt);
+        let n_tokens = self.running.iter().map(left).min()?.min(backend.burst_max());
+        if n_tokens == 0 || !self.running.iter().all(Sequence::is_plain) {
+            return None;
+        }
+        for seq in &mut self.running {
+            seq.take_pages(n_tokens);
+        }
+        let fed = vec![1; self.running.len()];
+        let adapters = adapter_rows(&self.running, &fed);
+        let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_tokens)).collect();
+        let drawn = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
+        drop((rows, adapters));
+        let mut events = Vec::with_capacity(drawn.len());
+        for (mut seq, drawn) in std::mem::take(&mut self.running).into_iter().zip(drawn) {
+            let (tokens, finish) = seq.take_all(model, drawn);
+            events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
+            match finish {
+                None => self.running.push(seq),
+                Some(_) => self.release(seq),
+            }
+        }
+        Some(events)
     }
 
     /// Moves requests from the queue while sequences and pages are left.
@@ -422,10 +454,7 @@ impl<B: Backend> Batcher<B> {
             room -= more;
         }
         for (seq, &n) in self.running.iter_mut().zip(&fed) {
-            let n_pages = (seq.n_fed + n).div_ceil(PAGE);
-            while seq.pages.len() < n_pages {
-                seq.pages.push(seq.reserve.pop().expect("pages were set aside at admission"));
-            }
+            seq.take_pages(n);
         }
         fed
     }
@@ -438,8 +467,25 @@ impl<B: Backend> Batcher<B> {
         }
     }
 
+    /// Draws where the logits are, when no ready sequence needs the host for it and the machine can.
+    fn draw_there(&self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Option<Vec<Vec<Option<Drawn>>>> {
+        if !ready.iter().all(|&index| self.running[index].draws_plainly()) {
+            return None;
+        }
+        let asks: Vec<Vec<Ask>> = ready.iter().enumerate().map(|(row, &index)| self.running[index].asks(row)).collect();
+        let mut drawn = backend.draw(head_in, model.head_weight(), &asks.concat())?.into_iter();
+        let mut next = || {
+            let (id, logprob) = drawn.next()?;
+            logprob.is_finite().then_some(Drawn { id, logprob, support: None, likeliest: Vec::new() })
+        };
+        Some(asks.iter().map(|asks| asks.iter().map(|_| next()).collect()).collect())
+    }
+
     /// Draws for every ready sequence, and for all samples of one that is about to fork.
     fn draw(&mut self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Vec<Vec<Option<Drawn>>> {
+        if let Some(drawn) = self.draw_there(backend, model, head_in, ready) {
+            return drawn;
+        }
         let n_words = model.config.vocab.div_ceil(64);
         let mut asks: Vec<Vec<(Stream, Option<Support>)>> = Vec::with_capacity(ready.len());
         for &index in ready {
@@ -545,6 +591,58 @@ impl<B: Backend> Batcher<B> {
 }
 
 impl<B: Backend> Sequence<B> {
+    /// Pages for so many more tokens, from those set aside.
+    fn take_pages(&mut self, n_tokens: usize) {
+        let n_pages = (self.n_fed + n_tokens).div_ceil(PAGE);
+        while self.pages.len() < n_pages {
+            self.pages.push(self.reserve.pop().expect("pages were set aside at admission"));
+        }
+    }
+
+    /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
+    fn is_plain(&self) -> bool {
+        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
+    }
+
+    /// True when its draws need nothing but logits: no rule, no cut of the vocabulary, nothing told beside the token.
+    fn draws_plainly(&self) -> bool {
+        let free = self.constraint.is_none() && self.forks.iter().all(|fork| fork.constraint.is_none());
+        free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+    }
+
+    /// Its draw from a row of logits, and those of all samples that are about to fork.
+    fn asks(&self, row: usize) -> Vec<Ask> {
+        let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
+        let streams = std::iter::once(self.stream).chain(self.forks.iter().map(|fork| fork.stream));
+        streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
+    }
+
+    fn burst_row(&self, n_tokens: usize) -> BurstRow<'_> {
+        BurstRow {
+            id: self.ids[self.n_fed],
+            position: self.n_fed,
+            pages: &self.pages[..(self.n_fed + n_tokens).div_ceil(PAGE)],
+            inv_temperature: self.sampler.inv_temperature(),
+            greedy: self.sampler.temperature == 0.0,
+            stream: self.stream,
+        }
+    }
+
+    /// Appends tokens drawn in a row, up to the one that ends the sequence.
+    fn take_all(&mut self, model: &Model<B>, drawn: Vec<(u32, f32)>) -> (Vec<Token>, Option<Finish>) {
+        let mut all = Vec::with_capacity(drawn.len());
+        for (id, logprob) in drawn {
+            let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
+            self.n_fed += 1;
+            let (tokens, finish) = self.take(model, logprob.is_finite().then_some(drawn));
+            all.extend(tokens);
+            if finish.is_some() {
+                return (all, finish);
+            }
+        }
+        (all, None)
+    }
+
     /// Appends a drawn token and what its constraint forces after it.
     fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>) -> (Vec<Token>, Option<Finish>) {
         let Some(drawn) = drawn else {

@@ -13,6 +13,7 @@ use crate::config::{Family, ModelConfig};
 use crate::error::LoadError;
 use crate::gguf::Gguf;
 use crate::param::{ParamId, Proj};
+use crate::random::Stream;
 use crate::safetensors::SafeTensors;
 
 const JSON_MAX: u64 = 64 << 20;
@@ -23,6 +24,11 @@ pub trait WeightSource {
     fn config(&self) -> &ModelConfig;
     /// One parameter, row by row, in f32.
     fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError>;
+    /// The same where it is nothing but noise, so that a device can make it itself: normal numbers of a stream and their
+    /// deviation.
+    fn noise(&self, _id: ParamId) -> Option<(Stream, f32)> {
+        None
+    }
 }
 
 /// Weights in files.

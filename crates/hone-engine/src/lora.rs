@@ -129,11 +129,18 @@ impl<B: Backend> Adapter<B> {
             let (rows, cols) = shape(config, spec, id);
             backend.weight(&masters[&id], rows, cols, trainable)
         };
-        let mut pairs = BTreeMap::new();
+        let mut pairs: BTreeMap<(usize, Proj), Pair<B>> = BTreeMap::new();
         for (layer, proj, side) in ids(config, spec) {
             if side == Side::A {
                 let pair = Pair { a: pack((layer, proj, Side::A)), b: pack((layer, proj, Side::B)) };
                 pairs.insert((layer, proj), pair);
+            }
+        }
+        for layer in 0..config.n_layers {
+            for same_input in [&[Proj::Q, Proj::K, Proj::V][..], &[Proj::Gate, Proj::Up]] {
+                let of_layer = pairs.range_mut((layer, Proj::Q)..=(layer, Proj::Down));
+                let of_input = of_layer.filter(|((_, proj), _)| same_input.contains(proj));
+                backend.adjoin(&mut of_input.map(|(_, pair)| &mut pair.a).collect::<Vec<_>>());
             }
         }
         Self { spec: spec.clone(), pairs }

@@ -57,7 +57,11 @@ impl<B: Backend> Model<B> {
     pub fn load(backend: &B, source: &dyn WeightSource, n_positions: usize, passes: Passes) -> Result<Self, LoadError> {
         let config = source.config().clone();
         let both = passes == Passes::ForwardBackward;
-        let vector = |id: ParamId| source.read(id).map(|values| backend.upload(&values));
+        let vector = |id: ParamId| {
+            let (rows, cols) = id.shape(&config);
+            let made = source.noise(id).and_then(|(stream, deviation)| backend.noise(stream, deviation, rows * cols));
+            made.map_or_else(|| source.read(id).map(|values| backend.upload(&values)), Ok)
+        };
         let matrix = |id: ParamId| {
             let (rows, cols) = id.shape(&config);
             vector(id).map(|buf| backend.weight(&buf, rows, cols, both))
@@ -66,7 +70,10 @@ impl<B: Backend> Model<B> {
         for layer in 0..config.n_layers {
             let [q, k, v, o, gate, up, down] = Proj::ALL;
             let weight = |proj: Proj| matrix(ParamId::Weight(layer, proj));
-            let weights = [weight(q)?, weight(k)?, weight(v)?, weight(o)?, weight(gate)?, weight(up)?, weight(down)?];
+            let mut weights = [weight(q)?, weight(k)?, weight(v)?, weight(o)?, weight(gate)?, weight(up)?, weight(down)?];
+            let [q_weight, k_weight, v_weight, _, gate_weight, up_weight, _] = &mut weights;
+            backend.adjoin(&mut [q_weight, k_weight, v_weight]);
+            backend.adjoin(&mut [gate_weight, up_weight]);
             let bias = |proj: Proj| vector(ParamId::Bias(layer, proj));
             blocks.push(Block {
                 attn_norm: vector(ParamId::AttnNorm(layer))?,
@@ -166,15 +173,19 @@ impl WeightSource for RandomWeights {
 
     fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
         let (rows, cols) = id.shape(&self.config);
+        if let Some((stream, deviation)) = self.noise(id) {
+            return Ok((0..(rows * cols) as u64).map(|i| stream.normal(i) * deviation).collect());
+        }
+        Ok(vec![if matches!(id, ParamId::Bias(..)) { 0.0 } else { 1.0 }; rows * cols])
+    }
+
+    fn noise(&self, id: ParamId) -> Option<(Stream, f32)> {
         let index = ParamId::all(&self.config).iter().position(|&known| known == id).unwrap_or(0);
-        let stream = Stream::new(self.seed, index as u64);
-        let normal = |deviation: f32| (0..(rows * cols) as u64).map(|i| stream.normal(i) * deviation).collect();
-        Ok(match id {
-            ParamId::Bias(..) => vec![0.0; rows * cols],
-            ParamId::Weight(_, Proj::O | Proj::Down) => normal(NARROW / (2.0 * self.config.n_layers as f32).sqrt()),
-            _ if id.is_matrix() => normal(NARROW),
-            _ => vec![1.0; rows * cols],
-        })
+        let deviation = match id {
+            ParamId::Weight(_, Proj::O | Proj::Down) => NARROW / (2.0 * self.config.n_layers as f32).sqrt(),
+            _ => NARROW,
+        };
+        id.is_matrix().then(|| (Stream::new(self.seed, index as u64), deviation))
     }
 }
 

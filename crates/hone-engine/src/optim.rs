@@ -124,7 +124,8 @@ pub fn update<'a, B: Backend>(
     slots: impl Iterator<Item = &'a mut Slot<B>>,
 ) -> Update {
     let mut slots: Vec<_> = slots.collect();
-    let total: f64 = slots.iter().map(|slot| backend.sum_squares(&slot.grad)).sum();
+    let grads: Vec<&B::Buf> = slots.iter().map(|slot| &slot.grad).collect();
+    let total: f64 = backend.sums_squares(&grads).into_iter().sum();
     let grad_norm = total.sqrt() / f64::from(n_accumulated);
     let applied = grad_norm.is_finite();
     let t = i32::try_from(step + 1).unwrap_or(i32::MAX);

@@ -16,6 +16,11 @@ impl Stream {
         Self { key: finalise(finalise(seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(stream)) }
     }
 
+    /// What the numbers are a function of besides the index; a device that draws needs it.
+    pub(crate) fn key(self) -> u64 {
+        self.key
+    }
+
     /// 64 random bits.
     pub fn bits(self, index: u64) -> u64 {
         finalise(self.key ^ finalise(index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.key)))

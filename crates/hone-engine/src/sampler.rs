@@ -76,6 +76,11 @@ impl SamplerOptions {
         if self.temperature == 0.0 { 1.0 } else { 1.0 / self.temperature }
     }
 
+    /// True when no token is ever cut off.
+    pub(crate) fn takes_whole_vocabulary(&self) -> bool {
+        !self.truncates()
+    }
+
     fn truncates(&self) -> bool {
         self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
     }

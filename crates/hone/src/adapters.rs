@@ -5,8 +5,8 @@
 use crate::failure::{Failure, at_path};
 use crate::model::Opened;
 use hone_engine::config::ModelConfig;
-use hone_engine::cpu::Cpu;
 use hone_engine::load::WeightSource;
+use hone_engine::machine::Machine;
 use hone_engine::peft;
 use hone_gateway::{Adapters, VoiceMade};
 use hone_policy::local::{Local, Voice};
@@ -77,7 +77,7 @@ pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Res
 
 /// Models of this process that take adapters.
 pub(crate) struct Wardrobe {
-    pub(crate) models: BTreeMap<String, (Arc<Local<Cpu>>, ModelConfig)>,
+    pub(crate) models: BTreeMap<String, (Arc<Local<Machine>>, ModelConfig)>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) cache: PathBuf,
 }

@@ -4,11 +4,10 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::model::Opened;
 use crate::printer::{Printer, Style};
-use hone_engine::backend::Dtype;
 use hone_engine::batch::{BatchLimits, Finish, Request, Token};
-use hone_engine::cpu::Cpu;
 use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::load::WeightSource;
+use hone_engine::machine::Machine;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_render::schema::{Grammar, GrammarHost};
@@ -137,7 +136,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 struct Chat<'a> {
     args: &'a Args,
     opened: Arc<Opened>,
-    host: Host<Cpu>,
+    host: Host<Machine>,
     adapter: Option<AdapterVersion>,
     grammar: Option<Grammar>,
     sampler: SamplerOptions,
@@ -165,8 +164,7 @@ impl<'a> Chat<'a> {
         if n_positions < 2 || n_positions > limit {
             return Err(Failure::user(format_args!("--context {n_positions} is outside 2..={limit}")));
         }
-        let n_threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let backend = Cpu::new(Dtype::Bf16, n_threads);
+        let backend = crate::device::open(args.threads, context)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let limits = BatchLimits { n_pages: n_positions / 8 + 16, n_sequences_max: 1, ..BatchLimits::default() };
         let mut host = Host::new(backend, model, limits);

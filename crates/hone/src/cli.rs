@@ -51,6 +51,9 @@ pub(crate) struct Everywhere {
     /// Work on the data of this tenant
     #[arg(long, global = true, value_name = "NAME")]
     tenant: Option<String>,
+    /// Compute with models on this: cpu, cuda (one NVIDIA GPU), or auto, the GPU where there is one
+    #[arg(long, global = true, value_name = "MACHINE")]
+    device: Option<String>,
 }
 
 /// The heading of the options that every command has.
@@ -108,6 +111,7 @@ impl Everywhere {
             folder: self.folder.clone(),
             database_url: self.database_url.clone(),
             tenant: self.tenant.clone(),
+            device: self.device.clone(),
         }
     }
 }

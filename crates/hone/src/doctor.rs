@@ -9,6 +9,8 @@ mod disk;
 mod gpu;
 mod memory;
 
+pub(crate) use gpu::folders as cuda_folders;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Style;

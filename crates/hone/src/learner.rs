@@ -18,6 +18,7 @@ use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::layout::PAGE;
 use hone_engine::load::WeightSource;
 use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::machine::Machine;
 use hone_engine::model::{Model, Passes, RandomWeights, WideWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::param::ParamId;
@@ -38,7 +39,7 @@ const N_CONCURRENT_MAX: usize = 256;
 
 /// A model that learns.
 pub(crate) struct Learner {
-    engine: Engine<Cpu>,
+    engine: Engine<Machine>,
     renderer: Arc<Renderer>,
     config: ModelConfig,
     local: LocalOptions,
@@ -46,7 +47,7 @@ pub(crate) struct Learner {
     /// The tokenizer of a model that was made from nothing.
     files: Option<tiny::TinyFiles>,
     /// Lent to the engine while it works.
-    trainer: Option<Trainer<Cpu>>,
+    trainer: Option<Trainer<Machine>>,
     /// The adapter that rollouts use, where one is trained.
     version: Option<AdapterVersion>,
     n_moves: u64,
@@ -71,9 +72,10 @@ pub(crate) struct LearnerOptions {
 }
 
 impl LearnerOptions {
-    fn backend(&self) -> Cpu {
+    /// Models made from nothing are too small for a GPU to be faster.
+    fn cpu(&self) -> Machine {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        Cpu::new(Dtype::Bf16, self.n_threads.unwrap_or_else(all))
+        Machine::Cpu(Box::new(Cpu::new(Dtype::Bf16, self.n_threads.unwrap_or_else(all))))
     }
 
     fn limits(&self, n_positions: usize) -> BatchLimits {
@@ -92,7 +94,7 @@ impl Learner {
         let renderer = Arc::new(Renderer::new(tokenizer).map_err(Failure::bug)?);
         let config = ModelConfig::try_from(spec).map_err(Failure::bug)?;
         let weights = WideWeights(RandomWeights { config: config.clone(), seed: options.seed });
-        let backend = options.backend();
+        let backend = options.cpu();
         let trainer = Trainer::full(&backend, &weights, options.adam, Recompute::Never).map_err(Failure::bug)?;
         let local = LocalOptions::new(name, stop_ids, spec.context_len);
         let learner = Self::start(backend, &weights, renderer, local, trainer, options)?;
@@ -100,13 +102,12 @@ impl Learner {
     }
 
     /// A model with a fresh adapter, which changes nothing yet.
-    pub(crate) fn adapted(opened: Opened, lora: &LoraSpec, options: LearnerOptions) -> Result<Self, Failure> {
+    pub(crate) fn adapted(opened: Opened, lora: &LoraSpec, backend: Machine, options: LearnerOptions) -> Result<Self, Failure> {
         if !opened.has_template {
             let text = format!("{} has no chat template: it was not made for conversations", opened.name);
             return Err(Failure::user(text).hint("take the model's instruct version"));
         }
         let weights = LoraWeights::fresh(opened.weights.config(), lora, options.seed);
-        let backend = options.backend();
         let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, Recompute::Never);
         let n_positions = options.context_len.min(opened.weights.config().context_len);
         let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
@@ -115,11 +116,11 @@ impl Learner {
     }
 
     fn start(
-        backend: Cpu,
+        backend: Machine,
         weights: &dyn WeightSource,
         renderer: Arc<Renderer>,
         local: LocalOptions,
-        trainer: Trainer<Cpu>,
+        trainer: Trainer<Machine>,
         options: LearnerOptions,
     ) -> Result<Self, Failure> {
         let n_positions = local.context_len_max;
@@ -142,7 +143,7 @@ impl Learner {
     }
 
     /// The model as it is now, as a policy. One that was lent before can no longer open conversations with its adapter.
-    pub(crate) fn policy(&mut self) -> Result<Local<Cpu>, Failure> {
+    pub(crate) fn policy(&mut self) -> Result<Local<Machine>, Failure> {
         let mut options = self.local.clone();
         match self.adapter()? {
             None => options.model = format!("{}@{}", options.model, self.n_moves),
@@ -194,7 +195,7 @@ impl Learner {
     /// Lends the trainer to the engine's thread.
     pub(crate) fn with_trainer<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut Host<Cpu>, &mut Trainer<Cpu>) -> T + Send + 'static,
+        work: impl FnOnce(&mut Host<Machine>, &mut Trainer<Machine>) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let mut trainer = self.trainer.take().ok_or_else(|| Failure::bug("the trainer is lent"))?;
         let lent = self.engine.run(move |host| {
@@ -222,7 +223,7 @@ impl Learner {
     pub(crate) fn keep(&self, name: &str, context: &Context<'_>) -> Result<(), Failure> {
         let trainer = self.trainer.as_ref().ok_or_else(|| Failure::bug("the trainer is lent"))?;
         let files = self.files.as_ref().ok_or_else(|| Failure::bug("only what was made here can be kept"))?;
-        let backend = Cpu::new(Dtype::Bf16, 1);
+        let backend = self.options.cpu();
         let masters = Masters { config: self.config.clone(), trainer, backend: &backend };
         crate::model::keep_tiny(name, &masters, files, context)
     }
@@ -231,8 +232,8 @@ impl Learner {
 /// The weights in training, to be read like a file.
 struct Masters<'a> {
     config: ModelConfig,
-    trainer: &'a Trainer<Cpu>,
-    backend: &'a Cpu,
+    trainer: &'a Trainer<Machine>,
+    backend: &'a Machine,
 }
 
 impl WeightSource for Masters<'_> {

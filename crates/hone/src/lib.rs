@@ -13,6 +13,7 @@ mod context;
 mod cost;
 mod data;
 mod deploy;
+mod device;
 mod docs;
 mod doctor;
 mod durable;

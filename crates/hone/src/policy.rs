@@ -4,12 +4,11 @@ use crate::clock::RealClock;
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use crate::model::Opened;
-use hone_engine::backend::Dtype;
 use hone_engine::batch::BatchLimits;
 use hone_engine::config::ModelConfig;
-use hone_engine::cpu::Cpu;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
+use hone_engine::machine::Machine;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_env::Player;
@@ -177,7 +176,7 @@ fn local(
     args: &PolicyArgs,
     n_concurrent: usize,
     context: &Context<'_>,
-) -> Result<(Local<Cpu>, ModelConfig), Failure> {
+) -> Result<(Local<Machine>, ModelConfig), Failure> {
     if args.threads == Some(0) {
         return Err(Failure::user("--threads needs at least 1"));
     }
@@ -188,8 +187,7 @@ fn local(
             .hint("take the model's instruct version"));
     }
     let n_positions = args.context.min(opened.weights.config().context_len);
-    let n_threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let backend = Cpu::new(Dtype::Bf16, n_threads);
+    let backend = crate::device::open(args.threads, context)?;
     let weights = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
     let n_sequences_max = n_concurrent.clamp(1, 256);
     let n_pages = n_sequences_max * (n_positions / hone_engine::layout::PAGE + 1) + 16;
@@ -219,7 +217,7 @@ pub(crate) fn voice(
     n_concurrent: usize,
     threads: Option<usize>,
     context: &Context<'_>,
-) -> Result<(Local<Cpu>, ModelConfig), Failure> {
+) -> Result<(Local<Machine>, ModelConfig), Failure> {
     local(model, &PolicyArgs::of_gateway(n_positions, threads), n_concurrent, context)
 }
 

@@ -11,7 +11,7 @@ use crate::policy;
 use crate::printer::counted;
 use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
-use hone_engine::cpu::Cpu;
+use hone_engine::machine::Machine;
 use hone_gateway::{Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Retry};
@@ -128,7 +128,7 @@ struct Agents {
 }
 
 /// Models of this process, by the names that they answer to.
-type Locals = BTreeMap<String, (Arc<LocalPolicy<Cpu>>, ModelConfig)>;
+type Locals = BTreeMap<String, (Arc<LocalPolicy<Machine>>, ModelConfig)>;
 
 async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);

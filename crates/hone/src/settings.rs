@@ -15,6 +15,7 @@ pub(crate) use data::Data;
 pub use variables::Variables;
 
 use crate::failure::{Failure, at_path};
+use hone_engine::machine::{Choice, UnknownMachine};
 use hone_reward::Recipe;
 use hone_store::{Options, Place};
 use hone_trace::Tenant;
@@ -43,6 +44,8 @@ pub struct Flags {
     pub database_url: Option<String>,
     /// `store.tenant`
     pub tenant: Option<String>,
+    /// `model.device`
+    pub device: Option<String>,
 }
 
 /// Where a value came from.
@@ -93,6 +96,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// Whose data new records are, and whose are listed.
     pub tenant: Tenant,
+    /// What models of this process compute on.
+    pub device: Choice,
     /// How many traces one transaction of an import holds.
     pub import_batch: usize,
     /// What is served, and where.
@@ -153,6 +158,7 @@ impl Settings {
             ("store.folder", "--folder", &folder),
             ("store.database_url", "--database-url", &flags.database_url),
             ("store.tenant", "--tenant", &flags.tenant),
+            ("model.device", "--device", &flags.device),
         ] {
             if let Some(text) = value {
                 let setting = find(&mut settings, path);
@@ -168,6 +174,8 @@ impl Settings {
         let place = place(&mut settings, &folder)?;
         let tenant = find(&mut settings, "store.tenant");
         let tenant = Tenant::new(text(tenant)).map_err(|error| tenant.wrong(error))?;
+        let device = find(&mut settings, "model.device");
+        let device = text(device).parse().map_err(|error: UnknownMachine| device.wrong(error))?;
         let fields = find(&mut settings, "store.indexed_fields");
         let indexed_fields = texts(fields);
         if let Some(bad) = indexed_fields.iter().find(|path| path.split('.').any(str::is_empty)) {
@@ -196,6 +204,7 @@ impl Settings {
             options: Options { indexed_fields, ..Options::default() },
             folder,
             tenant,
+            device,
             import_batch: import_batch.unsigned_abs() as usize,
             rewards: BTreeMap::new(),
             training: BTreeMap::new(),

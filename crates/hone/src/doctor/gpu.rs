@@ -57,7 +57,7 @@ pub(super) fn look(variables: &Variables) -> Finding {
 }
 
 /// Where the loader and CUDA programs look, in that order.
-fn folders(variables: &Variables) -> Vec<PathBuf> {
+pub(crate) fn folders(variables: &Variables) -> Vec<PathBuf> {
     let named = variables.get("LD_LIBRARY_PATH").map(|paths| env::split_paths(paths).collect::<Vec<_>>()).unwrap_or_default();
     let toolkit =
         ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| variables.get(name)).map(|root| Path::new(root).join("lib64"));

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::policy;
 use hone_engine::config::ModelConfig;
-use hone_engine::cpu::Cpu;
+use hone_engine::machine::Machine;
 use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Setup, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_store::Database;
@@ -32,7 +32,7 @@ pub(super) struct Arbiter<'a> {
     /// Where it listens, such as `http://127.0.0.1:41234`.
     pub(super) url: String,
     /// The model, without an adapter, and what adapters must fit.
-    pub(super) voice: Arc<LocalPolicy<Cpu>>,
+    pub(super) voice: Arc<LocalPolicy<Machine>>,
     pub(super) config: ModelConfig,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,

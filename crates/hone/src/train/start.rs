@@ -326,7 +326,9 @@ fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, co
         memory: settings.memory,
         now: Some(now),
     };
-    Learner::adapted(Opened::named(model, context)?, &settings.lora(), options)
+    let opened = Opened::named(model, context)?;
+    let machine = crate::device::open(options.n_threads, context)?;
+    Learner::adapted(opened, &settings.lora(), machine, options)
 }
 
 /// `RUN` or `RUN@STEP`.

@@ -62,3 +62,11 @@ fn a_password_is_never_printed() {
     }
     desk.hone("config show").expect(0, "postgres://user:***@127.0.0.1:1/db", "");
 }
+
+#[test]
+fn a_machine_is_chosen_by_flag_file_or_variable() {
+    let desk = Desk::with(&[("hone.toml", "[model]\ndevice = 'auto'\n")]);
+    desk.hone("config show").expect(0, "auto", "");
+    desk.hone("config show --device cpu").expect(0, "--device", "");
+    desk.hone("config show --device tpu").expect(2, "", "`tpu` is no machine: write cpu, cuda or auto");
+}

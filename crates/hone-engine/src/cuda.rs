@@ -1,0 +1,171 @@
+//! The backend of one NVIDIA GPU: bf16 weights and activations, f32 sums.
+//!
+//! Nothing of CUDA is needed to build hone. The driver, the compiler and the matrix products are found while running
+//! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`]); matrix products are
+//! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]); everything else is a kernel of our own in
+//! `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
+//!
+//! Every operation is compared with the readable backend by `tests/cuda.rs`. Knows nothing of layers but where decoding is
+//! one graph ([`decode`]).
+
+mod compile;
+mod decode;
+mod device;
+mod few;
+mod head;
+mod library;
+mod operations;
+mod plan;
+mod product;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) use decode::OnGpu;
+use device::{Device, Memory};
+pub use plan::Plan;
+
+/// Why there is no CUDA backend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The driver's library is missing.
+    #[error("the NVIDIA driver (libcuda.so.1) cannot be loaded: {0}")]
+    Driver(String),
+    /// The driver is there and sees no GPU, or not the one that was asked for.
+    #[error("the NVIDIA driver sees no such GPU: {0}")]
+    Gpu(String),
+    /// The GPU is older than bf16 tensor cores.
+    #[error("{name} has compute capability {major}.{minor}; hone needs 8.0 or newer")]
+    TooOld {
+        /// The GPU.
+        name: String,
+        /// Of its compute capability.
+        major: i32,
+        /// Of its compute capability.
+        minor: i32,
+    },
+    /// The compiler is missing.
+    #[error("the CUDA compiler library (libnvrtc.so.13 or .12, of a CUDA toolkit) cannot be loaded: {0}")]
+    Compiler(String),
+    /// The matrix products are missing.
+    #[error("the CUDA matrix library (libcublasLt.so.13 or .12, of a CUDA toolkit) cannot be loaded: {0}")]
+    Products(String),
+    /// The kernels do not compile, or the libraries refuse to start.
+    #[error("the GPU cannot be used: {0}")]
+    Broken(String),
+}
+
+/// How the GPU is opened.
+#[derive(Clone, Debug, Default)]
+pub struct CudaOptions {
+    /// Which GPU, counted from 0.
+    pub ordinal: usize,
+    /// Folders to look into for the libraries of CUDA, after the loader's own.
+    pub folders: Vec<PathBuf>,
+    /// Where compiled kernels are kept; without it they are compiled at every start.
+    pub cache: Option<PathBuf>,
+}
+
+/// What is known of an open GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuFacts {
+    /// Its name.
+    pub name: String,
+    /// Compute capability.
+    pub capability: (i32, i32),
+    /// Version of the driver's CUDA.
+    pub driver: i32,
+    /// Bytes of memory that are free, and all of them.
+    pub memory: (usize, usize),
+    /// Most bytes that this process held at once.
+    pub peak: usize,
+}
+
+/// The backend of one GPU.
+pub struct Cuda {
+    device: Arc<Device>,
+    products: product::Products,
+    decoders: std::sync::Mutex<decode::Decoders>,
+}
+
+impl Cuda {
+    /// Opens a GPU, or says what is missing.
+    pub fn open(options: &CudaOptions) -> Result<Self, Unavailable> {
+        let device = Arc::new(Device::open(options)?);
+        let products = product::Products::open(&device, options)?;
+        Ok(Self { device, products, decoders: std::sync::Mutex::default() })
+    }
+
+    /// What is known of the GPU.
+    pub fn facts(&self) -> GpuFacts {
+        self.device.facts()
+    }
+
+    /// How far the matrix products keep their promise: per shape of a weight (outputs, inputs), how many of the library's algorithms
+    /// give the same bits, and how many were tried. A row's result is the same whichever of the agreeing ones computes it.
+    pub fn agreement(&self) -> Vec<((usize, usize), usize, usize)> {
+        self.products.agreement()
+    }
+
+    /// Waits until the GPU has done everything it was asked.
+    pub fn wait(&self) {
+        self.device.wait();
+    }
+
+    /// Tells a profiler that was told to wait (`ncu --profile-from-start off`, say) from when until when to look.
+    pub fn profile(&self, on: bool) {
+        self.device.profile(on);
+    }
+
+    /// Milliseconds of GPU time that `work` takes, by the GPU's own clock.
+    pub fn time_ms(&self, work: impl FnOnce()) -> f32 {
+        self.device.time_ms(work)
+    }
+}
+
+/// A vector of f32 on the GPU.
+pub struct Buf {
+    memory: Memory,
+    len: usize,
+}
+
+impl Buf {
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+}
+
+/// Rows of bf16 on the GPU, each padded with zeros to a multiple of eight.
+pub struct Act {
+    memory: Memory,
+    rows: usize,
+    cols: usize,
+    stride: usize,
+}
+
+/// A matrix of bf16 on the GPU, possibly beside others in one allocation.
+pub struct Weight {
+    memory: Arc<Memory>,
+    /// Bytes from the start of the allocation.
+    offset: usize,
+    rows: usize,
+    cols: usize,
+    stride: usize,
+}
+
+impl Weight {
+    fn address(&self) -> u64 {
+        self.memory.address() + self.offset as u64
+    }
+}
+
+/// Pages of keys and values of one layer, `[page][kv head][offset][width]` in bf16.
+pub struct Kv {
+    keys: Memory,
+    values: Memory,
+    heads: crate::backend::Heads,
+    /// Width of a head, padded to sixteen.
+    width: usize,
+    /// One more page stands behind these, for rows that are computed and not wanted.
+    n_pages: usize,
+}

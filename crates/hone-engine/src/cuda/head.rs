@@ -1,0 +1,224 @@
+//! The head: logits of a bounded number of rows at a time, and what is read off them.
+
+use super::device::{Grid, Memory, args};
+use super::product::{Kind, Shape};
+use super::{Act, Buf, Cuda, Weight};
+use crate::backend::{Ask, Put, Scored, ScoredGrad, Support, Target};
+
+/// Bytes of logits that exist at once.
+const LOGITS_MAX: usize = 1 << 31;
+/// Rows of a chunk; a grid's second axis ends at 65,535.
+const ROWS_MAX: usize = 1 << 14;
+/// Ids of one segment, as in the kernels.
+pub(super) const SEGMENT: usize = 4096;
+
+/// Targets on the GPU.
+struct Asked {
+    ids: Memory,
+    inverses: Memory,
+    /// Index of each row's mask or -1; address 0 where no row has one.
+    masks: Option<Memory>,
+    bits: Option<Memory>,
+}
+
+impl Asked {
+    fn new(cuda: &Cuda, targets: &[Target]) -> Self {
+        let ids: Vec<u32> = targets.iter().map(|target| target.id).collect();
+        let inverses: Vec<f32> = targets.iter().map(|target| target.inv_temperature).collect();
+        let supports: Vec<&Support> = targets.iter().filter_map(|target| target.support.as_ref()).collect();
+        let mut next = 0..;
+        let index = |target: &Target| target.support.as_ref().and_then(|_| next.next()).unwrap_or(-1);
+        let masks: Vec<i32> = targets.iter().map(index).collect();
+        let bits: Vec<u64> = supports.iter().flat_map(|support| support.iter().copied()).collect();
+        let some = !supports.is_empty();
+        Self {
+            ids: cuda.device.upload(&ids),
+            inverses: cuda.device.upload(&inverses),
+            masks: some.then(|| cuda.device.upload(&masks)),
+            bits: some.then(|| cuda.device.upload(&bits)),
+        }
+    }
+}
+
+fn address(memory: Option<&Memory>) -> u64 {
+    memory.map_or(0, Memory::address)
+}
+
+/// Elements from row to row of logits.
+pub(super) fn logits_stride(vocab: usize) -> usize {
+    vocab.next_multiple_of(8)
+}
+
+impl Cuda {
+    /// Rows whose logits exist at once.
+    fn chunk_rows(vocab: usize) -> usize {
+        (LOGITS_MAX / (4 * logits_stride(vocab))).clamp(1, ROWS_MAX)
+    }
+
+    pub(super) fn logits_into(&self, x: u64, x_stride: usize, rows: usize, w: &Weight, logits: u64) {
+        let strides = [x_stride, w.stride, logits_stride(w.rows)];
+        let shape = Shape { kind: Kind::Forward, rows, n: w.rows, k: w.cols, strides, batch: 1, offsets: [0; 3] };
+        self.products.multiply(shape, x, w.address(), Put::Set, logits);
+    }
+
+    fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Memory {
+        let n_parts = vocab.div_ceil(SEGMENT);
+        let parts = self.device.memory(rows * n_parts * 16);
+        let grid = Grid { blocks: (n_parts, rows), threads: 256, shared: 0, early: false };
+        let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
+        let values = args![
+            logits,
+            logits_stride(vocab),
+            vocab,
+            asked.inverses.address(),
+            masks,
+            bits,
+            vocab.div_ceil(64),
+            parts.address()
+        ];
+        self.device.launch("head_parts", grid, values);
+        parts
+    }
+
+    fn scores(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Vec<f32> {
+        let parts = self.parts(logits, vocab, rows, asked);
+        let scores = self.device.memory(rows * 12);
+        let n_parts = vocab.div_ceil(SEGMENT);
+        let grid = Grid { blocks: (rows.div_ceil(4), 1), threads: 128, shared: 0, early: false };
+        let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
+        let values = args![logits, logits_stride(vocab), parts.address(), n_parts, ids, inverses, rows, scores.address()];
+        self.device.launch("head_scores", grid, values);
+        self.device.read(scores.address(), rows * 3)
+    }
+
+    pub(super) fn score_head(&self, x: &Act, w: &Weight, targets: &[Target]) -> Vec<Scored> {
+        let mut scored = Vec::with_capacity(targets.len());
+        let chunk = Self::chunk_rows(w.rows);
+        let logits = self.device.memory(chunk.min(targets.len()) * logits_stride(w.rows) * 4);
+        for (i, targets) in targets.chunks(chunk).enumerate() {
+            let asked = Asked::new(self, targets);
+            let from = x.memory.address() + (i * chunk * x.stride * 2) as u64;
+            self.logits_into(from, x.stride, targets.len(), w, logits.address());
+            let scores = self.scores(logits.address(), w.rows, targets.len(), &asked);
+            scored.extend(scores.chunks_exact(3).map(|s| Scored { logprob: s[0], entropy: s[1], log_norm: s[2] }));
+        }
+        scored
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the backward of the head needs all of its forward")]
+    pub(super) fn score_head_backward(
+        &self,
+        x: &Act,
+        w: &Weight,
+        targets: &[Target],
+        scored: &[Scored],
+        grads: &[ScoredGrad],
+        dx: &mut Buf,
+        dw: Option<&Buf>,
+    ) {
+        let chunk = Self::chunk_rows(w.rows);
+        let (stride, n_words) = (logits_stride(w.rows), w.rows.div_ceil(64));
+        let most = chunk.min(targets.len());
+        let (logits, dlogits) = (self.device.memory(most * stride * 4), self.device.memory(most * stride * 2));
+        for (i, targets) in targets.chunks(chunk).enumerate() {
+            let (first, rows) = (i * chunk, targets.len());
+            let asked = Asked::new(self, targets);
+            let scores: Vec<f32> = scored[first..][..rows].iter().flat_map(|s| [s.logprob, s.entropy, s.log_norm]).collect();
+            let by: Vec<f32> = grads[first..][..rows].iter().flat_map(|grad| [grad.logprob, grad.entropy]).collect();
+            let (scores, by) = (self.device.upload(&scores), self.device.upload(&by));
+            let from = x.memory.address() + (first * x.stride * 2) as u64;
+            self.logits_into(from, x.stride, rows, w, logits.address());
+            let grid = Grid { blocks: (stride.div_ceil(1024), rows), threads: 256, shared: 0, early: false };
+            let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
+            let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
+            let (scores, by) = (scores.address(), by.address());
+            let values = args![
+                logits.address(),
+                stride,
+                w.rows,
+                ids,
+                inverses,
+                masks,
+                bits,
+                n_words,
+                scores,
+                by,
+                dlogits.address(),
+                stride
+            ];
+            self.device.launch("head_gradient", grid, values);
+            let to = dx.address() + (first * w.cols * 4) as u64;
+            let strides = [stride, w.stride, w.cols];
+            let shape = Shape { kind: Kind::Backward, rows, n: w.cols, k: w.rows, strides, batch: 1, offsets: [0; 3] };
+            self.products.multiply(shape, dlogits.address(), w.address(), Put::Set, to);
+            if let Some(dw) = dw {
+                let strides = [stride, x.stride, w.cols];
+                let shape = Shape { kind: Kind::Gradient, rows: w.rows, n: w.cols, k: rows, strides, batch: 1, offsets: [0; 3] };
+                self.products.multiply(shape, dlogits.address(), from, Put::Add, dw.address());
+            }
+        }
+    }
+
+    pub(super) fn visit_logits(&self, x: &Act, w: &Weight, visit: &(dyn Fn(usize, &mut [f32]) + Sync)) {
+        let chunk = Self::chunk_rows(w.rows).min(64);
+        let stride = logits_stride(w.rows);
+        let logits = self.device.memory(chunk.min(x.rows) * stride * 4);
+        for first in (0..x.rows).step_by(chunk) {
+            let rows = chunk.min(x.rows - first);
+            self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
+            let mut values: Vec<f32> = self.device.read(logits.address(), rows * stride);
+            for (i, row) in values.chunks_exact_mut(stride).enumerate() {
+                visit(first + i, &mut row[..w.rows]);
+            }
+        }
+    }
+
+    /// Draws from the whole vocabulary; see `Backend::draw`.
+    pub(super) fn draw_rows(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Vec<(u32, f32)> {
+        let (chunk, stride, n_parts) = (Self::chunk_rows(w.rows), logits_stride(w.rows), w.rows.div_ceil(SEGMENT));
+        let logits = self.device.memory(chunk.min(x.rows) * stride * 4);
+        let mut drawn = Vec::with_capacity(asks.len());
+        for (i, asks) in asks.chunk_by(|a, b| a.row / chunk == b.row / chunk).enumerate() {
+            let (first, rows) = (i * chunk, chunk.min(x.rows - i * chunk));
+            self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
+            let mut inverses = vec![1f32; rows];
+            asks.iter().for_each(|ask| inverses[ask.row - first] = ask.inv_temperature);
+            let asked = Asked { ids: self.device.memory(0), inverses: self.device.upload(&inverses), masks: None, bits: None };
+            let parts = self.parts(logits.address(), w.rows, rows, &asked);
+            let of_ask = |ask: &Ask| [(ask.row - first) as u32, u32::from(ask.greedy), ask.u.to_bits()];
+            let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
+            let out = self.device.memory(asks.len() * 8);
+            let (inverses, to) = (asked.inverses.address(), out.address());
+            let values = args![logits.address(), stride, w.rows, parts.address(), n_parts, inverses, wanted.address(), to];
+            self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
+            let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
+            drawn.extend(found.into_iter().map(|[id, logprob]| (id, f32::from_bits(logprob))));
+        }
+        drawn
+    }
+
+    fn row(&self, logits: &[f32]) -> Memory {
+        let mut padded = logits.to_vec();
+        padded.resize(logits_stride(logits.len()), 0.0);
+        self.device.upload(&padded)
+    }
+
+    pub(super) fn score_row(&self, logits: &[f32], target: &Target) -> Scored {
+        let asked = Asked::new(self, std::slice::from_ref(target));
+        let row = self.row(logits);
+        let scores = self.scores(row.address(), logits.len(), 1, &asked);
+        Scored { logprob: scores[0], entropy: scores[1], log_norm: scores[2] }
+    }
+
+    pub(super) fn pick_id(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32 {
+        let asked = Asked::new(self, std::slice::from_ref(target));
+        let row = self.row(logits);
+        let parts = self.parts(row.address(), logits.len(), 1, &asked);
+        let chosen = self.device.memory(4);
+        let (n_parts, bits) = (logits.len().div_ceil(SEGMENT), address(asked.bits.as_ref()));
+        let inverse = target.inv_temperature;
+        let values = args![row.address(), logits.len(), parts.address(), n_parts, inverse, bits, log_norm, u, chosen.address()];
+        self.device.launch("head_pick", Grid::rows(1, 256), values);
+        self.device.read::<u32>(chosen.address(), 1)[0]
+    }
+}

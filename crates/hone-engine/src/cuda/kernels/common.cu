@@ -1,0 +1,115 @@
+// What all kernels share: bf16 by its bits, sums over a warp and a block, the tensor core's instructions.
+// Every result is a function of its own inputs in a fixed order: no atomics, no order that depends on the grid.
+
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define FULL 0xffffffffu
+#define LOG2E 1.4426950408889634f
+#define LN2 0.6931471805599453f
+#define NEVER (-1e30f)
+#define PAGE 16
+
+__device__ __forceinline__ float of_bf16(u16 x) { return __uint_as_float((u32)x << 16); }
+
+__device__ __forceinline__ u32 pack(float low, float high) {
+    u32 packed;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+    return packed;
+}
+
+__device__ __forceinline__ u16 to_bf16(float x) { return (u16)pack(x, 0.0f); }
+
+__device__ __forceinline__ float power2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(FULL, x, step);
+    return x;
+}
+
+// The sum over a block; every thread gets it. `room` holds one float per warp.
+__device__ __forceinline__ float block_sum(float x, float *room) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
+    x = warp_sum(x);
+    if (n_warps == 1) return x;
+    if (lane == 0) room[warp] = x;
+    __syncthreads();
+    float sum = 0.0f;
+    for (int i = 0; i < n_warps; i++) sum += room[i];
+    __syncthreads();
+    return sum;
+}
+
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + power2(-LOG2E * x)); }
+
+__device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(__fmul_rn(gate, sigmoid(gate)), up); }
+
+// The kernel behind this one may start now; what it does before `await` must not need this one's results.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the kernel before this one is done; without an early start it is done already.
+__device__ __forceinline__ void await_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// d += a·b for a 16×16 a, a 16×8 b.
+__device__ __forceinline__ void multiply(float *d, const u32 *a, const u32 *b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ __forceinline__ u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
+
+// Four 8×8 matrices from shared memory, each lane giving the address of one row.
+__device__ __forceinline__ void load4(u32 *r, const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+__device__ __forceinline__ void load4_turned(u32 *r, const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+__device__ __forceinline__ void load4_at(u32 *r, u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+__device__ __forceinline__ void fetch16_at(u32 to, const void *from, bool there) {
+    int n = there ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(n));
+}
+
+// Sixteen bytes to shared memory without waiting; zeros where `there` is false.
+__device__ __forceinline__ void fetch16(void *to, const void *from, bool there) {
+    int n = there ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(n));
+}
+
+__device__ __forceinline__ void fetch_commit() { asm volatile("cp.async.commit_group;"); }
+
+template <int N>
+__device__ __forceinline__ void fetch_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N));
+}

@@ -1,0 +1,201 @@
+//! Every operation of the GPU's backend against the readable one, by name, on awkward sizes. Without a GPU there is nothing to
+//! compare: each test says so and passes.
+
+#![expect(clippy::print_stderr, reason = "a test that skips says so")]
+
+mod operations;
+
+use std::sync::OnceLock;
+
+use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
+use hone_engine::batch::{BatchLimits, Request};
+use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::cpu::Cpu;
+use hone_engine::cuda::{Cuda, CudaOptions};
+use hone_engine::host::{Host, Sample};
+use hone_engine::layout::{Group, Packed};
+use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::model::{Model, Passes, RandomWeights, WideWeights};
+use hone_engine::optim::AdamOptions;
+use hone_engine::random::Stream;
+use hone_engine::reference::Reference;
+use hone_engine::tape::{Recompute, plain_targets};
+use hone_engine::trainer::Trainer;
+use operations::{Ops, close};
+
+/// The GPU, opened once for all tests.
+fn gpu() -> Option<&'static Cuda> {
+    static GPU: OnceLock<Option<Cuda>> = OnceLock::new();
+    let open = || Cuda::open(&CudaOptions::default()).map_err(|reason| eprintln!("skipped: {reason}")).ok();
+    GPU.get_or_init(open).as_ref()
+}
+
+/// Runs `body` on the reference, rounding as the GPU does, and on the GPU.
+fn check(name: &str, tolerance: f32, body: &dyn Fn(&dyn Ops) -> Vec<f32>) {
+    let Some(cuda) = gpu() else { return };
+    let expected = body(&Reference::<f32>::new(Dtype::Bf16));
+    // Where bf16 rounds a value that the two sides computed a last bit apart, one rounding step is allowed.
+    close(&format!("{name} {}", cuda.path()), &body(cuda), &expected, tolerance.max(2e-5) * 400.0);
+}
+
+#[test]
+fn norms() {
+    operations::norms(&check);
+}
+
+#[test]
+fn products() {
+    operations::products(&check);
+}
+
+#[test]
+fn tables_and_biases() {
+    operations::tables_and_biases(&check);
+}
+
+#[test]
+fn attention_over_shared_and_lone_runs() {
+    operations::attention_over_shared_and_lone_runs(&check);
+}
+
+#[test]
+fn gated_units_and_updates() {
+    operations::gated_units_and_updates(&check);
+}
+
+#[test]
+fn heads_with_and_without_a_mask() {
+    operations::heads_with_and_without_a_mask(&check);
+}
+
+fn tiny() -> WideWeights {
+    let spec: TinySpec = "d128,l3,h4,kv2,ff256,v512,ctx256".parse().expect("a sound spec");
+    WideWeights(RandomWeights { config: ModelConfig::try_from(spec).expect("sound sizes"), seed: 3 })
+}
+
+/// An adapter that has learned something.
+fn learned(config: &ModelConfig) -> LoraWeights {
+    let mut weights = LoraWeights::fresh(config, &LoraSpec::all(16, 32.0), 4);
+    let stream = Stream::new(5, 5);
+    weights.matrices.values_mut().flatten().enumerate().for_each(|(i, x)| *x += 0.02 * stream.normal(i as u64));
+    weights
+}
+
+fn ids(seed: u64, len: usize) -> Vec<u32> {
+    let stream = Stream::new(6, seed);
+    (0..len as u64).map(|i| (stream.bits(i) % 512) as u32).collect()
+}
+
+fn batch() -> Packed {
+    let group = |seed: u64, prompt: usize, lens: &[usize]| Group {
+        prompt: ids(seed, prompt),
+        completions: lens.iter().enumerate().map(|(i, &len)| ids(seed * 10 + i as u64, len)).collect(),
+    };
+    Packed::new(&[group(1, 37, &[20, 41, 3]), group(2, 64, &[30, 17]), group(3, 0, &[90])])
+}
+
+struct Trained {
+    losses: Vec<f32>,
+    gradients: Vec<(String, Vec<f32>)>,
+}
+
+/// Ten steps towards the batch, and the gradients of the first.
+fn train<B: Backend>(backend: &B) -> Trained {
+    let source = tiny();
+    let mut model = Model::load(backend, &source, 256, Passes::ForwardBackward).expect("random weights");
+    let config = model.config.clone();
+    let mut trainer = Trainer::lora(backend, &config, &learned(&config), AdamOptions::default(), Recompute::Never);
+    let (packed, mut losses, mut gradients) = (batch(), Vec::new(), Vec::new());
+    for step in 0..10 {
+        let n = packed.targets.len() as f32;
+        let loss = |scored: &[Scored]| {
+            losses.push(-scored.iter().map(|s| s.logprob).sum::<f32>() / n);
+            vec![ScoredGrad { logprob: -1.0 / n, entropy: 0.001 / n }; scored.len()]
+        };
+        trainer.accumulate(backend, &model, &packed, plain_targets(&packed, 1.0), loss);
+        if step == 0 {
+            gradients = trainer.gradients(backend);
+        }
+        trainer.step(backend, &mut model, 1e-3);
+    }
+    Trained { losses, gradients }
+}
+
+#[test]
+fn a_step_of_training_is_the_cpus() {
+    let Some(cuda) = gpu() else { return };
+    let (found, expected) = (train(cuda), train(&Cpu::new(Dtype::Bf16, 2)));
+    let square = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+    let (mut apart_all, mut expected_all) = (0.0, 0.0);
+    for ((name, found), (_, expected)) in found.gradients.iter().zip(&expected.gradients) {
+        let apart: Vec<f32> = found.iter().zip(expected).map(|(f, e)| f - e).collect();
+        let error = (square(&apart) / square(expected)).sqrt();
+        // Of a single tensor, bf16 on the CPU is up to 0.02 from f32.
+        assert!(error <= 5e-2, "{name}: the gradient is {error:.4} off");
+        apart_all += square(&apart);
+        expected_all += square(expected);
+    }
+    let error = (apart_all / expected_all).sqrt();
+    assert!(error <= 2e-2, "the whole gradient is {error:.4} off");
+    for (step, (f, e)) in found.losses.iter().zip(&expected.losses).enumerate() {
+        assert!((f / e - 1.0).abs() < 0.01, "step {step}: loss {f} instead of {e}");
+    }
+    assert!(found.losses[9] < 0.8 * found.losses[0], "nothing was learned: {:?}", found.losses);
+    assert_eq!(train(cuda).losses, found.losses, "the same seed gives the same bits");
+}
+
+/// A host of its own, as a host takes its backend with it.
+fn host() -> Option<Host<Cuda>> {
+    gpu()?;
+    let cuda = Cuda::open(&CudaOptions::default()).ok()?;
+    let model = Model::load(&cuda, &tiny(), 256, Passes::Forward).expect("random weights");
+    Some(Host::new(cuda, model, BatchLimits { n_pages: 512, n_sequences_max: 64, n_rows_max: 256, queue_len_max: 64 }))
+}
+
+fn requests(temperature: f32, only: Option<usize>) -> Vec<Request<Cuda>> {
+    let request = |(i, &(prompt, n_samples)): (usize, &(usize, usize))| {
+        let mut request = Request::new(ids(20 + i as u64, prompt), 40);
+        (request.n_samples, request.seed, request.sequence) = (n_samples, 8, 100 * i as u64);
+        request.sampler.temperature = temperature;
+        request
+    };
+    let all = [(5, 3), (16, 1), (33, 4), (70, 2), (100, 1)];
+    all.iter().enumerate().filter(|(i, _)| only.is_none_or(|only| only == *i)).map(request).collect()
+}
+
+fn tokens(samples: &[Vec<Sample>]) -> Vec<(u32, u32)> {
+    samples.iter().flatten().flat_map(|sample| &sample.tokens).map(|token| (token.id, token.logprob.to_bits())).collect()
+}
+
+#[test]
+fn what_is_sampled_is_what_is_trained() {
+    let Some(mut host) = host() else { return };
+    let version = host.load(&learned(&tiny().0.config));
+    for (temperature, adapter) in [(1.0, None), (0.7, Some(version)), (1.0, Some(version))] {
+        let mut asked = requests(temperature, None);
+        asked.iter_mut().for_each(|request| request.adapter = adapter.and_then(|version| host.pin(version)));
+        let prompts: Vec<Vec<u32>> = asked.iter().map(|request| request.prompt.clone()).collect();
+        let samples = host.sample(asked).expect("sound requests");
+        let group = |(prompt, samples): (&Vec<u32>, &Vec<Sample>)| Group {
+            prompt: prompt.clone(),
+            completions: samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect(),
+        };
+        let packed = Packed::new(&prompts.iter().zip(&samples).map(group).collect::<Vec<_>>());
+        let scored = host.score(adapter, &packed, &plain_targets(&packed, 1.0 / temperature));
+        let drawn: Vec<u32> = tokens(&samples).iter().map(|&(_, logprob)| logprob).collect();
+        let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
+        assert_eq!(drawn, trained, "temperature {temperature}, adapter {adapter:?}");
+    }
+}
+
+#[test]
+fn a_sequence_does_not_feel_its_neighbours() {
+    let Some(mut host) = host() else { return };
+    for temperature in [0.0, 1.0] {
+        let together = host.sample(requests(temperature, None)).expect("sound requests");
+        for (i, samples) in together.iter().enumerate() {
+            let alone = host.sample(requests(temperature, Some(i))).expect("sound requests");
+            assert_eq!(tokens(&alone), tokens(std::slice::from_ref(samples)), "request {i} at temperature {temperature}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What models of this process compute on: `--device`, the setting `model.device`.
+
+use crate::context::Context;
+use crate::doctor;
+use crate::failure::Failure;
+use hone_engine::cuda::CudaOptions;
+use hone_engine::machine::Machine;
+
+/// Opens the machine that is in effect. Without a number of threads, the CPU uses all cores.
+pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Machine, Failure> {
+    let n_threads = n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let options = CudaOptions {
+        ordinal: 0,
+        folders: doctor::cuda_folders(context.variables),
+        cache: Some(context.settings.folder.join("kernels")),
+    };
+    Machine::open(context.settings.device, n_threads, &options).map_err(|missing| {
+        Failure::world(missing)
+            .hint("`hone doctor` says what is there; `--device cpu` computes without a GPU, `auto` where there is none")
+    })
+}
