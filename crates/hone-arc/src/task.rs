@@ -72,7 +72,7 @@ pub enum TaskError {
         reason: String,
     },
     /// There is nothing to read.
-    #[error("{0} has no tasks: a folder needs files *.json, a .jsonl file one task a line")]
+    #[error("{0} has no tasks: a folder needs files *.json or *.jsonl, a .jsonl file one task a line")]
     None(PathBuf),
 }
 
@@ -89,17 +89,20 @@ pub fn read(path: &Path) -> Result<Vec<Task>, TaskError> {
     }
 }
 
+/// The tasks of a folder: a file each, or, where there is none, those of its files of lines.
 fn read_folder(folder: &Path) -> Result<Vec<Task>, TaskError> {
     let unreadable = |source| TaskError::Unreadable { path: folder.to_owned(), source };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
-            paths.push(path);
-        }
+        paths.push(entry.map_err(unreadable)?.path());
     }
     paths.sort();
-    paths.iter().map(|path| read_file(path)).collect::<Result<Vec<_>, _>>().map(|files| files.concat())
+    let ending = |ending: &str| -> Vec<&PathBuf> {
+        paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == ending)).collect()
+    };
+    let single = ending("json");
+    let files = if single.is_empty() { ending("jsonl") } else { single };
+    files.into_iter().map(|path| read_file(path)).collect::<Result<Vec<_>, _>>().map(|files| files.concat())
 }
 
 fn read_file(path: &Path) -> Result<Vec<Task>, TaskError> {
