@@ -11,6 +11,9 @@ mod colours;
 mod containers;
 mod extents;
 mod finding;
+mod fused;
+mod gathered;
+mod loose;
 mod making;
 mod numbers;
 mod packed;
@@ -23,7 +26,6 @@ mod select;
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Constant, Fault, Library, Meter, Module, NativeBody, Value};
-use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 /// The module that programs import.
@@ -183,7 +185,7 @@ pub fn input(grid: Grid) -> Result<Value, Fault> {
 
 /// A patch as a value outside of any run.
 pub fn patch(patch: Patch) -> Result<Value, Fault> {
-    Meter::free().pack(packed::SharedPatch(Rc::new(patch)))
+    Meter::free().pack(patch)
 }
 
 /// The grid that a program gave, or why it is none: rows of whole numbers, all of one length.

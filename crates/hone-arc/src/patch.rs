@@ -94,6 +94,16 @@ impl Patch {
         Ok(Self::of(Kind::Indices, keys))
     }
 
+    /// The places at distances that ascend from a place, none further than one row and one column.
+    pub(crate) fn around(place: Place, distances: &[Place]) -> Result<Self, Misuse> {
+        let middle = key(place)?;
+        for side in [-1, 1] {
+            key((place.0 + side, place.1 + side))?;
+        }
+        let beside = |(down, right): &Place| middle.wrapping_add_signed((down << BITS) + right);
+        Ok(Self::sorted(Kind::Indices, distances.iter().map(beside).collect()))
+    }
+
     /// The set of these cells.
     pub fn object(cells: impl IntoIterator<Item = (i64, Place)>) -> Result<Self, Misuse> {
         let cells = cells.into_iter();
@@ -107,15 +117,16 @@ impl Patch {
     /// What is in either of two sets of one kind.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let kind = if self.is_empty() { other.kind } else { self.kind };
-        let (mut a, mut b) = (&self.keys[..], &other.keys[..]);
+        let (a, b) = (&self.keys[..], &other.keys[..]);
         let mut keys = Vec::with_capacity(a.len() + b.len());
-        while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
-            keys.push(*first_a.min(first_b));
-            a = if first_a <= first_b { rest_a } else { a };
-            b = if first_b <= first_a { rest_b } else { b };
+        let (mut at_a, mut at_b) = (0, 0);
+        while let (Some(&first_a), Some(&first_b)) = (a.get(at_a), b.get(at_b)) {
+            keys.push(first_a.min(first_b));
+            at_a += usize::from(first_a <= first_b);
+            at_b += usize::from(first_b <= first_a);
         }
-        keys.extend_from_slice(a);
-        keys.extend_from_slice(b);
+        keys.extend_from_slice(&a[at_a..]);
+        keys.extend_from_slice(&b[at_b..]);
         Self::sorted(kind, keys)
     }
 
@@ -124,8 +135,8 @@ impl Patch {
         if self.kind != other.kind {
             return Self::default();
         }
-        let mut is_there = Walk::along(&other.keys);
-        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| is_there.meets(key)).collect())
+        let (few, many) = if self.len() <= other.len() { (self, other) } else { (other, self) };
+        Self::sorted(self.kind, kept(&few.keys, &many.keys, true))
     }
 
     /// What is in this set and not in the other.
@@ -133,8 +144,7 @@ impl Patch {
         if self.kind != other.kind {
             return self.clone();
         }
-        let mut is_there = Walk::along(&other.keys);
-        Self::sorted(self.kind, self.keys.iter().copied().filter(|&key| !is_there.meets(key)).collect())
+        Self::sorted(self.kind, kept(&self.keys, &other.keys, false))
     }
 
     /// Cells or places.
@@ -150,6 +160,11 @@ impl Patch {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// The packed elements, ascending, for whoever adds to them.
+    pub(crate) fn into_keys(self) -> Vec<u64> {
+        self.keys
     }
 
     /// The packed elements, ascending.
@@ -262,6 +277,21 @@ impl Patch {
         }
         Ok(Self::of(Kind::Object, keys))
     }
+}
+
+/// How many times as long keys must be for looking each one up to be faster than going along.
+const MANY: usize = 16;
+
+/// The keys that are, or are not, among others; both ascend.
+fn kept(keys: &[u64], others: &[u64], is_wanted: bool) -> Vec<u64> {
+    let mut kept = Vec::with_capacity(keys.len());
+    if others.len() > MANY * keys.len() {
+        kept.extend(keys.iter().filter(|key| others.binary_search(key).is_ok() == is_wanted));
+    } else {
+        let mut is_there = Walk::along(others);
+        kept.extend(keys.iter().filter(|&&key| is_there.meets(key) == is_wanted));
+    }
+    kept
 }
 
 /// Goes along ascending keys beside others that ascend as well.

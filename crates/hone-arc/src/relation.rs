@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{BIAS, BITS, Extent, Kind, PLACE, Patch, Place, key, place_of};
+use crate::patch::{BIAS, BITS, COMPONENT, Extent, Kind, PLACE, Patch, Place, key, place_of};
 
 /// How far lines are drawn and things slide: further than any grid of a task is wide.
 pub const FAR: i64 = 42;
@@ -28,8 +28,11 @@ impl Patch {
 
     /// Whether the least distance is exactly one.
     pub fn is_adjacent(&self, other: &Self) -> Result<bool, Misuse> {
-        within_reach(self.extent_of("distance")?)?;
-        within_reach(other.extent_of("distance")?)?;
+        for patch in [self, other] {
+            if patch.is_empty() || !lie_near(patch.keys()) {
+                within_reach(patch.extent_of("distance")?)?;
+            }
+        }
         let (few, many) = if self.len() <= other.len() { (self, other) } else { (other, self) };
         Ok(touches(few.keys(), 0, &many.place_keys()))
     }
@@ -93,6 +96,16 @@ impl Patch {
 /// What a vector adds to a packed place, where no component leaves its bits.
 fn step((down, right): Place) -> i64 {
     (down << BITS) + right
+}
+
+/// Whether all packed elements surely lie within reach: their rows and columns are from -1024 to 1023.
+fn lie_near(keys: &[u64]) -> bool {
+    const NEAR: i64 = 1 << 10;
+    const BEYOND: u64 = COMPONENT & !(2 * NEAR as u64 - 1);
+    let lowest = ((BIAS - NEAR) as u64) << BITS | (BIAS - NEAR) as u64;
+    // Whoever lies beyond leaves a high bit in one of the components, a row before the first one by what it borrows.
+    let bits = keys.iter().fold(0, |bits, key| bits | (key & PLACE).wrapping_sub(lowest));
+    bits & ((BEYOND << BITS | BEYOND) | !PLACE) == 0
 }
 
 /// Refuses a rectangle from which things could slide beyond the numbers that places have.

@@ -88,7 +88,10 @@ impl Context {
             return Err(Fault::depth("calls through natives", NATIVES_MAX));
         }
         self.n_natives += 1;
-        let result = stacker::maybe_grow(STACK_RED, STACK_MORE, || run(self));
+        let result = match self.n_natives.is_multiple_of(LEVELS_PER_LOOK) {
+            true => stacker::maybe_grow(STACK_RED, STACK_MORE, || run(self)),
+            false => run(self),
+        };
         self.n_natives -= 1;
         result
     }
@@ -200,8 +203,10 @@ impl Context {
     }
 }
 
-/// Stack that must be left before a call; more is taken from the heap otherwise.
-const STACK_RED: usize = 128 << 10;
+/// Levels after which the stack is looked at again; all of them fit into what must be left.
+const LEVELS_PER_LOOK: usize = 4;
+/// Stack that must be left then; more is taken from the heap otherwise.
+const STACK_RED: usize = 256 << 10;
 const STACK_MORE: usize = 1 << 20;
 
 /// Whether a value counts as true.

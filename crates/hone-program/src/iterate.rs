@@ -144,7 +144,7 @@ impl Context {
     pub fn iterate(&mut self, value: &Value) -> Result<Value, Fault> {
         let state = match value {
             Value::Iterator(_) => return Ok(value.clone()),
-            Value::Tuple(_) | Value::FrozenSet(_) | Value::Packed(_) | Value::List(_) => {
+            Value::Tuple(_) | Value::Pair(_) | Value::FrozenSet(_) | Value::Packed(_) | Value::List(_) => {
                 State::Items { source: value.clone(), place: 0, n_start: 0 }
             }
             Value::Set(set) => State::Items { source: value.clone(), place: 0, n_start: set.items.borrow().len() },

@@ -86,7 +86,7 @@ impl Type {
             Value::Int(_) | Value::Big(_) => Self::Int,
             Value::Float(_) => Self::Float,
             Value::Str(_) => Self::Str,
-            Value::Tuple(_) => Self::Tuple,
+            Value::Tuple(_) | Value::Pair(_) => Self::Tuple,
             Value::FrozenSet(_) => Self::FrozenSet,
             Value::Packed(pack) => match pack.get().shape() {
                 crate::packed::Shape::Tuple => Self::Tuple,

@@ -39,7 +39,7 @@
 //! - Sets iterate in ascending structural order (`order.rs`), so that nothing depends on hashes.
 //! - `keys`, `values` and `items` of a dictionary are lists of that moment; what `itertools` gives is computed at once.
 //! - Arguments of a method are evaluated before the method is looked up.
-//! - Running out of fuel, memory or depth cannot be caught, and `is` compares numbers and texts by value.
+//! - Running out of fuel, memory or depth cannot be caught, and `is` compares numbers, texts and pairs that a host gave by value.
 //!
 //! Knows nothing of grids or models.
 #![forbid(unsafe_code)]
@@ -69,6 +69,7 @@ mod number;
 mod operate;
 mod order;
 mod packed;
+mod pair;
 mod program;
 mod release;
 mod scalar;
@@ -91,6 +92,7 @@ pub use limits::Limits;
 pub use meter::{Charge, Meter};
 pub use order::{equal, less, order};
 pub use packed::{Items, Pack, Packed, Shape};
+pub use pair::Pair;
 pub use program::{Program, Run, Session};
 pub use sort::sort_by;
 pub use value::{Big, Exception, FrozenSet, Growing, List, Range, Set, Str, Tuple, Value};

@@ -214,7 +214,9 @@ fn has_methods(value: &Value) -> bool {
 pub(crate) fn no_attribute(value: &Value, name: &str) -> Fault {
     let hint = match (value, name) {
         (Value::None, _) => "; a function without return gives None",
-        (Value::Tuple(_) | Value::Packed(_), "append" | "sort" | "insert" | "extend") => "; a tuple cannot change: use a list",
+        (Value::Tuple(_) | Value::Pair(_) | Value::Packed(_), "append" | "sort" | "insert" | "extend") => {
+            "; a tuple cannot change: use a list"
+        }
         _ => "",
     };
     Fault::new(ErrorKind::Attribute, format!("'{}' object has no attribute '{name}'{hint}", value.type_name()))

@@ -98,7 +98,7 @@ fn equal_items(a: Items<'_>, b: Items<'_>, meter: &Meter, depth: usize) -> Resul
 }
 
 fn spend_for(a: &dyn Packed, b: &dyn Packed, meter: &Meter) -> Result<(), Fault> {
-    meter.spend(1 + a.bytes().min(b.bytes()) as u64 / 16)
+    meter.spend(1 + a.compared_bytes().min(b.compared_bytes()) as u64 / 16)
 }
 
 fn equal_slices(a: &[Value], b: &[Value], meter: &Meter, depth: usize) -> Result<bool, Fault> {
@@ -185,7 +185,7 @@ fn rank(value: &Value) -> u8 {
         Value::Unset | Value::None => 0,
         Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) => 1,
         Value::Str(_) => 2,
-        Value::Tuple(_) => 3,
+        Value::Tuple(_) | Value::Pair(_) => 3,
         Value::FrozenSet(_) | Value::Set(_) => 4,
         Value::Packed(pack) => match pack.get().shape() {
             Shape::Tuple => 3,
@@ -224,6 +224,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         (Value::Method(a), Value::Method(b)) => a.id == b.id,
         (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || a.text == b.text,
         (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b),
+        (Value::Pair(a), Value::Pair(b)) => a == b,
         (Value::FrozenSet(a), Value::FrozenSet(b)) => Rc::ptr_eq(a, b),
         (Value::Packed(a), Value::Packed(b)) => Rc::ptr_eq(a, b),
         (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),

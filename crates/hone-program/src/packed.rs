@@ -37,8 +37,13 @@ pub trait Packed: Any + Debug {
     /// The element at `idx < len`; those of a set in ascending structural order, without repetition.
     fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault>;
 
-    /// Bytes that it holds, counted when it becomes a value. Also what comparing it costs: a unit of fuel per 16.
+    /// Bytes that it holds, counted when it becomes a value.
     fn bytes(&self) -> usize;
+
+    /// Bytes that comparing it looks at: a unit of fuel per 16. More than it holds where it shares what it holds.
+    fn compared_bytes(&self) -> usize {
+        self.bytes()
+    }
 
     /// The structural order against a value of the same representation; `None` when the other has a different one.
     fn order(&self, other: &dyn Packed) -> Option<Ordering>;

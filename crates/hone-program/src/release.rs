@@ -29,7 +29,7 @@ fn take_children(value: &mut Value, waiting: &mut Vec<Value>) {
     match value {
         Value::Tuple(tuple) => {
             if let Some(tuple) = Rc::get_mut(tuple) {
-                waiting.append(&mut tuple.items);
+                tuple.items.drain_into(waiting);
             }
         }
         Value::FrozenSet(set) => {
@@ -64,7 +64,11 @@ fn take_children(value: &mut Value, waiting: &mut Vec<Value>) {
 
 impl Drop for Tuple {
     fn drop(&mut self) {
-        release_items(&mut self.items);
+        if self.items.iter().any(Value::is_nest) {
+            let mut waiting = Vec::new();
+            self.items.drain_into(&mut waiting);
+            release(waiting);
+        }
     }
 }
 

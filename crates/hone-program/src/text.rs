@@ -116,7 +116,7 @@ impl Context {
                     _ => self.write_repr(&exception.arguments, writer, depth + 1),
                 }
             }
-            Value::Tuple(_) | Value::FrozenSet(_) | Value::Packed(_) => match value.container() {
+            Value::Tuple(_) | Value::Pair(_) | Value::FrozenSet(_) | Value::Packed(_) => match value.container() {
                 Some((Shape::Tuple, items)) => {
                     let end = if items.len() == 1 { ",)" } else { ")" };
                     self.write_items(items, ("(", end), writer, depth)

@@ -11,12 +11,13 @@ use num_bigint::BigInt;
 
 use crate::dict::Dict;
 use crate::fault::Fault;
-use crate::function::{Function, Method};
+use crate::function::{Body, Function, Method};
 use crate::iterate::Iter;
 use crate::kind::Type;
 use crate::library::{Module, Native};
 use crate::meter::{Charge, Meter};
 use crate::packed::{Items, Pack, Packed, Shape};
+use crate::pair::Pair;
 
 /// Bytes that a value of any kind counts beside its contents.
 pub(crate) const HEAD_BYTES: usize = 64;
@@ -44,6 +45,8 @@ pub enum Value {
     Str(Rc<Str>),
     /// A tuple of values.
     Tuple(Rc<Tuple>),
+    /// A tuple of two small numbers, or of one and such a tuple.
+    Pair(Pair),
     /// An immutable set, in ascending structural order.
     FrozenSet(Rc<FrozenSet>),
     /// A tuple or an immutable set in a representation of the host.
@@ -93,8 +96,37 @@ pub struct Str {
 /// The elements of a tuple.
 #[derive(Debug)]
 pub struct Tuple {
-    pub(crate) items: Vec<Value>,
+    pub(crate) items: Elements,
     _charge: Charge,
+}
+
+/// The elements of a tuple: two lie beside its head, others in a piece of memory of their own.
+#[derive(Debug)]
+pub(crate) enum Elements {
+    Two([Value; 2]),
+    Any(Vec<Value>),
+}
+
+impl Elements {
+    /// Moves the elements out, for whoever drops them.
+    pub(crate) fn drain_into(&mut self, waiting: &mut Vec<Value>) {
+        match self {
+            Self::Two(two) => waiting.extend(two.iter_mut().map(std::mem::take)),
+            Self::Any(items) => waiting.append(items),
+        }
+    }
+}
+
+impl std::ops::Deref for Elements {
+    type Target = [Value];
+
+    #[inline]
+    fn deref(&self) -> &[Value] {
+        match self {
+            Self::Two(two) => two,
+            Self::Any(items) => items,
+        }
+    }
 }
 
 /// The elements of an immutable set, sorted and distinct.
@@ -177,6 +209,7 @@ impl Value {
             Self::Tuple(tuple) => Some((Shape::Tuple, Items::Plain(&tuple.items))),
             Self::FrozenSet(set) => Some((Shape::FrozenSet, Items::Plain(&set.items))),
             Self::Packed(pack) => Some((pack.get().shape(), Items::Packed(pack.get()))),
+            Self::Pair(pair) => Some((Shape::Tuple, Items::Packed(pair))),
             _ => None,
         }
     }
@@ -195,6 +228,26 @@ impl Value {
     pub fn packed<T: Packed>(&self) -> Option<&T> {
         match self {
             Self::Packed(pack) => pack.get().as_any().downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The pair, where the value holds one in itself.
+    #[inline]
+    pub fn as_pair(&self) -> Option<Pair> {
+        match self {
+            Self::Pair(pair) => Some(*pair),
+            _ => None,
+        }
+    }
+
+    /// The name and what it captured, where it is a function that a native built.
+    pub fn as_built(&self) -> Option<(&'static str, &[Value])> {
+        match self {
+            Self::Function(function) => match function.body {
+                Body::Built { name, .. } => Some((name, &function.captured)),
+                Body::Code(_) => None,
+            },
             _ => None,
         }
     }
@@ -249,7 +302,18 @@ impl Meter {
     /// A tuple of these elements.
     pub fn tuple(&self, items: Vec<Value>) -> Result<Value, Fault> {
         let charge = self.charge(container_bytes(items.len()))?;
-        Ok(Value::Tuple(Rc::new(Tuple { items, _charge: charge })))
+        Ok(Value::Tuple(Rc::new(Tuple { items: Elements::Any(items), _charge: charge })))
+    }
+
+    /// A tuple of two elements; small numbers take no memory of their own.
+    pub fn pair(&self, first: Value, second: Value) -> Result<Value, Fault> {
+        if let (Value::Int(first), Value::Int(second)) = (&first, &second)
+            && let Some(pair) = Pair::new(*first, *second)
+        {
+            return Ok(Value::Pair(pair));
+        }
+        let charge = self.charge(container_bytes(2))?;
+        Ok(Value::Tuple(Rc::new(Tuple { items: Elements::Two([first, second]), _charge: charge })))
     }
 
     /// An immutable set of these elements: sorted, repeated ones dropped.
@@ -377,7 +441,7 @@ impl Growing {
     /// A tuple of what was collected.
     pub fn into_tuple(mut self) -> Result<Value, Fault> {
         self.fit()?;
-        Ok(Value::Tuple(Rc::new(Tuple { items: self.items, _charge: self.charge })))
+        Ok(Value::Tuple(Rc::new(Tuple { items: Elements::Any(self.items), _charge: self.charge })))
     }
 
     /// A list of what was collected.

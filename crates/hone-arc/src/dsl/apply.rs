@@ -2,7 +2,10 @@
 
 use super::containers::merged;
 use super::declare;
-use super::read::{Outcome, container, elements, set};
+use super::fused::{Fused, Joint};
+use super::gathered::Gathered;
+use super::loose::Loose;
+use super::read::{Outcome, container, elements, patch_value, set};
 use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
@@ -22,9 +25,17 @@ fn apply(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn applied(context: &mut Context, function: &Value, container: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
+    let function = Fused::new(function, items.len());
     let mut results = Vec::with_capacity(items.len());
-    for item in items {
-        results.push(context.call(function, &[item])?);
+    // Many lines and parts are empty: one value will do for all of them.
+    let mut empty: Option<Value> = None;
+    for item in &items {
+        let result = match (function.apply(context, &Loose::Kept(item))?, &empty) {
+            (Loose::Patch(patch), Some(empty)) if patch.is_empty() => empty.clone(),
+            (Loose::Patch(patch), None) if patch.is_empty() => empty.insert(patch_value(context, patch)?).clone(),
+            (result, _) => result.into_value(context)?,
+        };
+        results.push(result);
     }
     Ok((shape, results))
 }
@@ -39,6 +50,15 @@ fn rapply(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn mapply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if arguments[1].as_frozenset().is_some() {
+        let (_, items) = elements(context, &arguments[1])?;
+        let function = Fused::new(&arguments[0], items.len());
+        let mut gathered = Gathered::new(context)?;
+        for item in &items {
+            gathered.take(context, &function, &Loose::Kept(item))?;
+        }
+        return gathered.into_value(context);
+    }
     let (shape, results) = applied(context, &arguments[0], &arguments[1])?;
     merged(context, shape, &results)
 }
@@ -68,9 +88,10 @@ fn prapply(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, b) = elements(context, &arguments[2])?;
     context.meter().room(a.len().saturating_mul(b.len()).saturating_mul(size_of::<Value>()))?;
     let mut results = Vec::with_capacity(a.len() * b.len());
+    let function = Joint::new(&arguments[0]);
     for x in &a {
         for y in &b {
-            results.push(context.call(&arguments[0], &[x.clone(), y.clone()])?);
+            results.push(function.apply(context, &Loose::Kept(x), &Loose::Kept(y))?.into_value(context)?);
         }
     }
     set(context, results)

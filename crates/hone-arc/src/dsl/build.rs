@@ -1,6 +1,8 @@
 //! Function builders: each gives a new function, which equals only itself.
 
 use super::declare;
+use super::fused::Fused;
+use super::loose::Loose;
 use super::read::{Outcome, int};
 use hone_program::{Context, Fault, Value};
 
@@ -49,11 +51,13 @@ fn power(context: &mut Context, arguments: &[Value]) -> Outcome {
         1 => Ok(arguments[0].clone()),
         n if n < 1 => Err(Fault::value_error(format!("a function is applied at least once, and n is {n}"))),
         _ => context.function("power", 1, arguments.to_vec(), |context, captured, arguments| {
-            let mut value = arguments[0].clone();
-            for _ in 0..int(&captured[1])? {
-                value = context.call(&captured[0], &[value])?;
+            let n = int(&captured[1])?;
+            let function = Fused::new(&captured[0], usize::try_from(n).unwrap_or(usize::MAX));
+            let mut value = Loose::Kept(&arguments[0]);
+            for _ in 0..n {
+                value = function.apply(context, &value)?;
             }
-            Ok(value)
+            value.into_value(context)
         }),
     }
 }

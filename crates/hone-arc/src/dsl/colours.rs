@@ -1,11 +1,13 @@
 //! Colours of grids and objects.
 
 use super::containers::element;
+use super::packed::as_patch;
 use super::read::{Outcome, elements, is_tuple, patch, touch};
 use super::{declare, select};
 use crate::grid::Grid;
-use crate::patch::Kind;
+use crate::patch::{Kind, Patch, colour_of};
 use hone_program::{Context, Fault, Value};
+use std::borrow::Cow;
 
 declare! {
     mostcolor(element: Element) -> Integer: "The colour of most cells.";
@@ -30,19 +32,22 @@ fn tallied(context: &mut Context, value: &Value) -> Result<Vec<(Value, usize)>, 
         }
         return select::tally(context, &listed);
     }
+    let object = coloured(context, value)?;
+    Ok(runs(&object).map(|(colour, n)| (Value::Int(colour), n)).collect())
+}
+
+/// A patch that has colours, or none at all.
+fn coloured<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'a, Patch>, Fault> {
     let object = patch(context, value)?;
     if object.kind() == Kind::Indices && !object.is_empty() {
         return Err(Fault::type_error("an object or a grid is needed, and these are indices without colours"));
     }
-    // Cells ascend by colour first.
-    let mut tally: Vec<(Value, usize)> = Vec::new();
-    for colour in object.colours() {
-        match tally.last_mut() {
-            Some((last, n)) if last.as_int() == Some(colour) => *n += 1,
-            _ => tally.push((Value::Int(colour), 1)),
-        }
-    }
-    Ok(tally)
+    Ok(object)
+}
+
+/// The colours of an object from the lowest, each with how often it occurs: cells ascend by colour first.
+pub(super) fn runs(object: &Patch) -> impl Iterator<Item = (i64, usize)> {
+    object.keys().chunk_by(|&a, &b| colour_of(a) == colour_of(b)).map(|run| (colour_of(run[0]), run.len()))
 }
 
 fn mostcolor(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -60,6 +65,10 @@ fn no_cells() -> Fault {
 }
 
 fn colorcount(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let (Some(_), Value::Int(wanted)) = (as_patch(&arguments[0]), &arguments[1]) {
+        let object = coloured(context, &arguments[0])?;
+        return Ok(Value::Int(runs(&object).find(|(colour, _)| colour == wanted).map_or(0, |(_, n)| n as i64)));
+    }
     for (colour, n) in tallied(context, &arguments[0])? {
         if context.equal(&colour, &arguments[1])? {
             return Ok(Value::Int(n as i64));
@@ -74,6 +83,10 @@ fn palette(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn numcolors(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let Some(grid) = arguments[0].packed::<Grid>() {
+        touch(context, 2 * grid.cells().len())?;
+        return Ok(Value::Int(grid.counts().occurring().count() as i64));
+    }
     Ok(Value::Int(tallied(context, &arguments[0])?.len() as i64))
 }
 

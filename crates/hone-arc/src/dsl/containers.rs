@@ -188,7 +188,7 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn merge(context: &mut Context, arguments: &[Value]) -> Outcome {
     if let Some(set) = arguments[0].packed::<PatchSet>() {
-        let patches: Vec<&Patch> = set.patches().iter().map(|patch| &**patch).collect();
+        let patches: Vec<&Patch> = set.patches().collect();
         return merged_patches(context, &patches);
     }
     let (shape, containers) = elements(context, &arguments[0])?;
@@ -226,13 +226,14 @@ fn merged_patches(context: &mut Context, patches: &[&Patch]) -> Outcome {
         if let [a, b] = patches {
             return patch_value(context, a.union(b));
         }
-        let keys = patches.iter().flat_map(|patch| patch.keys()).copied().collect();
+        let mut keys = Vec::with_capacity(n);
+        patches.iter().for_each(|patch| keys.extend_from_slice(patch.keys()));
         return patch_value(context, Patch::of(kind, keys));
     }
     let mut items = Vec::new();
     for patch in patches {
         for &key in patch.keys() {
-            items.push(context.meter().pack(Point { kind: patch.kind(), key })?);
+            items.push(Point { kind: patch.kind(), key }.value());
         }
     }
     context.meter().frozenset(items)
@@ -315,7 +316,7 @@ fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
     let mut pairs = Vec::with_capacity(n);
     for x in &a {
         for y in &b {
-            pairs.push(context.meter().tuple(vec![x.clone(), y.clone()])?);
+            pairs.push(context.meter().pair(x.clone(), y.clone())?);
         }
     }
     // Pairs of what ascends in two sets ascend as well.
@@ -330,7 +331,7 @@ fn pair(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, b) = elements(context, &arguments[1])?;
     let mut pairs = Vec::with_capacity(a.len().min(b.len()));
     for (x, y) in a.into_iter().zip(b) {
-        pairs.push(context.meter().tuple(vec![x, y])?);
+        pairs.push(context.meter().pair(x, y)?);
     }
     context.meter().tuple(pairs)
 }
@@ -346,6 +347,9 @@ fn last(context: &mut Context, arguments: &[Value]) -> Outcome {
 /// The element at one end of a container.
 pub(super) fn element(context: &mut Context, value: &Value, at: impl Fn(usize) -> usize) -> Outcome {
     let empty = || Fault::value_error("an empty container has no first or last element");
+    if let Some(pair) = value.as_pair() {
+        return Ok(pair.element(at(2)));
+    }
     if let Some((_, items)) = value.container() {
         return if items.is_empty() { Err(empty()) } else { items.get(at(items.len()), context.meter()) };
     }

@@ -92,14 +92,13 @@ fn normalize(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The places at these distances from a location.
 fn around(context: &mut Context, location: &Value, distances: &[Place]) -> Outcome {
-    let (row, column) = place(context, location)?;
-    let places = distances.iter().map(|(down, right)| (row.saturating_add(*down), column.saturating_add(*right)));
-    patch_value(context, Patch::indices(places)?)
+    let place = place(context, location)?;
+    patch_value(context, Patch::around(place, distances)?)
 }
 
-const BESIDE: [Place; 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
-const AT_CORNERS: [Place; 4] = [(-1, -1), (-1, 1), (1, -1), (1, 1)];
-const AROUND: [Place; 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
+pub(super) const BESIDE: [Place; 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
+pub(super) const AT_CORNERS: [Place; 4] = [(-1, -1), (-1, 1), (1, -1), (1, 1)];
+pub(super) const AROUND: [Place; 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
 fn dneighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
     around(context, &arguments[0], &BESIDE)
@@ -113,17 +112,26 @@ fn neighbors(context: &mut Context, arguments: &[Value]) -> Outcome {
     around(context, &arguments[0], &AROUND)
 }
 
+/// How many steps it takes from one place to another, as far as that matters.
+pub(super) fn steps_between(a: Place, b: Place) -> i64 {
+    a.0.abs_diff(b.0).max(a.1.abs_diff(b.1)).min(1 << 20) as i64
+}
+
+/// How many steps are drawn in a direction, as far as that matters.
+pub(super) fn steps_along(direction: Place) -> i64 {
+    let longer = direction.0.unsigned_abs().max(direction.1.unsigned_abs());
+    longer.saturating_mul(relation::FAR as u64).min(1 << 20) as i64
+}
+
 fn connect(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (a, b) = (place(context, &arguments[0])?, place(context, &arguments[1])?);
-    let steps = a.0.abs_diff(b.0).max(a.1.abs_diff(b.1)).min(1 << 20);
-    make(context, steps as i64, KEY_BYTES)?;
+    make(context, steps_between(a, b), KEY_BYTES)?;
     patch_value(context, relation::connect(a, b)?)
 }
 
 fn shoot(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (start, direction) = (place(context, &arguments[0])?, place(context, &arguments[1])?);
-    let steps = direction.0.unsigned_abs().max(direction.1.unsigned_abs()).saturating_mul(relation::FAR as u64).min(1 << 20);
-    make(context, steps as i64, KEY_BYTES)?;
+    make(context, steps_along(direction), KEY_BYTES)?;
     patch_value(context, relation::shoot(start, direction)?)
 }
 

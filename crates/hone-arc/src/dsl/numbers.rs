@@ -140,11 +140,11 @@ fn crement(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn toivec(context: &mut Context, arguments: &[Value]) -> Outcome {
-    context.meter().tuple(vec![arguments[0].clone(), Value::Int(0)])
+    context.meter().pair(arguments[0].clone(), Value::Int(0))
 }
 
 fn tojvec(context: &mut Context, arguments: &[Value]) -> Outcome {
-    context.meter().tuple(vec![Value::Int(0), arguments[0].clone()])
+    context.meter().pair(Value::Int(0), arguments[0].clone())
 }
 
 fn both(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -160,5 +160,5 @@ fn branch(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn astuple(context: &mut Context, arguments: &[Value]) -> Outcome {
-    context.meter().tuple(vec![arguments[0].clone(), arguments[1].clone()])
+    context.meter().pair(arguments[0].clone(), arguments[1].clone())
 }

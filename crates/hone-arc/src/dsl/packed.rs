@@ -2,10 +2,9 @@
 
 use crate::grid::Grid;
 use crate::patch::{self, Kind, Patch, Place};
-use hone_program::{Fault, Items, Meter, Packed, Shape, Value};
+use hone_program::{Fault, Items, Meter, Packed, Pair, Shape, Value};
 use std::any::Any;
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 impl Packed for Grid {
     fn shape(&self) -> Shape {
@@ -33,13 +32,10 @@ impl Packed for Grid {
     }
 }
 
-/// A patch as a value. It may be in a set of patches at the same time.
-#[derive(Debug, Clone)]
-pub(super) struct SharedPatch(pub(super) Rc<Patch>);
-
 /// The patch that a value is, if it is a packed one.
+#[inline]
 pub(super) fn as_patch(value: &Value) -> Option<&Patch> {
-    value.packed::<SharedPatch>().map(|shared| &*shared.0)
+    value.packed::<Patch>()
 }
 
 /// The order of two patches as sets, where their elements are of one kind.
@@ -48,30 +44,30 @@ fn order_patches(a: &Patch, b: &Patch) -> Option<Ordering> {
     is_comparable.then(|| a.keys().cmp(b.keys()))
 }
 
-impl Packed for SharedPatch {
+impl Packed for Patch {
     fn shape(&self) -> Shape {
         Shape::FrozenSet
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        Self::len(self)
     }
 
-    fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault> {
-        meter.pack(Point { kind: self.0.kind(), key: self.0.keys()[idx] })
+    fn item(&self, idx: usize, _: &Meter) -> Result<Value, Fault> {
+        Ok(Point { kind: self.kind(), key: self.keys()[idx] }.value())
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self.0.keys())
+        size_of_val(self.keys())
     }
 
     fn order(&self, other: &dyn Packed) -> Option<Ordering> {
-        order_patches(&self.0, &other.as_any().downcast_ref::<Self>()?.0)
+        order_patches(self, other.as_any().downcast_ref::<Self>()?)
     }
 
     fn contains(&self, value: &Value) -> Option<bool> {
         let point = Point::read(value)?;
-        Some(point.kind == self.0.kind() && self.0.keys().binary_search(&point.key).is_ok())
+        Some(point.kind == self.kind() && self.keys().binary_search(&point.key).is_ok())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -79,36 +75,43 @@ impl Packed for SharedPatch {
     }
 }
 
-/// A set of patches whose elements are all of one kind, ascending.
+/// A set of patches whose elements are all of one kind, ascending. Each is a value of its own, which counts its own memory.
 #[derive(Debug)]
 pub(super) struct PatchSet {
     kind: Kind,
-    patches: Vec<Rc<Patch>>,
+    patches: Vec<Value>,
     n_keys: usize,
 }
 
 impl PatchSet {
-    /// The set of these patches, or `None` where they are not of one kind. The empty patch is of any.
-    pub(super) fn of(mut patches: Vec<Rc<Patch>>) -> Option<Self> {
+    /// The set of these values, or why there is none: they are not all patches of one kind. The empty patch is of any.
+    pub(super) fn of(items: Vec<Value>) -> Result<Self, Vec<Value>> {
+        let Some(patches) = items.iter().map(as_patch).collect::<Option<Vec<_>>>() else { return Err(items) };
         let mut kinds = patches.iter().filter(|patch| !patch.is_empty()).map(|patch| patch.kind());
         let kind = kinds.next().unwrap_or(Kind::Indices);
         if kinds.any(|other| other != kind) {
-            return None;
+            return Err(items);
         }
-        patches.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
-        patches.dedup_by(|a, b| a.keys() == b.keys());
-        let n_keys = patches.iter().map(|patch| patch.len()).sum();
-        Some(Self { kind, patches, n_keys })
+        let mut n_keys = patches.iter().map(|patch| patch.len()).sum();
+        if patches.is_sorted_by(|a, b| a.keys() < b.keys()) {
+            return Ok(Self { kind, patches: items, n_keys });
+        }
+        let mut ranked: Vec<(&[u64], &Value)> = patches.iter().map(|patch| patch.keys()).zip(&items).collect();
+        ranked.sort_unstable_by_key(|(keys, _)| *keys);
+        ranked.dedup_by_key(|(keys, _)| *keys);
+        n_keys = ranked.iter().map(|(keys, _)| keys.len()).sum();
+        let patches = ranked.into_iter().map(|(_, value)| value.clone()).collect();
+        Ok(Self { kind, patches, n_keys })
     }
 
     /// The keys of each patch.
     fn keys(&self) -> impl Iterator<Item = &[u64]> {
-        self.patches.iter().map(|patch| patch.keys())
+        self.patches().map(Patch::keys)
     }
 
     /// The patches, ascending.
-    pub(super) fn patches(&self) -> &[Rc<Patch>] {
-        &self.patches
+    pub(super) fn patches(&self) -> impl Iterator<Item = &Patch> {
+        self.patches.iter().filter_map(as_patch)
     }
 }
 
@@ -121,12 +124,16 @@ impl Packed for PatchSet {
         self.patches.len()
     }
 
-    fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault> {
-        meter.pack(SharedPatch(Rc::clone(&self.patches[idx])))
+    fn item(&self, idx: usize, _: &Meter) -> Result<Value, Fault> {
+        Ok(self.patches[idx].clone())
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self.patches.as_slice()) + self.n_keys * size_of::<u64>()
+        size_of_val(self.patches.as_slice())
+    }
+
+    fn compared_bytes(&self) -> usize {
+        self.bytes() + self.n_keys * size_of::<u64>()
     }
 
     fn order(&self, other: &dyn Packed) -> Option<Ordering> {
@@ -137,7 +144,7 @@ impl Packed for PatchSet {
     fn contains(&self, value: &Value) -> Option<bool> {
         let wanted = as_patch(value)?;
         let is_kin = wanted.is_empty() || wanted.kind() == self.kind;
-        Some(is_kin && self.patches.binary_search_by(|patch| patch.keys().cmp(wanted.keys())).is_ok())
+        Some(is_kin && self.patches.binary_search_by(|patch| as_patch(patch).map(Patch::keys).cmp(&Some(wanted.keys()))).is_ok())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -153,10 +160,25 @@ pub(super) struct Point {
 }
 
 impl Point {
+    /// The point that a pair is.
+    #[inline]
+    pub(super) fn of(pair: Pair) -> Self {
+        Self { kind: if pair.is_nested() { Kind::Object } else { Kind::Indices }, key: pair.key() }
+    }
+
+    /// The point as a value.
+    #[inline]
+    pub(super) fn value(self) -> Value {
+        Value::Pair(match self.kind {
+            Kind::Indices => Pair::flat(self.key),
+            Kind::Object => Pair::nested(self.key),
+        })
+    }
+
     /// The point that a value is, in either representation: a pair of whole numbers, or a colour with such a pair.
     pub(super) fn read(value: &Value) -> Option<Self> {
-        if let Some(&point) = value.packed::<Self>() {
-            return Some(point);
+        if let Some(pair) = value.as_pair() {
+            return Some(Self::of(pair));
         }
         let Some(Items::Plain([first, second])) = value.as_tuple() else { return None };
         let first = first.as_int()?;
@@ -182,42 +204,9 @@ impl Point {
 
 /// The place of a cell. One level deep and no deeper: pairs of pairs may nest without end.
 fn place_in(value: &Value) -> Option<Place> {
-    if let Some(point) = value.packed::<Point>() {
-        return (point.kind == Kind::Indices).then(|| patch::place_of(point.key));
+    if let Some(pair) = value.as_pair() {
+        return pair.numbers();
     }
     let Some(Items::Plain([row, column])) = value.as_tuple() else { return None };
     Some((row.as_int()?, column.as_int()?))
-}
-
-impl Packed for Point {
-    fn shape(&self) -> Shape {
-        Shape::Tuple
-    }
-
-    fn len(&self) -> usize {
-        2
-    }
-
-    fn item(&self, idx: usize, meter: &Meter) -> Result<Value, Fault> {
-        let (row, column) = patch::place_of(self.key);
-        match (self.kind, idx) {
-            (Kind::Indices, 0) => Ok(Value::Int(row)),
-            (Kind::Indices, _) => Ok(Value::Int(column)),
-            (Kind::Object, 0) => Ok(Value::Int(patch::colour_of(self.key))),
-            (Kind::Object, _) => meter.pack(Self { kind: Kind::Indices, key: self.key & patch::PLACE }),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn order(&self, other: &dyn Packed) -> Option<Ordering> {
-        let other = other.as_any().downcast_ref::<Self>()?;
-        (self.kind == other.kind).then(|| self.key.cmp(&other.key))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }

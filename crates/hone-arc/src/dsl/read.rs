@@ -3,13 +3,12 @@
 //! A value is read in whichever representation it comes. What it costs is spent before the work, and room is asked for before
 //! it is taken: eight packed elements count as one step, and one that has to find its place among others counts as one.
 
-use super::packed::{PatchSet, Point, SharedPatch, as_patch};
+use super::packed::{PatchSet, Point, as_patch};
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{self, Kind, Patch, Place};
-use hone_program::{Context, ErrorKind, Fault, Items, Shape, Value};
+use crate::patch::{Kind, Patch, Place};
+use hone_program::{Context, ErrorKind, Fault, Items, Pair, Shape, Value};
 use std::borrow::Cow;
-use std::rc::Rc;
 
 /// What a native gives back.
 pub(super) type Outcome = Result<Value, Fault>;
@@ -56,8 +55,8 @@ pub(super) fn int(value: &Value) -> Result<i64, Fault> {
 
 /// A pair of whole numbers.
 pub(super) fn place(context: &Context, value: &Value) -> Result<Place, Fault> {
-    if let Some(point) = value.packed::<Point>().filter(|point| point.kind == Kind::Indices) {
-        return Ok(patch::place_of(point.key));
+    if let Some(numbers) = value.as_pair().and_then(Pair::numbers) {
+        return Ok(numbers);
     }
     match value.as_tuple() {
         Some(Items::Plain([row, column])) => Ok((int(row)?, int(column)?)),
@@ -68,7 +67,10 @@ pub(super) fn place(context: &Context, value: &Value) -> Result<Place, Fault> {
 
 /// The pair as a value.
 pub(super) fn place_value(context: &Context, (row, column): Place) -> Outcome {
-    context.meter().tuple(vec![Value::Int(row), Value::Int(column)])
+    match Pair::new(row, column) {
+        Some(pair) => Ok(Value::Pair(pair)),
+        None => context.meter().tuple(vec![Value::Int(row), Value::Int(column)]),
+    }
 }
 
 /// A colour of a grid.
@@ -116,29 +118,29 @@ pub(super) fn set(context: &Context, items: Vec<Value>) -> Outcome {
         context.spend(keys.len() as u64)?;
         return patch_value(context, Patch::of(kind, keys));
     }
-    if let Some(patches) = patches(&items) {
-        context.spend(patches.iter().map(|patch| 1 + patch.len() as u64 / 16).sum())?;
-        if let Some(set) = PatchSet::of(patches) {
-            return context.meter().pack(set);
-        }
+    if items.is_empty() || !items.iter().all(|item| as_patch(item).is_some()) {
+        return context.meter().frozenset(items);
     }
-    context.meter().frozenset(items)
+    context.spend(items.iter().filter_map(as_patch).map(|patch| 1 + patch.len() as u64 / 16).sum())?;
+    patch_set(context, items)
+}
+
+/// A set of patches; those of one kind stay packed.
+fn patch_set(context: &Context, patches: Vec<Value>) -> Outcome {
+    match PatchSet::of(patches) {
+        Ok(set) => context.meter().pack(set),
+        Err(patches) => context.meter().frozenset(patches),
+    }
 }
 
 /// A part of a container in the order in which it came: of a set, elements that ascend and are distinct.
 pub(super) fn part(context: &Context, shape: Shape, items: Vec<Value>) -> Outcome {
     match shape {
-        Shape::FrozenSet if Point::read_first(&items).is_none() && patches(&items).is_none() => {
+        Shape::FrozenSet if Point::read_first(&items).is_none() && items.first().and_then(as_patch).is_none() => {
             context.meter().frozenset_sorted(items)
         }
         shape => container(context, shape, items),
     }
-}
-
-/// The patches that values are, if there are some and all are packed ones.
-fn patches(items: &[Value]) -> Option<Vec<Rc<Patch>>> {
-    items.first().and_then(Value::packed::<SharedPatch>)?;
-    items.iter().map(|item| item.packed::<SharedPatch>().map(|shared| Rc::clone(&shared.0))).collect()
 }
 
 /// A tuple of rows as a grid.
@@ -198,21 +200,18 @@ pub(super) fn patch<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'
     Ok(Cow::Owned(Patch::of(kind, keys.into_owned())))
 }
 
-/// Fuel for making a patch beside that for the value: it takes two pieces of memory of its own.
+/// Fuel for making a patch beside that for the value: it takes a piece of memory of its own.
 const PATCH_FUEL: u64 = 5;
 
 /// A patch as a value.
 pub(super) fn patch_value(context: &Context, patch: Patch) -> Outcome {
     context.spend(PATCH_FUEL)?;
-    context.meter().pack(SharedPatch(Rc::new(patch)))
+    context.meter().pack(patch)
 }
 
 /// Objects as the value of a set.
 pub(super) fn object_set(context: &Context, objects: Vec<Patch>) -> Outcome {
-    match PatchSet::of(objects.into_iter().map(Rc::new).collect()) {
-        Some(set) => context.meter().pack(set),
-        None => Err(Fault::type_error("objects and indices are not mixed")),
-    }
+    patch_set(context, objects.into_iter().map(|object| context.meter().pack(object)).collect::<Result<_, _>>()?)
 }
 
 /// A grid or a patch, as "is it a tuple?" decides.

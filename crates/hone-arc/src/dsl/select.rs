@@ -2,10 +2,12 @@
 
 use super::containers::{element, merged};
 use super::declare;
+use super::fused::Fused;
+use super::loose::Loose;
 use super::packed::{Point, as_patch};
 use super::read::{Outcome, elements, int, len, part, patch_value, set};
 use crate::patch::Patch;
-use hone_program::{Context, Fault, Shape, Value};
+use hone_program::{Context, Fault, Items, Shape, Value};
 
 declare! {
     sfilter(container: Container, condition: Callable) -> Container:
@@ -37,10 +39,11 @@ fn sfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Outcome {
     context.spend(patch.len() as u64 / 2 + 1)?;
     context.meter().room(patch.len().saturating_mul(size_of::<u64>()))?;
+    let condition = Fused::new(condition, patch.len());
     let mut kept = Vec::with_capacity(patch.len());
     for &key in patch.keys() {
-        let item = context.meter().pack(Point { kind: patch.kind(), key })?;
-        if holds(context, condition, &item)? {
+        let item = Loose::Made(Point { kind: patch.kind(), key }.value());
+        if condition.apply(context, &item)?.is_true() {
             kept.push(key);
         }
     }
@@ -49,18 +52,14 @@ fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Ou
 
 fn filtered(context: &mut Context, container: &Value, condition: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
+    let condition = Fused::new(condition, items.len());
     let mut kept = Vec::with_capacity(items.len());
-    for item in items {
-        if holds(context, condition, &item)? {
-            kept.push(item);
+    for item in &items {
+        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+            kept.push(item.clone());
         }
     }
     Ok((shape, kept))
-}
-
-fn holds(context: &mut Context, condition: &Value, item: &Value) -> Result<bool, Fault> {
-    let verdict = context.call(condition, std::slice::from_ref(item))?;
-    Ok(context.truth(&verdict))
 }
 
 fn mfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -69,9 +68,11 @@ fn mfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 fn extract(context: &mut Context, arguments: &[Value]) -> Outcome {
-    for item in elements(context, &arguments[0])?.1 {
-        if holds(context, &arguments[1], &item)? {
-            return Ok(item);
+    let (_, items) = elements(context, &arguments[0])?;
+    let condition = Fused::new(&arguments[1], items.len());
+    for item in &items {
+        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+            return Ok(item.clone());
         }
     }
     Err(Fault::value_error("no element meets the condition"))
@@ -107,9 +108,10 @@ fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 /// Each element behind what a function gives for it.
 fn keyed(context: &mut Context, container: &Value, function: &Value) -> Result<Vec<(Value, Value)>, Fault> {
     let (_, items) = elements(context, container)?;
+    let function = Fused::new(function, items.len());
     let mut keyed = Vec::with_capacity(items.len());
-    for item in items {
-        keyed.push((context.call(function, std::slice::from_ref(&item))?, item));
+    for item in &items {
+        keyed.push((function.value(context, item)?, item.clone()));
     }
     Ok(keyed)
 }
@@ -153,9 +155,23 @@ fn best(context: &Context, keyed: Vec<(Value, Value)>, is_better: Better) -> Res
 
 /// The best element itself; 0 if there is none.
 fn best_element(context: &mut Context, container: &Value, is_better: Better) -> Outcome {
+    if let Some((_, Items::Plain(items))) = container.container() {
+        context.spend(items.len() as u64 + 1)?;
+        return best_of(context, items, is_better);
+    }
     let (_, items) = elements(context, container)?;
-    let keyed = items.into_iter().map(|item| (item, Value::None)).collect();
-    Ok(best(context, keyed, is_better)?.map_or(Value::Int(0), |(item, _)| item))
+    best_of(context, &items, is_better)
+}
+
+fn best_of(context: &Context, items: &[Value], is_better: Better) -> Outcome {
+    let mut items = items.iter();
+    let Some(mut incumbent) = items.next() else { return Ok(Value::Int(0)) };
+    for challenger in items {
+        if is_better(context, challenger, incumbent)? {
+            incumbent = challenger;
+        }
+    }
+    Ok(incumbent.clone())
 }
 
 fn maximum(context: &mut Context, arguments: &[Value]) -> Outcome {

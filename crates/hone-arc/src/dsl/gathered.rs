@@ -1,0 +1,96 @@
+//! The union of patches as they come, before any of them becomes a value.
+
+use super::containers::merged;
+use super::fused::{Fused, Joint};
+use super::loose::Loose;
+use super::read::{Outcome, patch_value, sort};
+use crate::patch::{Kind, Patch};
+use hone_program::{Charge, Context, Fault, Shape, Value};
+
+/// Elements from which on repeated ones are dropped before more come.
+const LEN_TIDY: usize = 1 << 13;
+
+/// What was gathered: elements of one kind, and whatever else came.
+pub(super) struct Gathered {
+    kind: Kind,
+    keys: Vec<u64>,
+    others: Vec<Value>,
+    charge: Charge,
+    len_tidy: usize,
+}
+
+impl Gathered {
+    /// Nothing yet.
+    pub(super) fn new(context: &Context) -> Result<Self, Fault> {
+        let charge = context.meter().charge(0)?;
+        Ok(Self { kind: Kind::Indices, keys: Vec::new(), others: Vec::new(), charge, len_tidy: LEN_TIDY })
+    }
+
+    /// Gathers what a function gives for a value.
+    pub(super) fn take<'v>(&mut self, context: &mut Context, function: &Fused<'v>, x: &Loose<'v>) -> Result<(), Fault> {
+        match self.pour(context, function, x)? {
+            Some(rest) => self.put(context, rest),
+            None => Ok(()),
+        }
+    }
+
+    /// Gathers what a function gives if that is a patch, and gives it back otherwise.
+    fn pour<'v>(&mut self, context: &mut Context, function: &Fused<'v>, x: &Loose<'v>) -> Result<Option<Loose<'v>>, Fault> {
+        if let Fused::Fork(parts) = function
+            && let (joint @ Joint::Combine(..), a, b) = &**parts
+        {
+            context.spend(2)?;
+            if let Some(a) = self.pour(context, a, x)? {
+                let b = b.apply(context, x)?;
+                return joint.apply(context, &a, &b).map(Some);
+            }
+            // The elements of the first are here already, and stand for a set that may be empty.
+            return match self.pour(context, b, x)? {
+                Some(b) => joint.apply(context, &Loose::Patch(Patch::default()), &b).map(Some),
+                None => Ok(None),
+            };
+        }
+        let result = function.apply(context, x)?;
+        match result.patch() {
+            Some(patch) if self.fits(patch) => self.add(context, patch).map(|()| None),
+            _ => Ok(Some(result)),
+        }
+    }
+
+    /// Whether the elements of a patch are of the kind of those that are here.
+    fn fits(&self, patch: &Patch) -> bool {
+        patch.is_empty() || self.keys.is_empty() || patch.kind() == self.kind
+    }
+
+    fn add(&mut self, context: &Context, patch: &Patch) -> Result<(), Fault> {
+        if patch.is_empty() {
+            return Ok(());
+        }
+        self.kind = patch.kind();
+        sort(context, patch.len())?;
+        if self.keys.len() + patch.len() > self.len_tidy {
+            let tidied = Patch::of(self.kind, std::mem::take(&mut self.keys));
+            self.len_tidy = LEN_TIDY.max(4 * tidied.len());
+            self.keys = tidied.into_keys();
+        }
+        self.charge.resize(size_of::<u64>() * (self.keys.len() + patch.len()))?;
+        self.keys.extend_from_slice(patch.keys());
+        Ok(())
+    }
+
+    /// Gathers anything.
+    fn put(&mut self, context: &Context, result: Loose<'_>) -> Result<(), Fault> {
+        self.others.push(result.into_value(context)?);
+        Ok(())
+    }
+
+    /// The union of it all.
+    pub(super) fn into_value(mut self, context: &mut Context) -> Outcome {
+        let patch = patch_value(context, Patch::of(self.kind, self.keys))?;
+        if self.others.is_empty() {
+            return Ok(patch);
+        }
+        self.others.push(patch);
+        merged(context, Shape::FrozenSet, &self.others)
+    }
+}
