@@ -42,7 +42,7 @@ pub(crate) fn ascending(keys: &[u64]) -> Option<Vec<u64>> {
 }
 
 /// The places of the bits of a word, from a start.
-fn push_bits(mut word: u64, start: u64, places: &mut Vec<u64>) {
+pub(crate) fn push_bits(mut word: u64, start: u64, places: &mut Vec<u64>) {
     while word != 0 {
         places.push(start + u64::from(word.trailing_zeros()));
         word &= word - 1;

@@ -14,6 +14,7 @@ mod find;
 mod grid;
 pub mod measure;
 mod misuse;
+mod near;
 mod paint;
 pub mod parts;
 mod patch;

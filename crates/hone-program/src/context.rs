@@ -72,6 +72,7 @@ impl Context {
     }
 
     /// Uses fuel: one unit for each operation or element that is touched.
+    #[inline]
     pub fn spend(&self, fuel: u64) -> Result<(), Fault> {
         self.meter.spend(fuel)
     }

@@ -51,6 +51,7 @@ mod context;
 mod decimal;
 mod dict;
 mod distinct;
+mod elements;
 mod exception;
 mod fault;
 mod format;

@@ -5,7 +5,7 @@ use super::declare;
 use super::fused::{Fused, Joint};
 use super::gathered::Gathered;
 use super::loose::Loose;
-use super::read::{Outcome, container, elements, patch_value, set};
+use super::read::{Outcome, container, elements, set};
 use hone_program::{Context, Fault, Shape, Value};
 
 declare! {
@@ -27,15 +27,15 @@ fn applied(context: &mut Context, function: &Value, container: &Value) -> Result
     let (shape, items) = elements(context, container)?;
     let function = Fused::new(function, items.len());
     let mut results = Vec::with_capacity(items.len());
-    // Many lines and parts are empty: one value will do for all of them.
-    let mut empty: Option<Value> = None;
+    // Many lines and parts are empty: a set takes the first of them only.
+    let mut has_empty = false;
     for item in &items {
-        let result = match (function.apply(context, &Loose::Kept(item))?, &empty) {
-            (Loose::Patch(patch), Some(empty)) if patch.is_empty() => empty.clone(),
-            (Loose::Patch(patch), None) if patch.is_empty() => empty.insert(patch_value(context, patch)?).clone(),
-            (result, _) => result.into_value(context)?,
-        };
-        results.push(result);
+        let result = function.apply(context, &Loose::Kept(item))?;
+        let is_empty = matches!(&result, Loose::Patch(patch) if patch.is_empty());
+        if !(is_empty && has_empty && shape == Shape::FrozenSet) {
+            results.push(result.into_value(context)?);
+        }
+        has_empty |= is_empty;
     }
     Ok((shape, results))
 }
@@ -72,8 +72,9 @@ fn in_parallel(context: &mut Context, arguments: &[Value]) -> Result<Vec<Value>,
     let (_, a) = elements(context, &arguments[1])?;
     let (_, b) = elements(context, &arguments[2])?;
     let mut results = Vec::with_capacity(a.len().min(b.len()));
-    for (x, y) in a.into_iter().zip(b) {
-        results.push(context.call(&arguments[0], &[x, y])?);
+    let function = Joint::new(&arguments[0]);
+    for (x, y) in a.iter().zip(&b) {
+        results.push(function.apply(context, &Loose::Kept(x), &Loose::Kept(y))?.into_value(context)?);
     }
     Ok(results)
 }

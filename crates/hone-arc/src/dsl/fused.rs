@@ -171,3 +171,91 @@ fn called<'v>(context: &mut Context, function: &Value, arguments: &[&Loose<'v>])
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl::{functions, patch};
+    use crate::patch::Patch;
+    use hone_program::{Limits, Meter};
+
+    /// Values of all kinds that functions meet, those included which they refuse.
+    fn samples() -> Vec<Value> {
+        let meter = Meter::free();
+        let int = Value::Int;
+        let grid = Grid::from_rows(&[&[0_i8, 3, 3][..], &[1, 0, 3]]).unwrap();
+        let object = Patch::object([(3, (0, 1)), (3, (0, 2)), (1, (1, 0))]).unwrap();
+        let far = Patch::indices([(0, 0), (524_287, 524_287)]).unwrap();
+        let mut values = vec![int(0), int(1), int(-7), int(i64::MAX), Value::Bool(true), Value::Bool(false), Value::None];
+        values.extend([meter.pack(grid).unwrap(), meter.pack(Grid::default()).unwrap()]);
+        let line = Patch::indices((0..4).map(|column| (1, column))).unwrap();
+        values.extend([line, Patch::default(), object, far].map(|sample| patch(sample).unwrap()));
+        let pairs = [(0, 0), (1, 2), (-3, 4), (524_287, 5)].map(|(a, b)| meter.pair(int(a), int(b)).unwrap());
+        values.push(meter.pair(pairs[1].clone(), pairs[2].clone()).unwrap());
+        values.push(meter.pair(int(i64::MAX), int(2)).unwrap());
+        values.push(meter.tuple(vec![int(4), int(0)]).unwrap());
+        values.push(meter.tuple(vec![int(4), Value::Bool(true), int(9)]).unwrap());
+        values.push(meter.frozenset(vec![int(3), int(1), int(0)]).unwrap());
+        values.push(meter.frozenset(vec![int(3), Value::Float(1.0)]).unwrap());
+        values.push(meter.frozenset(pairs[..2].to_vec()).unwrap());
+        values.extend(pairs);
+        values
+    }
+
+    /// A result or failure as a program would see it.
+    fn told(outcome: Outcome) -> String {
+        match outcome {
+            Ok(value) => format!("{} {}", value.type_name(), plain(&value)),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    fn plain(value: &Value) -> String {
+        match value.container() {
+            Some((shape, items)) => {
+                let items = items.to_vec(&Meter::free()).unwrap();
+                format!("{shape:?}({})", items.iter().map(plain).collect::<Vec<_>>().join(" "))
+            }
+            None => format!("{value:?}"),
+        }
+    }
+
+    #[test]
+    fn every_quick_form_gives_what_its_function_gives() {
+        let (samples, mut n_quick) = (samples(), 0);
+        let mut context = Context::new(&Limits { fuel: u64::MAX, ..Limits::default() });
+        for function in functions() {
+            let native = Value::Native(Arc::clone(library().native(MODULE, function.name).unwrap()));
+            if let Fused::One(..) = Fused::new(&native, TIMES_MIN) {
+                n_quick += 1;
+                for x in &samples {
+                    let quickly = told(Fused::new(&native, TIMES_MIN).value(&mut context, x));
+                    let called = told(context.call(&native, std::slice::from_ref(x)));
+                    assert_eq!(quickly, called, "{} of {x:?}", function.name);
+                }
+            }
+            let Some(joint) = Joint::known(&native) else { continue };
+            n_quick += 1;
+            for (a, b) in samples.iter().flat_map(|a| samples.iter().map(move |b| (a, b))) {
+                let quickly = joint.apply(&mut context, &Loose::Kept(a), &Loose::Kept(b));
+                let quickly = told(quickly.and_then(|result| result.into_value(&context)));
+                let called = told(context.call(&native, &[a.clone(), b.clone()]));
+                assert_eq!(quickly, called, "{} of {a:?} and {b:?}", function.name);
+            }
+        }
+        assert_eq!(n_quick, 38);
+    }
+
+    #[test]
+    fn what_is_built_without_end_is_taken_apart_to_an_end() {
+        let mut context = Context::new(&Limits { memory: 1 << 30, fuel: u64::MAX, ..Limits::default() });
+        let native = |name: &str| Value::Native(Arc::clone(library().native(MODULE, name).unwrap()));
+        let mut tower = native("increment");
+        for _ in 0..400 {
+            tower = context.call(&native("fork"), &[native("greater"), tower.clone(), tower]).unwrap();
+        }
+        let mut parts_left = PARTS_MAX;
+        Fused::part(&tower, DEPTH_MAX, &mut parts_left);
+        assert_eq!(parts_left, 0);
+    }
+}

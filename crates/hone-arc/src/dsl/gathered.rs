@@ -4,16 +4,19 @@ use super::containers::merged;
 use super::fused::{Fused, Joint};
 use super::loose::Loose;
 use super::read::{Outcome, patch_value, sort};
+use crate::near::Near;
 use crate::patch::{Kind, Patch};
 use hone_program::{Charge, Context, Fault, Shape, Value};
 
-/// Elements from which on repeated ones are dropped before more come.
+/// Elements from which on places are bits of a map, and repeated elements of objects are dropped before more come.
+const LEN_MAP: usize = 1 << 8;
 const LEN_TIDY: usize = 1 << 13;
 
 /// What was gathered: elements of one kind, and whatever else came.
 pub(super) struct Gathered {
     kind: Kind,
     keys: Vec<u64>,
+    near: Option<Near>,
     others: Vec<Value>,
     charge: Charge,
     len_tidy: usize,
@@ -23,7 +26,7 @@ impl Gathered {
     /// Nothing yet.
     pub(super) fn new(context: &Context) -> Result<Self, Fault> {
         let charge = context.meter().charge(0)?;
-        Ok(Self { kind: Kind::Indices, keys: Vec::new(), others: Vec::new(), charge, len_tidy: LEN_TIDY })
+        Ok(Self { kind: Kind::Indices, keys: Vec::new(), near: None, others: Vec::new(), charge, len_tidy: LEN_TIDY })
     }
 
     /// Gathers what a function gives for a value.
@@ -59,7 +62,11 @@ impl Gathered {
 
     /// Whether the elements of a patch are of the kind of those that are here.
     fn fits(&self, patch: &Patch) -> bool {
-        patch.is_empty() || self.keys.is_empty() || patch.kind() == self.kind
+        patch.is_empty() || self.is_empty() || patch.kind() == self.kind
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.near.is_none()
     }
 
     fn add(&mut self, context: &Context, patch: &Patch) -> Result<(), Fault> {
@@ -68,13 +75,21 @@ impl Gathered {
         }
         self.kind = patch.kind();
         sort(context, patch.len())?;
+        if self.kind == Kind::Indices && self.near.is_none() && self.keys.len() + patch.len() > LEN_MAP {
+            let (mut near, gathered) = (Near::new(), std::mem::take(&mut self.keys));
+            near.add(&gathered, &mut self.keys);
+            self.near = Some(near);
+        }
         if self.keys.len() + patch.len() > self.len_tidy {
             let tidied = Patch::of(self.kind, std::mem::take(&mut self.keys));
             self.len_tidy = LEN_TIDY.max(4 * tidied.len());
             self.keys = tidied.into_keys();
         }
         self.charge.resize(size_of::<u64>() * (self.keys.len() + patch.len()))?;
-        self.keys.extend_from_slice(patch.keys());
+        match &mut self.near {
+            Some(near) => near.add(patch.keys(), &mut self.keys),
+            None => self.keys.extend_from_slice(patch.keys()),
+        }
         Ok(())
     }
 
@@ -86,6 +101,9 @@ impl Gathered {
 
     /// The union of it all.
     pub(super) fn into_value(mut self, context: &mut Context) -> Outcome {
+        if let Some(near) = &self.near {
+            near.read_into(&mut self.keys);
+        }
         let patch = patch_value(context, Patch::of(self.kind, self.keys))?;
         if self.others.is_empty() {
             return Ok(patch);
