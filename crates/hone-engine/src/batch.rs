@@ -9,213 +9,27 @@
 //! not depend on what else is in the batch. Its adapter version is fixed when it is submitted.
 //! Knows nothing of text or time.
 
+mod request;
+mod sequence;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
-use crate::backend::{Ask, Backend, BurstRow, Support};
-use crate::constraint::{Constraint, Verdict};
+use crate::backend::{Ask, Backend, Support};
+use crate::constraint::Constraint;
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
 use crate::layout::{Layout, PAGE};
-use crate::lora::Adapter;
 use crate::model::Model;
 use crate::random::Stream;
-use crate::sampler::{Drawn, SamplerError, SamplerOptions};
+use crate::sampler::{Drawn, SamplerOptions};
+use sequence::{Fork, Sequence, adapter_rows};
 
-/// Bounds of the batcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BatchLimits {
-    /// Pages of keys and values, of sixteen positions each.
-    pub n_pages: usize,
-    /// Sequences that run at once.
-    pub n_sequences_max: usize,
-    /// Rows of one step; a step with more running sequences than this still feeds each one row.
-    pub n_rows_max: usize,
-    /// Requests that wait.
-    pub queue_len_max: usize,
-}
-
-impl Default for BatchLimits {
-    fn default() -> Self {
-        Self { n_pages: 2048, n_sequences_max: 256, n_rows_max: 2048, queue_len_max: 65_536 }
-    }
-}
-
-/// What to continue and how.
-pub struct Request<B: Backend> {
-    /// The prompt; not empty.
-    pub prompt: Vec<u32>,
-    /// Samples to draw from it.
-    pub n_samples: usize,
-    /// Most tokens of one sample, forced ones included.
-    pub n_tokens_max: usize,
-    /// How tokens are drawn.
-    pub sampler: SamplerOptions,
-    /// A sample ends after one of these.
-    pub stop_ids: Vec<u32>,
-    /// Random seed.
-    pub seed: u64,
-    /// Number of the first sample; sample i draws from stream (seed, sequence + i).
-    pub sequence: u64,
-    /// The adapter and its version.
-    pub adapter: Option<(Version, Arc<Adapter<B>>)>,
-    /// One rule per sample, or none at all.
-    pub constraints: Vec<Box<dyn Constraint>>,
-    /// Keep the support of every draw that did not have the whole vocabulary, for training on it.
-    pub keep_support: bool,
-    /// How many of the likeliest tokens are told beside each that was drawn.
-    pub n_likeliest: usize,
-}
-
-impl<B: Backend> Request<B> {
-    /// One plain sample.
-    pub fn new(prompt: Vec<u32>, n_tokens_max: usize) -> Self {
-        Self {
-            prompt,
-            n_samples: 1,
-            n_tokens_max,
-            sampler: SamplerOptions::default(),
-            stop_ids: Vec::new(),
-            seed: 0,
-            sequence: 0,
-            adapter: None,
-            constraints: Vec::new(),
-            keep_support: false,
-            n_likeliest: 0,
-        }
-    }
-}
-
-/// One token of a sample.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Token {
-    /// The token.
-    pub id: u32,
-    /// Log-probability within the support it was drawn from; 0 for forced tokens.
-    pub logprob: f32,
-    /// Put there by a constraint, not drawn.
-    pub forced: bool,
-    /// The support, when it was not the whole vocabulary and the request asked to keep it.
-    pub support: Option<Support>,
-    /// The likeliest tokens in its place with their log-probabilities, as many as the request asked for; none for forced tokens.
-    pub likeliest: Vec<(u32, f32)>,
-}
-
-impl Token {
-    /// A token of which no more than this is known.
-    pub fn new(id: u32, logprob: f32, forced: bool) -> Self {
-        Self { id, logprob, forced, support: None, likeliest: Vec::new() }
-    }
-}
-
-/// Why a sample ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Finish {
-    /// A stop id, which is the last token.
-    StopId,
-    /// The constraint said so.
-    Constraint,
-    /// The request's or the model's length was reached.
-    Length,
-    /// No token could be drawn: nothing was allowed, or the logits were not finite.
-    NoToken,
-    /// The request was withdrawn.
-    Cancelled,
-}
-
-/// Number of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// What happened to one sample in a step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    /// The request.
-    pub request: RequestId,
-    /// The sample of it.
-    pub sample: usize,
-    /// New tokens.
-    pub tokens: Vec<Token>,
-    /// Set when the sample has ended.
-    pub finish: Option<Finish>,
-}
-
-/// A request that cannot be met.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SubmitError {
-    /// Nothing to continue from.
-    #[error("the prompt is empty")]
-    EmptyPrompt,
-    /// An id outside the vocabulary.
-    #[error("token {id} is outside the vocabulary of {vocab}")]
-    UnknownToken {
-        /// The id.
-        id: u32,
-        /// Size of the vocabulary.
-        vocab: usize,
-    },
-    /// Longer than the model or the pages allow.
-    #[error("{n_tokens} tokens do not fit into {n_tokens_max}")]
-    TooLong {
-        /// Tokens asked for.
-        n_tokens: usize,
-        /// Tokens that fit.
-        n_tokens_max: usize,
-    },
-    /// Too many samples for the limits, or a count of constraints that does not match.
-    #[error("{n_samples} samples (with {n_constraints} constraints) cannot run at once")]
-    Samples {
-        /// Samples asked for.
-        n_samples: usize,
-        /// Constraints given.
-        n_constraints: usize,
-    },
-    /// The queue is full.
-    #[error("{0} requests are waiting already")]
-    QueueFull(usize),
-    /// A sampler option is out of range.
-    #[error(transparent)]
-    Sampler(#[from] SamplerError),
-}
+pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
 
 struct Waiting<B: Backend> {
     id: RequestId,
     request: Request<B>,
-}
-
-/// One running sequence; before its fork it stands for all samples of its request.
-struct Sequence<B: Backend> {
-    request: RequestId,
-    sample: usize,
-    version: Version,
-    adapter: Option<Arc<Adapter<B>>>,
-    /// All tokens, prompt included.
-    ids: Vec<u32>,
-    /// Tokens whose keys are in the pages.
-    n_fed: usize,
-    n_prompt: usize,
-    n_tokens_max: usize,
-    pages: Vec<u32>,
-    /// Pages set aside for the tokens to come.
-    reserve: Vec<u32>,
-    sampler: SamplerOptions,
-    stop_ids: Arc<[u32]>,
-    stream: Stream,
-    constraint: Option<Box<dyn Constraint>>,
-    keep_support: bool,
-    n_likeliest: usize,
-    /// Samples still to be forked off, with their streams, constraints and reserves.
-    forks: Vec<Fork>,
-}
-
-struct Fork {
-    stream: Stream,
-    constraint: Option<Box<dyn Constraint>>,
-    reserve: Vec<u32>,
 }
 
 /// The batcher and its pages.
@@ -590,113 +404,9 @@ impl<B: Backend> Batcher<B> {
     }
 }
 
-impl<B: Backend> Sequence<B> {
-    /// Pages for so many more tokens, from those set aside.
-    fn take_pages(&mut self, n_tokens: usize) {
-        let n_pages = (self.n_fed + n_tokens).div_ceil(PAGE);
-        while self.pages.len() < n_pages {
-            self.pages.push(self.reserve.pop().expect("pages were set aside at admission"));
-        }
-    }
-
-    /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
-    fn is_plain(&self) -> bool {
-        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
-    }
-
-    /// True when its draws need nothing but logits: no rule, no cut of the vocabulary, nothing told beside the token.
-    fn draws_plainly(&self) -> bool {
-        let free = self.constraint.is_none() && self.forks.iter().all(|fork| fork.constraint.is_none());
-        free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
-    }
-
-    /// Its draw from a row of logits, and those of all samples that are about to fork.
-    fn asks(&self, row: usize) -> Vec<Ask> {
-        let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
-        let streams = std::iter::once(self.stream).chain(self.forks.iter().map(|fork| fork.stream));
-        streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
-    }
-
-    fn burst_row(&self, n_tokens: usize) -> BurstRow<'_> {
-        BurstRow {
-            id: self.ids[self.n_fed],
-            position: self.n_fed,
-            pages: &self.pages[..(self.n_fed + n_tokens).div_ceil(PAGE)],
-            inv_temperature: self.sampler.inv_temperature(),
-            greedy: self.sampler.temperature == 0.0,
-            stream: self.stream,
-        }
-    }
-
-    /// Appends tokens drawn in a row, up to the one that ends the sequence.
-    fn take_all(&mut self, model: &Model<B>, drawn: Vec<(u32, f32)>) -> (Vec<Token>, Option<Finish>) {
-        let mut all = Vec::with_capacity(drawn.len());
-        for (id, logprob) in drawn {
-            let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
-            self.n_fed += 1;
-            let (tokens, finish) = self.take(model, logprob.is_finite().then_some(drawn));
-            all.extend(tokens);
-            if finish.is_some() {
-                return (all, finish);
-            }
-        }
-        (all, None)
-    }
-
-    /// Appends a drawn token and what its constraint forces after it.
-    fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>) -> (Vec<Token>, Option<Finish>) {
-        let Some(drawn) = drawn else {
-            return (Vec::new(), Some(Finish::NoToken));
-        };
-        let Drawn { id, logprob, support, likeliest } = drawn;
-        let support = support.filter(|_| self.keep_support);
-        let mut tokens = vec![Token { id, logprob, forced: false, support, likeliest }];
-        self.ids.push(id);
-        let mut finish = None;
-        match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(id)) {
-            _ if self.stop_ids.contains(&id) => finish = Some(Finish::StopId),
-            Verdict::Go => {}
-            Verdict::Stop => finish = Some(Finish::Constraint),
-            Verdict::Force(ids) => {
-                let room = self.n_tokens_max - (self.ids.len() - self.n_prompt);
-                for id in ids.into_iter().take(room) {
-                    assert!((id as usize) < model.config.vocab, "a constraint forced an unknown token");
-                    self.ids.push(id);
-                    tokens.push(Token::new(id, 0.0, true));
-                }
-            }
-        }
-        if finish.is_none() && self.ids.len() - self.n_prompt >= self.n_tokens_max {
-            finish = Some(Finish::Length);
-        }
-        (tokens, finish)
-    }
-}
-
 /// Pages the first sample needs in all, prompt included, and pages each further one needs beyond the prompt's full ones.
 fn pages_needed<B: Backend>(request: &Request<B>) -> (usize, usize) {
     let n_prompt = request.prompt.len();
     let all = (n_prompt + request.n_tokens_max).div_ceil(PAGE);
     (all, all - n_prompt / PAGE)
-}
-
-/// Row ranges of each adapter; sequences are sorted by version.
-fn adapter_rows<'a, B: Backend>(running: &'a [Sequence<B>], fed: &[usize]) -> Vec<(std::ops::Range<usize>, &'a Adapter<B>)> {
-    let mut ranges: Vec<(std::ops::Range<usize>, &Adapter<B>, Version)> = Vec::new();
-    let mut row = 0;
-    for (seq, &n_rows) in running.iter().zip(fed) {
-        let rows = row..row + n_rows;
-        row = rows.end;
-        let Some(adapter) = &seq.adapter else {
-            continue;
-        };
-        match ranges.last_mut() {
-            Some((range, _, version)) if *version == seq.version && range.end == rows.start => {
-                range.end = rows.end;
-            }
-            _ if rows.is_empty() => {}
-            _ => ranges.push((rows, adapter, seq.version)),
-        }
-    }
-    ranges.into_iter().map(|(rows, adapter, _)| (rows, adapter)).collect()
 }

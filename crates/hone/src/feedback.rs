@@ -6,6 +6,7 @@
 //! better is said by tasks that nobody trained on; then live traffic is handed over to it on evidence, and a damaged one is taken back.
 
 mod arbiter;
+mod canary;
 mod client;
 mod ground;
 mod handover;
@@ -24,7 +25,7 @@ pub(crate) use report::{CategoryGain, Line};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use arbiter::Arbiter;
-use handover::Ended;
+use canary::Ended;
 use hone_policy::upstream::Price;
 use hone_reward::Recipe;
 use hone_trace::AgentName;

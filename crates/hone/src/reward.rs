@@ -6,8 +6,10 @@ mod diff;
 mod lint;
 mod score;
 mod standing;
+mod weigh;
 
 pub(crate) use standing::trust;
+pub(crate) use weigh::{Weighed, weigh};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};

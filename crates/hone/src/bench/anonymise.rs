@@ -1,12 +1,12 @@
 //! `hone bench anonymise`: how much personal data is found, how much of what is found is personal, and how fast.
 
 use super::figures::{Spread, rounded};
+use super::on_core::OnCore;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use hone_data::anonymise::{Anonymiser, Key, Kind};
 use hone_data::measure::{Labelled, Score, Scores, find, of_patterns, presidio, score};
 use hone_data::sample;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,15 +153,9 @@ fn anonymiser() -> Anonymiser {
 
 /// Megabytes per second that this thread had a core.
 fn rate(n_bytes: usize, work: impl FnOnce()) -> f64 {
-    let start = core_seconds();
+    let watch = OnCore::start();
     work();
-    n_bytes as f64 / 1e6 / (core_seconds() - start).max(1e-9)
-}
-
-/// The seconds that this thread has had a core.
-fn core_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    n_bytes as f64 / 1e6 / watch.seconds().max(1e-9)
 }
 
 fn read(path: &Path) -> Result<Vec<Labelled>, Failure> {

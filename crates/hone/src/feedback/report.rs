@@ -1,6 +1,6 @@
 //! Before and after, side by side.
 
-use super::handover::Ended;
+use super::canary::Ended;
 use crate::deploy::word;
 use crate::failure::Failure;
 use crate::gym::solved;

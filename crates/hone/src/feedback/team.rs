@@ -4,10 +4,10 @@
 //! is trained on one part and measured on another that nobody trained on; `hone serve` then hands live traffic over to it by a canary,
 //! which this process only watches. No damaged adapter is ever sent to real customers: there is no drill.
 
-mod canary;
 mod records;
+mod rollout;
 
-use super::handover::{Ended, Handed};
+use super::canary::{Ended, Handed};
 use super::journal::{BEGIN, END, Journal};
 use super::report::{Line, Measured, Report, Verdict};
 use super::school::{Batch, School, Trained};

@@ -3,9 +3,10 @@
 mod collect;
 
 use super::arbiter::Arbiter;
+use super::canary::Handed;
 use super::client::Client;
 use super::ground::Ground;
-use super::handover::{HandOver, Handed};
+use super::handover::HandOver;
 use super::report::{Line, Measured};
 use super::school::{Batch, School, Trained};
 use super::traffic::Traffic;

@@ -1,16 +1,15 @@
 //! `hone reward score`: traces in the store get rewards by a recipe, group by group.
 
 use super::standing;
+use super::weigh::{Weighed, weigh};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::trace::Filter;
 use hone_reward::lint::obstacle;
-use hone_reward::{Attempt, Scorer, lint};
-use hone_trace::store::Write;
-use hone_trace::{GroupId, Reward, Trace};
+use hone_reward::{Scorer, lint};
+use hone_trace::{GroupId, Trace};
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -46,7 +45,7 @@ pub(crate) struct Args {
 }
 
 /// What was weighed.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Summary {
     scored: usize,
     unscored: usize,
@@ -75,38 +74,18 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         standing::trust(name, judge.config().hash(), args.env.as_deref(), args.force, context)?;
     }
     let groups = context.wait(async |context| groups(args, context).await)?;
-    let bar = context.printer.count_bar("scored");
-    let (mut summary, mut total, mut n_said) = (Summary::default(), 0.0, 0);
-    for traces in groups {
-        let attempts: Vec<Attempt<'_>> = traces.iter().map(|trace| Attempt { trace, item: &Value::Null }).collect();
-        let scored = scorer.score_group(&attempts, args.seed, crate::clock::now());
-        summary.groups += 1;
-        summary.judge_calls += scored.bill().n_calls;
-        let mut writes = Vec::new();
-        for (trace, scored) in traces.iter().zip(scored.traces) {
-            bar.inc(1);
-            match scored {
-                Ok(scored) => {
-                    summary.scored += 1;
-                    total += scored.reward.total;
-                    let given = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
-                    let fresh = scored.turns.into_iter().chain([scored.reward]).filter(|reward| !given(reward));
-                    writes.extend(fresh.map(|reward| Write::Reward(trace.id, reward)));
-                }
-                Err(error) => {
-                    summary.unscored += 1;
-                    n_said += 1;
-                    if n_said <= 5 {
-                        context.printer.complain(&format!("trace {}: {error}", trace.id));
-                    }
-                }
-            }
-        }
-        context.wait(async |context| Ok(context.store().await?.put(writes).await?))?;
-    }
-    bar.finish_and_clear();
-    summary.mean_reward = if summary.scored == 0 { 0.0 } else { total / summary.scored as f64 };
-    summary.spent_usd = bank.budget.spent().known_usd;
+    let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
+    let keep = |writes| context.wait(async |context| Ok(context.store().await?.put(writes).await?));
+    let Weighed { n_groups, n_scored, n_unscored, n_judge_calls, total } =
+        weigh(&scorer, &groups, args.seed, context.printer, keep)?;
+    let summary = Summary {
+        scored: n_scored,
+        unscored: n_unscored,
+        groups: n_groups,
+        mean_reward: if n_scored == 0 { 0.0 } else { total / n_scored as f64 },
+        judge_calls: n_judge_calls,
+        spent_usd: bank.budget.spent().known_usd,
+    };
     if context.printer.wants_json() {
         context.printer.json(&summary)?;
     } else {

@@ -3,11 +3,11 @@
 use super::{N_TRACES_MAX, Seen, Standing, Team};
 use crate::clock::now;
 use crate::failure::Failure;
+use crate::reward::{Weighed, weigh};
 use hone_data::facts::Facts;
-use hone_reward::{Attempt, Scorer};
-use hone_trace::store::{Field, TraceQuery, Write};
-use hone_trace::{Reward, Trace};
-use serde_json::Value;
+use hone_reward::Scorer;
+use hone_trace::Trace;
+use hone_trace::store::{Field, TraceQuery};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -76,35 +76,11 @@ impl Team<'_> {
             return Ok(());
         };
         let scorer = Scorer::new(recipe, self.judge()).map_err(Failure::user)?;
-        let bar = self.context.printer.count_bar("weighed");
-        let (mut n, mut n_unscored) = (0, 0);
-        for group in groups(traces) {
-            let attempts: Vec<Attempt<'_>> = group.iter().map(|trace| Attempt { trace, item: &Value::Null }).collect();
-            let scored = scorer.score_group(&attempts, self.args.seed, now());
-            let mut writes = Vec::new();
-            for (trace, scored) in group.iter().zip(scored.traces) {
-                bar.inc(1);
-                match scored {
-                    Ok(scored) => {
-                        let given = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
-                        let fresh = scored.turns.into_iter().chain([scored.reward]).filter(|reward| !given(reward));
-                        writes.extend(fresh.map(|reward| Write::Reward(trace.id, reward)));
-                        n += 1;
-                    }
-                    Err(error) => {
-                        n_unscored += 1;
-                        if n_unscored <= 5 {
-                            self.context.printer.complain(&format!("trace {}: {error}", trace.id));
-                        }
-                    }
-                }
-            }
-            self.runtime.block_on(self.store.put(writes))?;
-        }
-        bar.finish_and_clear();
+        let keep = |writes| Ok(self.runtime.block_on(self.store.put(writes))?);
+        let Weighed { n_scored, n_unscored, .. } = weigh(&scorer, &groups(traces), self.args.seed, self.context.printer, keep)?;
         self.say(
             "trace",
-            &format!("{n} episodes of {} weighed by `{}`, {n_unscored} that could not be", self.agent, recipe.name),
+            &format!("{n_scored} episodes of {} weighed by `{}`, {n_unscored} that could not be", self.agent, recipe.name),
         );
         Ok(())
     }

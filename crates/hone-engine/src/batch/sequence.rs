@@ -1,0 +1,151 @@
+//! One sequence of a batch: its tokens, its pages, and how it takes what was drawn for it.
+
+use std::sync::Arc;
+
+use super::request::{Finish, RequestId, Token};
+use crate::backend::{Ask, Backend, BurstRow};
+use crate::constraint::{Constraint, Verdict};
+use crate::kv::Version;
+use crate::layout::PAGE;
+use crate::lora::Adapter;
+use crate::model::Model;
+use crate::random::Stream;
+use crate::sampler::{Drawn, SamplerOptions};
+
+/// One running sequence; before its fork it stands for all samples of its request.
+pub(super) struct Sequence<B: Backend> {
+    pub(super) request: RequestId,
+    pub(super) sample: usize,
+    pub(super) version: Version,
+    pub(super) adapter: Option<Arc<Adapter<B>>>,
+    /// All tokens, prompt included.
+    pub(super) ids: Vec<u32>,
+    /// Tokens whose keys are in the pages.
+    pub(super) n_fed: usize,
+    pub(super) n_prompt: usize,
+    pub(super) n_tokens_max: usize,
+    pub(super) pages: Vec<u32>,
+    /// Pages set aside for the tokens to come.
+    pub(super) reserve: Vec<u32>,
+    pub(super) sampler: SamplerOptions,
+    pub(super) stop_ids: Arc<[u32]>,
+    pub(super) stream: Stream,
+    pub(super) constraint: Option<Box<dyn Constraint>>,
+    pub(super) keep_support: bool,
+    pub(super) n_likeliest: usize,
+    /// Samples still to be forked off, with their streams, constraints and reserves.
+    pub(super) forks: Vec<Fork>,
+}
+
+pub(super) struct Fork {
+    pub(super) stream: Stream,
+    pub(super) constraint: Option<Box<dyn Constraint>>,
+    pub(super) reserve: Vec<u32>,
+}
+
+impl<B: Backend> Sequence<B> {
+    /// Pages for so many more tokens, from those set aside.
+    pub(super) fn take_pages(&mut self, n_tokens: usize) {
+        let n_pages = (self.n_fed + n_tokens).div_ceil(PAGE);
+        while self.pages.len() < n_pages {
+            self.pages.push(self.reserve.pop().expect("pages were set aside at admission"));
+        }
+    }
+
+    /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
+    pub(super) fn is_plain(&self) -> bool {
+        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
+    }
+
+    /// True when its draws need nothing but logits: no rule, no cut of the vocabulary, nothing told beside the token.
+    pub(super) fn draws_plainly(&self) -> bool {
+        let free = self.constraint.is_none() && self.forks.iter().all(|fork| fork.constraint.is_none());
+        free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+    }
+
+    /// Its draw from a row of logits, and those of all samples that are about to fork.
+    pub(super) fn asks(&self, row: usize) -> Vec<Ask> {
+        let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
+        let streams = std::iter::once(self.stream).chain(self.forks.iter().map(|fork| fork.stream));
+        streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
+    }
+
+    pub(super) fn burst_row(&self, n_tokens: usize) -> BurstRow<'_> {
+        BurstRow {
+            id: self.ids[self.n_fed],
+            position: self.n_fed,
+            pages: &self.pages[..(self.n_fed + n_tokens).div_ceil(PAGE)],
+            inv_temperature: self.sampler.inv_temperature(),
+            greedy: self.sampler.temperature == 0.0,
+            stream: self.stream,
+        }
+    }
+
+    /// Appends tokens drawn in a row, up to the one that ends the sequence.
+    pub(super) fn take_all(&mut self, model: &Model<B>, drawn: Vec<(u32, f32)>) -> (Vec<Token>, Option<Finish>) {
+        let mut all = Vec::with_capacity(drawn.len());
+        for (id, logprob) in drawn {
+            let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
+            self.n_fed += 1;
+            let (tokens, finish) = self.take(model, logprob.is_finite().then_some(drawn));
+            all.extend(tokens);
+            if finish.is_some() {
+                return (all, finish);
+            }
+        }
+        (all, None)
+    }
+
+    /// Appends a drawn token and what its constraint forces after it.
+    pub(super) fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>) -> (Vec<Token>, Option<Finish>) {
+        let Some(drawn) = drawn else {
+            return (Vec::new(), Some(Finish::NoToken));
+        };
+        let Drawn { id, logprob, support, likeliest } = drawn;
+        let support = support.filter(|_| self.keep_support);
+        let mut tokens = vec![Token { id, logprob, forced: false, support, likeliest }];
+        self.ids.push(id);
+        let mut finish = None;
+        match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(id)) {
+            _ if self.stop_ids.contains(&id) => finish = Some(Finish::StopId),
+            Verdict::Go => {}
+            Verdict::Stop => finish = Some(Finish::Constraint),
+            Verdict::Force(ids) => {
+                let room = self.n_tokens_max - (self.ids.len() - self.n_prompt);
+                for id in ids.into_iter().take(room) {
+                    assert!((id as usize) < model.config.vocab, "a constraint forced an unknown token");
+                    self.ids.push(id);
+                    tokens.push(Token::new(id, 0.0, true));
+                }
+            }
+        }
+        if finish.is_none() && self.ids.len() - self.n_prompt >= self.n_tokens_max {
+            finish = Some(Finish::Length);
+        }
+        (tokens, finish)
+    }
+}
+
+/// Row ranges of each adapter; sequences are sorted by version.
+pub(super) fn adapter_rows<'a, B: Backend>(
+    running: &'a [Sequence<B>],
+    fed: &[usize],
+) -> Vec<(std::ops::Range<usize>, &'a Adapter<B>)> {
+    let mut ranges: Vec<(std::ops::Range<usize>, &Adapter<B>, Version)> = Vec::new();
+    let mut row = 0;
+    for (seq, &n_rows) in running.iter().zip(fed) {
+        let rows = row..row + n_rows;
+        row = rows.end;
+        let Some(adapter) = &seq.adapter else {
+            continue;
+        };
+        match ranges.last_mut() {
+            Some((range, _, version)) if *version == seq.version && range.end == rows.start => {
+                range.end = rows.end;
+            }
+            _ if rows.is_empty() => {}
+            _ => ranges.push((rows, adapter, seq.version)),
+        }
+    }
+    ranges.into_iter().map(|(rows, adapter, _)| (rows, adapter)).collect()
+}

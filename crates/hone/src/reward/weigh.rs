@@ -1,0 +1,62 @@
+//! Groups of traces get rewards by a recipe, and keep them.
+
+use crate::clock::now;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use hone_reward::{Attempt, Scorer};
+use hone_trace::store::{Put, Write};
+use hone_trace::{Reward, Trace};
+use serde_json::Value;
+
+/// Traces that cannot be scored are told up to this many.
+const N_TOLD_MAX: usize = 5;
+
+/// What was weighed.
+#[derive(Debug, Default)]
+pub(crate) struct Weighed {
+    pub(crate) n_groups: usize,
+    pub(crate) n_scored: usize,
+    pub(crate) n_unscored: usize,
+    pub(crate) n_judge_calls: u32,
+    /// The sum of the rewards of those that were scored.
+    pub(crate) total: f64,
+}
+
+/// Weighs what is judged together, group by group; `keep` writes what is new of each.
+pub(crate) fn weigh(
+    scorer: &Scorer<'_>,
+    groups: &[Vec<&Trace>],
+    seed: u64,
+    printer: &Printer,
+    mut keep: impl FnMut(Vec<Write>) -> Result<Vec<Put>, Failure>,
+) -> Result<Weighed, Failure> {
+    let bar = printer.count_bar("weighed");
+    let mut weighed = Weighed { n_groups: groups.len(), ..Weighed::default() };
+    for group in groups {
+        let attempts: Vec<Attempt<'_>> = group.iter().map(|&trace| Attempt { trace, item: &Value::Null }).collect();
+        let scored = scorer.score_group(&attempts, seed, now());
+        weighed.n_judge_calls += scored.bill().n_calls;
+        let mut writes = Vec::new();
+        for (trace, scored) in group.iter().zip(scored.traces) {
+            bar.inc(1);
+            match scored {
+                Ok(scored) => {
+                    weighed.n_scored += 1;
+                    weighed.total += scored.reward.total;
+                    let is_known = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
+                    let fresh = scored.turns.into_iter().chain([scored.reward]).filter(|reward| !is_known(reward));
+                    writes.extend(fresh.map(|reward| Write::Reward(trace.id, reward)));
+                }
+                Err(error) => {
+                    weighed.n_unscored += 1;
+                    if weighed.n_unscored <= N_TOLD_MAX {
+                        printer.complain(&format!("trace {}: {error}", trace.id));
+                    }
+                }
+            }
+        }
+        keep(writes)?;
+    }
+    bar.finish_and_clear();
+    Ok(weighed)
+}
