@@ -5,13 +5,13 @@
 //! Knows nothing of training, or of where traces are kept.
 
 use crate::failure::Failure;
-use crate::play::{TOLD_START, Weigher};
+use crate::play::{TOLD_START, Weigher, unanswered};
 use hone_env::Player;
 use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
 use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
-use hone_trace::policy::Policy;
-use hone_trace::{Draws, RunId, Scenario, Tenant, Trace, TraceOutcome};
+use hone_trace::policy::{Policy, PolicyErrorKind};
+use hone_trace::{Draws, ErrorEvent, RunId, Scenario, Tenant, Trace, TraceOutcome};
 use std::ops::ControlFlow;
 
 /// Episodes that a model plays at once, and those that a script plays.
@@ -55,7 +55,7 @@ impl Gym<'_> {
         }
     }
 
-    /// Plays scenarios and weighs the traces.
+    /// Plays scenarios and weighs the traces. An error where not one answer came: it would come to nothing every time.
     pub(crate) fn play(
         &self,
         exercise: Exercise<'_>,
@@ -83,8 +83,18 @@ impl Gym<'_> {
             all.push(played);
             ControlFlow::Continue(())
         });
-        Ok(all)
+        let Some(why) = unplayable(&all) else { return Ok(all) };
+        let failure = Failure::user(format_args!("no episode of {} could be played: {}", self.env.name(), why.message));
+        let is_too_long = why.kind == PolicyErrorKind::TooLong.as_str();
+        Err(if is_too_long { failure.hint("a longer `context`, or fewer `answer_tokens`, leaves room") } else { failure })
     }
+}
+
+/// Why no episode had a single answer.
+fn unplayable(groups: &[Played]) -> Option<&ErrorEvent> {
+    let mut traces = groups.iter().flat_map(|played| &played.traces);
+    let first = traces.next().filter(|trace| trace.turns().count() == 1).and_then(unanswered)?;
+    traces.all(|trace| trace.turns().count() == 1 && unanswered(trace).is_some()).then_some(first)
 }
 
 /// The traces of groups.

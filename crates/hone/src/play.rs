@@ -11,7 +11,7 @@ use hone_reward::{Attempt, Recipe, Scorer};
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
-use hone_trace::{Config, RunId, Scenario, ScenarioId, Tenant, Time};
+use hone_trace::{Config, ErrorEvent, RunId, Scenario, ScenarioId, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -47,6 +47,11 @@ enum SplitName {
     Validation,
     /// To report
     Test,
+}
+
+/// Why an episode ended: no answer came from who plays.
+pub(crate) fn unanswered(trace: &Trace) -> Option<&ErrorEvent> {
+    trace.turns().flat_map(|turn| &turn.errors).find(|error| !error.recovered && error.kind.starts_with("policy_"))
 }
 
 /// Episodes whose times are told, not measured, begin here.

@@ -214,11 +214,12 @@ impl Exchange {
     fn check_type(&self) -> Result<(), Failure> {
         let found = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let plain = found.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let is_right = match self.transfer {
-            Transfer::Stream => plain == wire::stream_type(self.wire),
-            Transfer::Plain => plain == "application/json" || plain.ends_with("+json"),
+        let asked = match self.transfer {
+            Transfer::Stream => wire::stream_type(self.wire),
+            Transfer::Plain => "application/json",
         };
-        let what = || format!("the answer is of type `{}`", shortened(found));
+        let is_right = plain == asked || self.transfer == Transfer::Plain && plain.ends_with("+json");
+        let what = || format!("the answer is of type `{}`, where `{asked}` was asked for", shortened(found));
         if is_right { Ok(()) } else { Err(Failure::wire(WireError::Broken(what()))) }
     }
 

@@ -203,18 +203,22 @@ impl Team<'_> {
 
     /// Says early what would fail late.
     fn check(&self) -> Result<(), Failure> {
-        let needs_judge = self.recipe().is_some_and(Recipe::needs_judge);
+        let needs_judge = self.recipe().is_some_and(Recipe::needs_judge) || self.world_needs_judge()?;
         match (needs_judge, self.judge()) {
-            (true, None) => {
-                Err(Failure::user(format_args!("the recipe of `{}` asks for a judge", self.agent)).hint("name one with --judge"))
-            }
+            (true, None) => Err(Failure::user("a recipe asks for a judge").hint("name one with --judge")),
             (false, Some(_)) => Err(Failure::user("--judge has no effect: no component of the recipe asks for one")),
             (true, Some(judge)) => {
                 let name = self.args.judge.as_deref().unwrap_or_default();
-                crate::reward::trust(name, judge.config().hash(), Some("replay"), false, self.context)
+                crate::reward::trust(name, judge.config().hash(), None, false, self.context)
             }
             (false, None) => Ok(()),
         }
+    }
+
+    /// Whether the recipe of the user's own world asks for a judge.
+    fn world_needs_judge(&self) -> Result<bool, Failure> {
+        let Some(env) = &self.args.env else { return Ok(false) };
+        Ok(self.runtime.block_on(World::named(env, self.context))?.recipe.needs_judge())
     }
 
     /// What serves now, and which model is trained.
@@ -323,7 +327,10 @@ impl Team<'_> {
         // Only its own world knows whether a task was solved; of a replay the recipe does.
         let measure = self.args.env.is_none().then_some(Measure::Rewarded);
         let given = Given { steps: Some(self.args.steps), measure, ..self.given() };
-        let trained = self.school().practise(&standing.model, &self.world(dealt), &given, false, self.args.judge.as_deref())?;
+        // Records are weighed as the agent's episodes were; a world of its own may need no judge.
+        let is_judged = self.args.env.is_none() || self.world_needs_judge()?;
+        let judge = self.args.judge.as_deref().filter(|_| is_judged);
+        let trained = self.school().practise(&standing.model, &self.world(dealt), &given, false, judge)?;
         self.say("train", &format!("GRPO: {}", trained.why));
         Ok(trained)
     }

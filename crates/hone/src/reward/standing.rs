@@ -46,6 +46,8 @@ pub(super) async fn last(judge: ConfigHash, context: &Context<'_>) -> Result<Sta
 /// Whether this judge may be heard, by how it was last measured.
 pub(crate) fn trust(name: &str, judge: ConfigHash, env: Option<&str>, force: bool, context: &Context<'_>) -> Result<(), Failure> {
     let standing = context.wait(async |context| last(judge, context).await)?;
+    // What was recorded has no labels of its own.
+    let env = env.filter(|env| !env.starts_with("replay:"));
     let groups = env.map_or_else(|| "labelled.jsonl".to_owned(), |env| format!("--env {env}"));
     match standing {
         Standing::Accepted => {}

@@ -4,6 +4,7 @@ use super::course::Standing;
 use crate::context::Context;
 use crate::cost::Projected;
 use crate::failure::{Exit, Failure};
+use crate::play::unanswered;
 use hone_env::rollout::Played;
 use hone_trace::{RunId, TraceOutcome};
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub(super) struct Summary {
     mean_reward: f64,
     /// Groups in which all samples earned the same, from which nothing can be learned.
     groups_without_signal: usize,
+    /// Episodes that ended because no answer came.
+    unanswered: usize,
     /// Records that were there already under the same run with other content, and stayed as they were.
     pub(super) conflicts: usize,
     /// What was projected to be spent, where the price is known.
@@ -31,6 +34,9 @@ pub(super) struct Summary {
     pub(super) curriculum: Option<Standing>,
     #[serde(skip)]
     rewards: Vec<f64>,
+    /// What was said of the first episode without an answer.
+    #[serde(skip)]
+    why_unanswered: Option<String>,
 }
 
 impl Summary {
@@ -42,6 +48,10 @@ impl Summary {
         self.solved += played.traces.iter().filter(|trace| trace.outcome == TraceOutcome::Success).count();
         self.groups_without_signal += usize::from(rewards.windows(2).all(|pair| pair[0] == pair[1]));
         self.rewards.extend(rewards);
+        for error in played.traces.iter().filter_map(unanswered) {
+            self.unanswered += 1;
+            self.why_unanswered.get_or_insert_with(|| error.message.clone());
+        }
         self.mean_reward = hone_eval::interval::mean(&self.rewards).0;
     }
 
@@ -65,6 +75,9 @@ impl Summary {
 
     /// Whether all went as asked, of so many scenarios.
     pub(super) fn exit(&self, n_asked: usize, context: &Context<'_>) -> Exit {
+        if let Some(why) = &self.why_unanswered {
+            context.printer.complain(&format!("{} episodes ended without an answer, the first so: {why}", self.unanswered));
+        }
         if self.conflicts > 0 {
             let text = format!("{} records were there already with other content, and stayed as they were", self.conflicts);
             context.printer.complain(&format!("{text}: give this run another name with --run"));

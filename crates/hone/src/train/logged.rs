@@ -126,12 +126,16 @@ struct Lessons {
 
 impl Lessons {
     fn new(traces: &[Trace], learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
-        let is_good = |trace: &&Trace| match settings.algorithm {
+        let is_good = |trace: &Trace| match settings.algorithm {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
         let (mut episodes, mut kept, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
-        for trace in traces.iter().filter(is_good) {
+        for trace in traces {
+            if !is_good(trace) {
+                left_out.n_not_good += 1;
+                continue;
+            }
             let wanted = match settings.algorithm {
                 Algorithm::Sft => sft::good_turns(trace),
                 _ => vec![true; trace.turns().count()],
@@ -199,6 +203,7 @@ impl Lessons {
 /// Traces that cannot be learned from, by why.
 #[derive(Default)]
 struct LeftOut {
+    n_not_good: usize,
     n_without_good_turn: usize,
     n_without_tokens: usize,
     n_too_long: usize,
@@ -207,6 +212,7 @@ struct LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, why) in [
+            (self.n_not_good, "that earned too little, or nothing"),
             (self.n_without_good_turn, "in which no turn went well"),
             (self.n_without_tokens, "whose tokens are not known"),
             (self.n_too_long, "longer than the context"),

@@ -165,6 +165,15 @@ fn steps_that_are_not_finite_are_kept_and_end_the_run() {
 }
 
 #[test]
+fn a_world_that_leaves_no_room_for_an_answer_ends_the_run_with_the_figure() {
+    let desk = Desk::of_practice();
+    let says = "no episode of tictactoe could be played: ";
+    desk.hone(&grpo("--context 16")).expect(2, "", says).expect(2, "", "hint: a longer `context`");
+    let play = "rollout --env tictactoe --policy local:tiny -n 2 --samples 1 --context 16";
+    desk.hone(play).expect(0, "0 solved", "2 episodes ended without an answer, the first so: ");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_leaves_no_record() {
     let desk = Desk::of_practice();
     let refused = |line: &str, says: &str| {
