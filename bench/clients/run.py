@@ -1,4 +1,4 @@
-"""Runs unmodified clients against `hone serve`: run.py HONE, where HONE is the binary. Sets up its own environment beside the build.
+"""Runs unmodified clients against `hone serve`: run.py HONE [CLIENT …], where HONE is the binary. Sets up its own environment beside the build.
 
 Each client asserts what came back and what was recorded. Exit code 1 when one of them does not get what it expects.
 """
@@ -26,6 +26,22 @@ CLIENTS = {
         "opentelemetry-exporter-otlp-proto-http==1.45.1",
         "opentelemetry-sdk==1.45.2",
     ],
+    "otel_logs": [
+        "httpx==0.28.1",
+        "openai==3.4.0",
+        "opentelemetry-exporter-otlp-proto-http==1.45.1",
+        "opentelemetry-instrumentation-openai-v2==2.2b0",
+        "opentelemetry-sdk==1.45.2",
+        "wrapt==1.17.3",
+    ],
+    "otel_events": [
+        "httpx==0.28.1",
+        "openai==3.4.0",
+        "opentelemetry-exporter-otlp-proto-http==1.45.1",
+        "opentelemetry-instrumentation-openai-v2==2.4b0",
+        "opentelemetry-sdk==1.45.2",
+        "opentelemetry-util-genai==1.0b0",
+    ],
 }
 
 
@@ -50,7 +66,7 @@ def free_port():
 
 def main():
     hone, port = Path(sys.argv[1]).resolve(), free_port()
-    interpreters = {client: python(client) for client in CLIENTS}
+    interpreters = {client: python(client) for client in sys.argv[2:] or CLIENTS}
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         provider = subprocess.Popen([sys.executable, HERE / "provider.py", str(port)])

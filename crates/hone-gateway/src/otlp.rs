@@ -1,4 +1,5 @@
-//! OpenTelemetry: `POST /v1/traces` takes spans over HTTP, in protobuf or JSON, and makes traces of what they tell of agents.
+//! OpenTelemetry: `POST /v1/traces` takes spans over HTTP, in protobuf or JSON, and makes traces of what they tell of agents; `POST
+//! /v1/logs` takes what was said in their calls, where an agent tells it apart.
 //!
 //! What a request says of agents is written to the event log as it came, without secrets, and acknowledged when that is durable. A
 //! request that is sent again is known by its content. The [`weaver`] follows the log and puts the spans of a conversation together
@@ -82,9 +83,9 @@ impl Encoding {
         }
     }
 
-    fn read(self, bytes: &[u8]) -> Result<Value, FormatError> {
+    fn read(self, signal: Signal, bytes: &[u8]) -> Result<Value, FormatError> {
         match self {
-            Self::Protobuf => Message::Request.read(bytes),
+            Self::Protobuf => signal.request().read(bytes),
             Self::Json => live::read_json(bytes),
         }
     }
@@ -101,6 +102,44 @@ impl Encoding {
     }
 }
 
+/// What a request brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Spans,
+    Logs,
+}
+
+impl Signal {
+    fn request(self) -> Message {
+        match self {
+            Self::Spans => Message::Request,
+            Self::Logs => Message::Logs,
+        }
+    }
+
+    fn response(self) -> Message {
+        match self {
+            Self::Spans => Message::Response,
+            Self::Logs => Message::LogsResponse,
+        }
+    }
+
+    fn take(self, request: Value) -> Result<Taken, FormatError> {
+        match self {
+            Self::Spans => live::take(request),
+            Self::Logs => live::take_logs(request),
+        }
+    }
+
+    /// What an answer calls those that were not taken.
+    fn rejected(self) -> &'static str {
+        match self {
+            Self::Spans => "rejectedSpans",
+            Self::Logs => "rejectedLogRecords",
+        }
+    }
+}
+
 /// Takes spans.
 pub(crate) async fn traces(
     State(gateway): State<Gateway>,
@@ -108,12 +147,26 @@ pub(crate) async fn traces(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let encoding = Encoding::of(&headers);
-    let taken = async { keep(&gateway, caller?, encoding.clone()?, &headers, body).await };
+    take(Signal::Spans, &gateway, caller, &headers, body).await
+}
+
+/// Takes log records.
+pub(crate) async fn logs(
+    State(gateway): State<Gateway>,
+    caller: Result<Caller, Refused>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    take(Signal::Logs, &gateway, caller, &headers, body).await
+}
+
+async fn take(signal: Signal, gateway: &Gateway, caller: Result<Caller, Refused>, headers: &HeaderMap, body: Body) -> Response {
+    let encoding = Encoding::of(headers);
+    let taken = async { keep(signal, gateway, caller?, encoding.clone()?, headers, body).await };
     let answer = taken.await;
     let encoding = encoding.unwrap_or(Encoding::Json);
     match answer {
-        Ok(partial) => encoding.respond(Message::Response, &partial, StatusCode::OK.into_response()),
+        Ok(partial) => encoding.respond(signal.response(), &partial, StatusCode::OK.into_response()),
         Err(refused) => {
             let status = json!({"message": refused.to_string()});
             let response = refused.clone().into_response();
@@ -124,6 +177,7 @@ pub(crate) async fn traces(
 
 /// Makes durable what a request says of agents, and answers with what was not taken.
 async fn keep(
+    signal: Signal,
     gateway: &Gateway,
     Caller(caller): Caller,
     encoding: Encoding,
@@ -135,21 +189,24 @@ async fn keep(
     let body = read(gateway, body).await?;
     let reading = gateway.spans().reading.acquire().await.map_err(|_| Refused::Busy)?;
     let bytes_max = gateway.limits().body_bytes_max;
-    let mut taken =
-        tokio::task::spawn_blocking(move || taken(encoding, packing, &body, bytes_max)).await.map_err(|_| Refused::Busy)??;
-    gateway.metrics().spans(&taken);
+    let mut taken = tokio::task::spawn_blocking(move || taken(signal, encoding, packing, &body, bytes_max))
+        .await
+        .map_err(|_| Refused::Busy)??;
+    if signal == Signal::Spans {
+        gateway.metrics().spans(&taken);
+    }
     let ended = std::mem::take(&mut taken.ended);
     if let Some(kept) = taken.kept.take() {
         write(gateway, &caller.tenant, kept).await?;
     }
     drop(reading);
     gateway.spans().tell(&caller.tenant, ended);
-    Ok(partial(&taken))
+    Ok(partial(signal, &taken))
 }
 
-fn taken(encoding: Encoding, packing: unpack::Packing, body: &Bytes, bytes_max: usize) -> Result<Taken, Refused> {
+fn taken(signal: Signal, encoding: Encoding, packing: unpack::Packing, body: &Bytes, bytes_max: usize) -> Result<Taken, Refused> {
     let body = packing.unpack(body, bytes_max)?;
-    Ok(live::take(encoding.read(&body)?)?)
+    Ok(signal.take(encoding.read(signal, &body)?)?)
 }
 
 async fn write(gateway: &Gateway, tenant: &Tenant, request: Value) -> Result<(), Refused> {
@@ -173,8 +230,8 @@ async fn write(gateway: &Gateway, tenant: &Tenant, request: Value) -> Result<(),
     }
 }
 
-/// What is said of spans that were not taken; nothing when all were.
-fn partial(taken: &Taken) -> Value {
+/// What is said of those that were not taken; nothing when all were.
+fn partial(signal: Signal, taken: &Taken) -> Value {
     if taken.n_refused == 0 {
         return json!({});
     }
@@ -184,7 +241,7 @@ fn partial(taken: &Taken) -> Value {
         n => format!("; and {n} more"),
     };
     let message = format!("{}{more}", reasons.join("; "));
-    json!({"partialSuccess": {"rejectedSpans": taken.n_refused.to_string(), "errorMessage": message}})
+    json!({"partialSuccess": {signal.rejected(): taken.n_refused.to_string(), "errorMessage": message}})
 }
 
 /// What a conversation is known by.

@@ -114,6 +114,20 @@ pub(crate) const PATHS: &[Path] = &[
         .takes("Spans")
         .gives(Gives::Json("SpansTaken"))
         .refuses("SpansRefused"),
+    Path::post(
+        "/v1/logs",
+        || post(otlp::logs),
+        "Take OpenTelemetry log records: what was said in calls whose spans do not say it",
+    )
+    .needs(Role::Call)
+    .takes("Logs")
+    .gives(Gives::Json("LogsTaken"))
+    .refuses("SpansRefused"),
+    Path::post("/api/public/otel/v1/logs", || post(otlp::logs), "Take log records of exporters that are set up for Langfuse")
+        .needs(Role::Call)
+        .takes("Logs")
+        .gives(Gives::Json("LogsTaken"))
+        .refuses("SpansRefused"),
     Path::get("/v1/agents", || get(status::agents), "Say how all agents stand").needs(Role::Read).gives(Gives::Json("Agents")),
     Path::get("/v1/agents/{name}", || get(status::agent), "Say how an agent stands")
         .needs(Role::Read)

@@ -1,6 +1,7 @@
 //! Putting spans together: the weaver follows the log and writes a conversation down when all of it is there.
 //!
-//! That is so a moment after the span came that has none above it. A conversation of which that span never comes, because another
+//! That is so a moment after the span came that has none above it, unless a model call does not say what was said in it: that may still come,
+//! in log records. A conversation of which that span never comes, because another
 //! server has it, is written when nothing has come for as long as the limits say. Spans that come later are not lost: the trace goes on
 //! with them. How far everything has been written is noted in the log now and then, so that after a crash only the rest is read again;
 //! reading a span twice changes nothing.
@@ -28,6 +29,8 @@ const N_NOTES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long after the last span of a trace others of it may still come, from other threads and processes.
 const MOMENT: Duration = Duration::from_millis(1000);
+/// What was said in a call comes before the span of it, which comes when the call ends; so long it is waited for.
+const WORDS: Duration = Duration::from_secs(600);
 /// Whatever went wrong with the store is tried again after this.
 const RETRY: Duration = Duration::from_millis(500);
 /// The most memory of one conversation, and of all, before they are written.
@@ -126,8 +129,11 @@ impl Weaver {
         }
         let wait = Duration::from_millis(self.gateway.limits().spans_wait_ms);
         let is_due = |open: &Open| {
-            let quiet = open.heard.elapsed();
-            is_last || quiet >= wait || (open.has_ended && quiet >= MOMENT.min(wait))
+            let (quiet, gathering) = (open.heard.elapsed(), &open.gathering);
+            match gathering.has_spans() {
+                true => is_last || quiet >= wait || (open.has_ended && quiet >= MOMENT.min(wait) && gathering.says_all()),
+                false => quiet >= WORDS.max(wait),
+            }
         };
         let due: Vec<Key> = self.open.iter().filter(|(_, open)| is_due(open)).map(|(key, _)| key.clone()).collect();
         for key in due {
@@ -205,6 +211,14 @@ impl Weaver {
     async fn write(&mut self, key: &Key) -> Result<(), StoreError> {
         let gateway = self.gateway.clone();
         let Some(open) = self.open.get_mut(key) else { return Ok(()) };
+        if !open.gathering.has_spans() {
+            let id = key.1.id(&key.0, 0);
+            gateway.log(format!(
+                "what was said in calls of trace {id} came without their spans, or after them, and stays in the log"
+            ));
+            self.open.remove(key);
+            return Ok(());
+        }
         for part in 0.. {
             let id = key.1.id(&key.0, part);
             match write(&gateway, id, &key.0, &open.gathering).await {

@@ -15,6 +15,7 @@ mod completions;
 mod dashboard;
 mod faults;
 mod keys;
+mod logs;
 mod records;
 mod responses;
 mod safety;

@@ -13,15 +13,20 @@ use std::time::Duration;
 const GENAI: &[u8] = include_bytes!("spans/genai.pb");
 const OPENINFERENCE: &[u8] = include_bytes!("spans/openinference.pb");
 const PATH: &str = "/v1/traces";
-const PROTOBUF: (&str, &str) = ("content-type", "application/x-protobuf");
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const PROTOBUF: (&str, &str) = ("content-type", "application/x-protobuf");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 async fn world() -> World {
     World::with(Access::open(tenant()), Limits { spans_wait_ms: 400, stop_ms: 5_000, ..Limits::default() }).await
 }
 
 /// The status, the content type and the body.
-async fn send(world: &World, path: &str, body: impl Into<reqwest::Body>, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+pub(crate) async fn send(
+    world: &World,
+    path: &str,
+    body: impl Into<reqwest::Body>,
+    headers: &[(&str, &str)],
+) -> (u16, String, Vec<u8>) {
     let mut request = world.http.post(format!("{}{path}", world.url)).body(body);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -31,7 +36,7 @@ async fn send(world: &World, path: &str, body: impl Into<reqwest::Body>, headers
     (response.status().as_u16(), form, response.bytes().await.unwrap().to_vec())
 }
 
-async fn sent(world: &World, body: &Value) -> Value {
+pub(crate) async fn sent(world: &World, body: &Value) -> Value {
     let (status, form, answer) = send(world, PATH, body.to_string(), &[JSON]).await;
     assert_eq!((status, form.as_str()), (200, "application/json"), "{}", String::from_utf8_lossy(&answer));
     serde_json::from_slice(&answer).unwrap()
@@ -43,7 +48,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn attribute(key: &str, text: &str) -> Value {
+pub(crate) fn attribute(key: &str, text: &str) -> Value {
     json!({"key": key, "value": {"stringValue": text}})
 }
 
@@ -64,7 +69,7 @@ fn chat(trace: u8, no: u8, said: &[&str], more: Vec<Value>) -> Value {
         "startTimeUnixNano": format!("{no}000000000"), "endTimeUnixNano": format!("{no}500000000"), "attributes": told})
 }
 
-fn request(spans: &[Value]) -> Value {
+pub(crate) fn request(spans: &[Value]) -> Value {
     json!({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"scope": {"name": "test"}, "spans": spans}]}]})
 }
 

@@ -109,6 +109,11 @@ pub(super) fn output(span: &Span) -> Option<(Message, &'static str)> {
     Some((answer, key))
 }
 
+/// Whether a model call says what went in or came out.
+pub(super) fn says_something(span: &Span) -> bool {
+    input(span).is_some() || output(span).is_some()
+}
+
 /// The tools on offer.
 pub(super) fn tools(span: &Span) -> Vec<ToolSpec> {
     let listed = json(span, DEFINITIONS).and_then(|list| list.as_array().cloned()).unwrap_or_default();

@@ -5,22 +5,29 @@
 //! gathered becomes a new trace, or what a trace that is there [goes on](Woven::Next) with. A span that the trace has is passed
 //! over, so that it counts once however often it comes.
 //!
+//! Some agents tell in [log records](take_logs) what was said in a call, apart from its span: they are gathered too, and become events
+//! of the span.
+//!
 //! A trace only grows. A model call that comes after later ones were written is appended as a segment of its own, with its own time;
 //! a tool call whose turn was written before it came stands on the next turn.
 
+mod logs;
 mod take;
 mod weave;
 
+pub use logs::take_logs;
 pub use take::{Taken, take};
 pub use weave::Woven;
 
+use super::call;
 use super::places::Places;
-use super::span::Span;
+use super::span::{Kind, Span};
 use super::stream::conversation;
 use super::wire::{self, Place};
 use crate::format::{Format, FormatError, check_line};
+use logs::{TOLD, Told, told};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Reads an export request in its JSON form.
 pub fn read_json(bytes: &[u8]) -> Result<Value, FormatError> {
@@ -29,34 +36,46 @@ pub fn read_json(bytes: &[u8]) -> Result<Value, FormatError> {
     serde_json::from_str(text).map_err(|error| FormatError::from_json(&error))
 }
 
-/// A span on its way to its conversation.
+/// A span, or what was said in one, on its way to its conversation.
 #[derive(Debug)]
-pub struct Piece {
-    place: Place,
-    span: Map<String, Value>,
+pub struct Piece(Part);
+
+#[derive(Debug)]
+enum Part {
+    Span(Place, Map<String, Value>),
+    Told(Told),
 }
 
-/// Cuts a request that was taken into its spans.
-pub fn pieces(request: Value) -> Result<Vec<Piece>, FormatError> {
+/// Cuts a request that was taken into its spans, or into what it says of spans.
+pub fn pieces(mut request: Value) -> Result<Vec<Piece>, FormatError> {
+    if let Some(list) = request.get_mut(TOLD) {
+        return Ok(told(list.take()).map(|told| Piece(Part::Told(told))).collect());
+    }
     let mut pieces = Vec::new();
-    wire::apart(request, |place, span| pieces.push(Piece { place: place.clone(), span }))?;
+    wire::apart(request, |place, span| pieces.push(Piece(Part::Span(place.clone(), span))))?;
     Ok(pieces)
 }
 
 impl Piece {
     /// What it says of its conversation.
     pub fn conversation(&self) -> Option<&str> {
-        conversation(&self.span)
+        match &self.0 {
+            Part::Span(_, span) => conversation(span),
+            Part::Told(_) => None,
+        }
     }
 
     /// Its OpenTelemetry trace.
     pub fn trace(&self) -> &str {
-        self.span.get("traceId").and_then(Value::as_str).unwrap_or_default()
+        match &self.0 {
+            Part::Span(_, span) => span.get("traceId").and_then(Value::as_str).unwrap_or_default(),
+            Part::Told(told) => &told.span.0,
+        }
     }
 
     /// Whether nothing is above it, so that its trace has ended.
     pub fn is_root(&self) -> bool {
-        is_root(&self.span)
+        matches!(&self.0, Part::Span(_, span) if is_root(span))
     }
 }
 
@@ -79,26 +98,52 @@ pub struct Gathering {
     /// The number of the place, and the span as text: that takes a tenth of the memory.
     spans: Vec<(usize, String)>,
     ids: HashSet<SpanId>,
+    /// Events that came apart from their spans, as text, in the order in which they came.
+    told: HashMap<SpanId, Vec<String>>,
     bytes: usize,
 }
 
 impl Gathering {
-    /// Takes a span in, unless it is there already.
+    /// Takes a piece in, unless it is there already.
     pub fn add(&mut self, piece: Piece) {
-        let Piece { place, span } = piece;
-        if self.ids.insert(id(&span)) {
-            let text = Value::Object(span).to_string();
-            self.bytes += text.len() + 128;
-            self.spans.push((self.places.number(&place), text));
+        match piece.0 {
+            Part::Span(place, span) if self.ids.insert(id(&span)) => {
+                let text = Value::Object(span).to_string();
+                self.bytes += text.len() + 128;
+                self.spans.push((self.places.number(&place), text));
+            }
+            Part::Span(..) => {}
+            Part::Told(Told { span, event }) => self.tell(&span, event.to_string()),
         }
     }
 
-    /// Takes in all spans of another one.
+    fn tell(&mut self, span: &SpanId, event: String) {
+        let told = self.told.entry(span.clone()).or_default();
+        if !told.contains(&event) {
+            self.bytes += event.len() + 128;
+            told.push(event);
+        }
+    }
+
+    /// Takes in all that another one has.
     pub fn extend(&mut self, other: &Self) {
         let places: Vec<Place> = other.places.iter().collect();
-        for span in other.spans() {
-            self.add(Piece { place: places[span.place].clone(), span: span.fields });
+        for (place, text) in &other.spans {
+            self.add(Piece(Part::Span(places[*place].clone(), fields(text))));
         }
+        for (span, events) in &other.told {
+            events.iter().for_each(|event| self.tell(span, event.clone()));
+        }
+    }
+
+    /// Whether there is something to make a trace of. Of what was said alone there is not: its span is still to come.
+    pub fn has_spans(&self) -> bool {
+        !self.spans.is_empty()
+    }
+
+    /// Whether every model call says what went in or came out. Where one does not, that may still come.
+    pub fn says_all(&self) -> bool {
+        self.spans().filter(|span| span.kind() == Kind::Llm).all(|span| call::says_something(&span))
     }
 
     /// The memory that it holds.
@@ -106,8 +151,20 @@ impl Gathering {
         self.bytes + self.places.bytes
     }
 
+    /// The spans, each with the events that came apart from it.
     fn spans(&self) -> impl Iterator<Item = Span> {
-        let fields = |text: &str| serde_json::from_str(text).unwrap_or_default();
-        self.spans.iter().map(move |(place, text)| Span { place: *place, fields: fields(text) })
+        self.spans.iter().map(|(place, text)| {
+            let mut span = Span { place: *place, fields: fields(text) };
+            if let Some(told) = self.told.get(&id(&span.fields)) {
+                let events = span.fields.entry("events").or_insert_with(|| Value::Array(Vec::new()));
+                let list = events.as_array_mut();
+                list.into_iter().for_each(|list| list.extend(told.iter().map(|event| Value::Object(fields(event)))));
+            }
+            span
+        })
     }
+}
+
+fn fields(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
 }

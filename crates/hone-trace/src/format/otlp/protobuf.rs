@@ -19,6 +19,10 @@ pub enum Message {
     Request,
     /// What became of them: `ExportTraceServiceResponse`.
     Response,
+    /// Log records on their way: `ExportLogsServiceRequest`.
+    Logs,
+    /// What became of them: `ExportLogsServiceResponse`.
+    LogsResponse,
     /// Why nothing became of them: `google.rpc.Status`.
     Status,
 }
@@ -28,6 +32,8 @@ impl Message {
         match self {
             Self::Request => &shape::REQUEST,
             Self::Response => &shape::RESPONSE,
+            Self::Logs => &shape::LOGS,
+            Self::LogsResponse => &shape::LOGS_RESPONSE,
             Self::Status => &shape::STATUS,
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn drop_from(fields: &mut Map<String, Value>) {
 }
 
 /// Cleans the pairs inside a value.
-fn clean_any(value: &mut Value) {
+pub(super) fn clean_any(value: &mut Value) {
     if let Some(pairs) = value.get_mut("kvlistValue").and_then(|list| list.get_mut("values")?.as_array_mut()) {
         pairs.retain_mut(|pair| {
             pair.get_mut("value").map(clean_any);

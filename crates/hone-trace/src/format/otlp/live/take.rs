@@ -62,13 +62,18 @@ pub fn take(request: Value) -> Result<Taken, FormatError> {
 }
 
 impl Taken {
+    /// Counts what is not as OTLP wants it.
+    pub(super) fn refuse(&mut self, reason: FormatError) {
+        self.n_refused += 1;
+        self.reasons.extend(Some(reason).filter(|_| self.reasons.len() < N_REASONS));
+    }
+
     /// The span if it is kept; otherwise it is counted.
     fn span(&mut self, span: Value, path: impl Fn() -> String) -> Option<Value> {
         let fields = match wire::object(span, &path).and_then(|fields| checked(fields, &path)) {
             Ok(fields) => fields,
             Err(reason) => {
-                self.n_refused += 1;
-                self.reasons.extend(Some(reason).filter(|_| self.reasons.len() < N_REASONS));
+                self.refuse(reason);
                 return None;
             }
         };
@@ -100,17 +105,8 @@ fn says_something(span: &Span) -> bool {
 }
 
 /// The span with ids in small letters, if it is one.
-fn checked(mut span: Map<String, Value>, path: &impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
-    for (key, n_digits) in [("traceId", 32), ("spanId", 16)] {
-        let id = span.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-        let is_id =
-            id.len() == n_digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|byte| byte != b'0');
-        if !is_id {
-            let reason = format!("must be {n_digits} hexadecimal digits that are not all zero");
-            return Err(FormatError::new(format!("{}.{key}", path()), reason));
-        }
-        span.insert(key.to_owned(), id.into());
-    }
+fn checked(span: Map<String, Value>, path: &impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
+    let span = with_ids(span, path)?;
     wire::check(&span, path)?;
     for (e, event) in span.get("events").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let attributes = event.get("attributes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -119,4 +115,19 @@ fn checked(mut span: Map<String, Value>, path: &impl Fn() -> String) -> Result<M
         }
     }
     Ok(span)
+}
+
+/// A span or what is said of one, with the ids in small letters, if they are ids.
+pub(super) fn with_ids(mut fields: Map<String, Value>, path: &impl Fn() -> String) -> Result<Map<String, Value>, FormatError> {
+    for (key, n_digits) in [("traceId", 32), ("spanId", 16)] {
+        let id = fields.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+        let is_id =
+            id.len() == n_digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|byte| byte != b'0');
+        if !is_id {
+            let reason = format!("must be {n_digits} hexadecimal digits that are not all zero");
+            return Err(FormatError::new(format!("{}.{key}", path()), reason));
+        }
+        fields.insert(key.to_owned(), id.into());
+    }
+    Ok(fields)
 }

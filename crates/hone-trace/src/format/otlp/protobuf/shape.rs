@@ -119,6 +119,38 @@ static LIST: Shape = shape(&[field(1, "values", Kind::Many(&ANY))]);
 
 static PAIRS: Shape = shape(&[field(1, "values", Kind::Many(&PAIR))]);
 
+pub(super) static LOGS: Shape = shape(&[field(1, "resourceLogs", Kind::Many(&RESOURCE_LOGS))]);
+
+static RESOURCE_LOGS: Shape = shape(&[
+    field(1, "resource", Kind::One(&RESOURCE)),
+    field(2, "scopeLogs", Kind::Many(&SCOPE_LOGS)),
+    field(3, "schemaUrl", Kind::Text),
+]);
+
+static SCOPE_LOGS: Shape = shape(&[
+    field(1, "scope", Kind::One(&SCOPE)),
+    field(2, "logRecords", Kind::Many(&LOG_RECORD)),
+    field(3, "schemaUrl", Kind::Text),
+]);
+
+static LOG_RECORD: Shape = shape(&[
+    field(1, "timeUnixNano", Kind::Fixed64),
+    field(2, "severityNumber", Kind::Int32),
+    field(3, "severityText", Kind::Text),
+    field(5, "body", Kind::One(&ANY)),
+    field(6, "attributes", Kind::Many(&PAIR)),
+    field(7, "droppedAttributesCount", Kind::Int32),
+    field(8, "flags", Kind::Fixed32),
+    field(9, "traceId", Kind::Hex),
+    field(10, "spanId", Kind::Hex),
+    field(11, "observedTimeUnixNano", Kind::Fixed64),
+    field(12, "eventName", Kind::Text),
+]);
+
+pub(super) static LOGS_RESPONSE: Shape = shape(&[field(1, "partialSuccess", Kind::One(&LOGS_PARTIAL))]);
+
+static LOGS_PARTIAL: Shape = shape(&[field(1, "rejectedLogRecords", Kind::Int64), field(2, "errorMessage", Kind::Text)]);
+
 pub(super) static RESPONSE: Shape = shape(&[field(1, "partialSuccess", Kind::One(&PARTIAL))]);
 
 static PARTIAL: Shape = shape(&[field(1, "rejectedSpans", Kind::Int64), field(2, "errorMessage", Kind::Text)]);
