@@ -82,22 +82,28 @@ impl Anonymiser {
             return Cow::Borrowed(text);
         }
         self.known.learn(text, &found);
-        self.replace(text, Hint::NONE).map_or(Cow::Borrowed(text), Cow::Owned)
+        // A name that is known now may stand where nothing introduced it.
+        let found = if self.known.is_empty() { found } else { scan(text, Hint::NONE, &self.known) };
+        Cow::Owned(self.replace_found(text, found, Hint::NONE))
     }
 
     /// The text with everything replaced that is found in it, or nothing when it stays as it is.
     fn replace(&mut self, text: &str, hint: Hint) -> Option<String> {
-        let mut changed: Option<String> = None;
-        for _ in 0..N_ROUNDS_MAX {
-            let current = changed.as_deref().unwrap_or(text);
-            let found = scan(current, hint, &self.known);
+        let found = scan(text, hint, &self.known);
+        (!found.is_empty()).then(|| self.replace_found(text, found, hint))
+    }
+
+    /// The text without what was found in it, and without what is found then.
+    fn replace_found(&mut self, text: &str, mut found: Vec<Found>, hint: Hint) -> String {
+        let mut current = self.with_pseudonyms(text, &found);
+        for _ in 1..N_ROUNDS_MAX {
+            found = scan(&current, hint, &self.known);
             if found.is_empty() {
                 break;
             }
-            let next = self.with_pseudonyms(current, &found);
-            changed = Some(next);
+            current = self.with_pseudonyms(&current, &found);
         }
-        changed
+        current
     }
 
     fn with_pseudonyms(&mut self, text: &str, found: &[Found]) -> String {

@@ -1,9 +1,20 @@
 //! Where words begin and end. Text is looked at as bytes: everything outside of ASCII counts as a letter but for the punctuation
 //! that word processors write.
 
+/// The bytes that can be part of a word.
+const WORD: [bool; 256] = {
+    let mut all = [false; 256];
+    let mut byte = 0;
+    while byte < all.len() {
+        all[byte] = (byte as u8).is_ascii_alphanumeric() || byte >= 0x80;
+        byte += 1;
+    }
+    all
+};
+
 /// Whether this byte can be part of a word.
 pub(super) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80
+    WORD[usize::from(byte)]
 }
 
 /// The length of a punctuation character outside of ASCII that stands here; 0 when there is none.

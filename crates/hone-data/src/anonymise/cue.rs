@@ -87,7 +87,8 @@ const WORD_LEN_MAX: usize = 16;
 
 /// What this word says of what comes next.
 pub(super) fn of_word(word: &[u8]) -> Option<Cue> {
-    if word.len() > WORD_LEN_MAX || word.len() < 2 && word != b"m" {
+    let first = word.first()?.to_ascii_lowercase();
+    if word.len() > WORD_LEN_MAX || lengths()[usize::from(first)] >> word.len() & 1 == 0 {
         return None;
     }
     let mut lower = [0; WORD_LEN_MAX];
@@ -95,6 +96,16 @@ pub(super) fn of_word(word: &[u8]) -> Option<Cue> {
         *to = from.to_ascii_lowercase();
     }
     table().get(&lower[..word.len()]).copied()
+}
+
+/// For every first letter, the lengths of these words, as bits: most words of a text are told apart by these alone.
+fn lengths() -> &'static [u32; 256] {
+    static LENGTHS: OnceLock<[u32; 256]> = OnceLock::new();
+    LENGTHS.get_or_init(|| {
+        let mut lengths = [0; 256];
+        table().keys().for_each(|word| lengths[usize::from(word[0])] |= 1 << word.len());
+        lengths
+    })
 }
 
 type Table = HashMap<&'static [u8], Cue, BuildHasherDefault<Short>>;
