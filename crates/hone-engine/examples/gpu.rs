@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let config = shapes::named(shape).ok_or_else(|| format!("shape `{shape}` is none of {:?}", shapes::NAMES))?;
     let sizes = sizes.iter().map(|size| size.parse()).collect::<Result<Vec<usize>, _>>()?;
-    let cuda = Cuda::open(&CudaOptions::default())?;
+    let kept = CudaOptions { cache: Some(std::env::temp_dir().join("hone-kernels")), ..CudaOptions::default() };
+    let cuda = Cuda::open(&kept)?;
     if what == "rates" {
         return say(what, shape, 1, &rates(&cuda)).map_err(Into::into);
     }
@@ -137,8 +138,14 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
             say(what, shape, size, &facts)?;
             if round == 2 {
                 let diff = difference(&host, adapter, &prompts, &samples);
-                let agreement = host.backend().agreement();
-                say("onpolicy", shape, size, &format!("\"max_diff\":{diff:e},\"agreement\":\"{agreement:?}\""))?;
+                let (agreement, plans) = (host.backend().agreement(), host.backend().plans());
+                let plans = format!("{plans:?}").replace('"', "'");
+                say(
+                    "onpolicy",
+                    shape,
+                    size,
+                    &format!("\"max_diff\":{diff:e},\"plans\":\"{plans}\",\"agreement\":\"{agreement:?}\""),
+                )?;
             }
         }
     }

@@ -12,8 +12,10 @@ mod compile;
 mod decode;
 mod device;
 mod few;
+mod graph;
 mod head;
 mod library;
+mod memory;
 mod operations;
 mod plan;
 mod product;
@@ -22,7 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use decode::OnGpu;
-use device::{Device, Memory};
+use device::Device;
+use memory::Memory;
 pub use plan::Plan;
 
 /// Why there is no CUDA backend.
@@ -86,6 +89,7 @@ pub struct Cuda {
     device: Arc<Device>,
     products: product::Products,
     decoders: std::sync::Mutex<decode::Decoders>,
+    choices: decode::Choices,
 }
 
 impl Cuda {
@@ -93,7 +97,7 @@ impl Cuda {
     pub fn open(options: &CudaOptions) -> Result<Self, Unavailable> {
         let device = Arc::new(Device::open(options)?);
         let products = product::Products::open(&device, options)?;
-        Ok(Self { device, products, decoders: std::sync::Mutex::default() })
+        Ok(Self { device, products, decoders: std::sync::Mutex::default(), choices: decode::Choices::default() })
     }
 
     /// What is known of the GPU.

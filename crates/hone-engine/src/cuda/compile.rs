@@ -16,7 +16,8 @@ pub(super) const ROWS: &[&str] = &[
     include_str!("kernels/decode.cu"),
 ];
 /// Attention; needs `WIDTH`.
-pub(super) const ATTENTION: &[&str] = &[include_str!("kernels/common.cu"), include_str!("kernels/attention.cu")];
+pub(super) const ATTENTION: &[&str] =
+    &[include_str!("kernels/common.cu"), include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")];
 
 /// The compiler, opened when something has to be compiled.
 pub(super) struct Compiler {

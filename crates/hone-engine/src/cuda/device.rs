@@ -1,14 +1,13 @@
-//! The GPU as the backend sees it: memory that is kept, kernels by name, one stream on which everything runs in order.
+//! The GPU as the backend sees it: kernels by name, one stream on which everything runs in order.
 //!
-//! Memory that is let go stays with us and is given out again: on one stream a later use cannot overtake an earlier one, and a step
-//! of training asks for the same sizes as the one before it. What the GPU refuses in the middle of work is a bug or a lost
-//! device, and ends the process with what it said.
+//! What the GPU refuses in the middle of work is a bug or a lost device, and ends the process with what it said. Its memory is in
+//! `memory.rs`, recorded work in `graph.rs`.
 #![expect(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::compile::{ATTENTION, Compiler, ROWS};
 use super::library::{Address, Driver, EarlyStart, Handle, Launch};
@@ -16,12 +15,11 @@ use super::{CudaOptions, GpuFacts, Unavailable};
 
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
-const SHARED_MAX: c_int = 8;
+const PROCESSORS: c_int = 16;
+const SHARED_MAX: c_int = 97;
+const DECLARED: c_int = 1;
+const SHARED: c_int = 8;
 const EARLY_START: c_int = 6;
-/// Small pieces of memory are given out in multiples of this.
-const GRAIN: usize = 512;
-/// Pieces from this size on are rounded to it.
-const LARGE: usize = 1 << 21;
 
 /// One argument of a kernel: an address, a whole number or an f32, in the eight bytes the driver reads it from.
 #[derive(Clone, Copy)]
@@ -94,12 +92,17 @@ pub(super) struct Device {
     ordinal: c_int,
     name: String,
     capability: (i32, i32),
+    /// Multiprocessors.
+    pub(super) n_processors: usize,
+    /// Most bytes of shared memory that a block may have.
+    pub(super) shared_max: usize,
     compiler: Compiler,
     kernels: Mutex<HashMap<(&'static str, usize), Kernel>>,
     modules: Mutex<HashMap<usize, usize>>,
-    free: Mutex<BTreeMap<usize, Vec<Address>>>,
+    /// Pieces of memory that are kept, by size.
+    pub(super) free: Mutex<BTreeMap<usize, Vec<Address>>>,
     /// Bytes taken from the driver: now, and at most.
-    taken: Mutex<(usize, usize)>,
+    pub(super) taken: Mutex<(usize, usize)>,
 }
 
 // SAFETY: handles of the driver may be used by any thread; what changes is behind locks.
@@ -107,28 +110,8 @@ unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// A piece of the GPU's memory, given back when dropped.
-pub(super) struct Memory {
-    device: Arc<Device>,
-    address: Address,
-    size: usize,
-}
-
-impl Memory {
-    pub(super) fn address(&self) -> Address {
-        self.address
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if self.size > 0 {
-            locked(&self.device.free).entry(self.size).or_default().push(self.address);
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a lock guards, whatever became of who held it.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -138,6 +121,7 @@ impl Device {
         let ordinal = c_int::try_from(options.ordinal).unwrap_or(c_int::MAX);
         let mut name = [0 as std::ffi::c_char; 256];
         let (mut count, mut device, mut major, mut minor) = (0, 0, 0, 0);
+        let (mut n_processors, mut shared_max) = (0, 0);
         let (mut context, mut stream): (Handle, Handle) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: every pointer is to a live local of the type that the driver writes.
         unsafe {
@@ -154,6 +138,8 @@ impl Device {
                 (driver.cuDeviceGetName)(name.as_mut_ptr(), 255, device),
                 (driver.cuDeviceGetAttribute)(&mut major, MAJOR, device),
                 (driver.cuDeviceGetAttribute)(&mut minor, MINOR, device),
+                (driver.cuDeviceGetAttribute)(&mut n_processors, PROCESSORS, device),
+                (driver.cuDeviceGetAttribute)(&mut shared_max, SHARED_MAX, device),
                 (driver.cuDevicePrimaryCtxRetain)(&mut context, device),
                 (driver.cuCtxSetCurrent)(context),
                 (driver.cuStreamCreate)(&mut stream, 1),
@@ -176,6 +162,8 @@ impl Device {
             ordinal,
             name,
             capability: (major, minor),
+            n_processors: n_processors.max(1) as usize,
+            shared_max: shared_max.max(0) as usize,
             compiler,
             kernels: Mutex::default(),
             modules: Mutex::default(),
@@ -241,11 +229,13 @@ impl Device {
         let c_name = CString::new(name).expect("no zero in a kernel's name");
         let mut function = ptr::null_mut();
         self.enter();
-        // SAFETY: the module is loaded and the name a C string. The limit is that of the smallest supported GPU.
+        // SAFETY: the module is loaded and the name a C string.
         unsafe {
             self.check(name, (self.driver.cuModuleGetFunction)(&mut function, module, c_name.as_ptr()));
             if width > 0 || name.starts_with("few_") {
-                self.check(name, (self.driver.cuFuncSetAttribute)(function, SHARED_MAX, 99 << 10));
+                let mut declared = 0;
+                self.check(name, (self.driver.cuFuncGetAttribute)(&mut declared, DECLARED, function));
+                self.check(name, (self.driver.cuFuncSetAttribute)(function, SHARED, self.shared_max as c_int - declared));
             }
         }
         locked(&self.kernels).insert((name, width), Kernel(function));
@@ -264,9 +254,9 @@ impl Device {
         self.start(self.kernel(name, width), name, grid, &mut pointers);
     }
 
-    /// Runs a kernel that takes one structure.
-    pub(super) fn launch_with<T>(&self, name: &'static str, grid: Grid, arg: &mut T) {
-        self.start(self.kernel(name, 0), name, grid, &mut [ptr::from_mut(arg).cast()]);
+    /// Runs a kernel that takes one structure, for heads of a width or none.
+    pub(super) fn launch_with<T>(&self, name: &'static str, width: usize, grid: Grid, arg: &mut T) {
+        self.start(self.kernel(name, width), name, grid, &mut [ptr::from_mut(arg).cast()]);
     }
 
     fn start(&self, Kernel(function): Kernel, name: &str, grid: Grid, pointers: &mut [*mut c_void]) {
@@ -302,173 +292,6 @@ impl Device {
         self.enter();
         // SAFETY: the stream is ours.
         self.check("its work", unsafe { (self.driver.cuStreamSynchronize)(self.stream) });
-    }
-
-    /// Memory with unspecified contents.
-    pub(super) fn memory(self: &Arc<Self>, bytes: usize) -> Memory {
-        let device = Arc::clone(self);
-        if bytes == 0 {
-            return Memory { device, address: 0, size: 0 };
-        }
-        let size = if bytes >= LARGE { bytes.next_multiple_of(LARGE) } else { bytes.next_multiple_of(GRAIN) };
-        let kept = {
-            let mut free = locked(&self.free);
-            // A little too large is taken as well; much too large would be missed by who needs it.
-            let fitting = free.range(size..=size + size / 8).find(|(_, pieces)| !pieces.is_empty()).map(|(&size, _)| size);
-            fitting.and_then(|size| free.get_mut(&size)?.pop().map(|address| (address, size)))
-        };
-        if let Some((address, size)) = kept {
-            return Memory { device, address, size };
-        }
-        let address = self.allocate(size).or_else(|| {
-            self.release();
-            self.allocate(size)
-        });
-        let address = address.unwrap_or_else(|| {
-            let (free, all) = self.facts().memory;
-            panic!("the GPU has {free} of {all} bytes free, and {size} more are needed: use a smaller batch or model")
-        });
-        Memory { device, address, size }
-    }
-
-    fn allocate(&self, size: usize) -> Option<Address> {
-        let mut address = 0;
-        self.enter();
-        // SAFETY: the pointer is to a live local.
-        let status = unsafe { (self.driver.cuMemAlloc)(&mut address, size) };
-        if status != 0 {
-            return None;
-        }
-        let mut taken = locked(&self.taken);
-        taken.0 += size;
-        taken.1 = taken.1.max(taken.0);
-        Some(address)
-    }
-
-    /// Gives all kept memory back to the driver.
-    fn release(&self) {
-        self.wait();
-        for (size, pieces) in std::mem::take(&mut *locked(&self.free)) {
-            locked(&self.taken).0 -= size * pieces.len();
-            for address in pieces {
-                // SAFETY: nobody holds these pieces, and nothing is running.
-                self.check("memory back", unsafe { (self.driver.cuMemFree)(address) });
-            }
-        }
-    }
-
-    /// Memory holding a copy of these values.
-    pub(super) fn upload<T: Copy>(self: &Arc<Self>, values: &[T]) -> Memory {
-        let memory = self.memory(size_of_val(values));
-        self.write(memory.address, values);
-        memory
-    }
-
-    pub(super) fn write<T: Copy>(&self, to: Address, values: &[T]) {
-        if values.is_empty() {
-            return;
-        }
-        self.enter();
-        // SAFETY: pageable memory is staged before the call returns, and the target has room for it.
-        let status = unsafe { (self.driver.cuMemcpyHtoDAsync)(to, values.as_ptr().cast(), size_of_val(values), self.stream) };
-        self.check("a copy to it", status);
-    }
-
-    /// Values on the host, after everything before has been done.
-    pub(super) fn read<T: Copy + Default>(&self, from: Address, len: usize) -> Vec<T> {
-        let mut values = vec![T::default(); len];
-        if len > 0 {
-            self.enter();
-            let size = size_of_val(&values[..]);
-            // SAFETY: the vector has this many bytes, and is not touched before the wait is over.
-            let status = unsafe { (self.driver.cuMemcpyDtoHAsync)(values.as_mut_ptr().cast(), from, size, self.stream) };
-            self.check("a copy from it", status);
-            self.wait();
-        }
-        values
-    }
-
-    pub(super) fn copy(&self, from: Address, to: Address, bytes: usize) {
-        if bytes > 0 {
-            self.enter();
-            // SAFETY: the callers give pieces of at least this size.
-            self.check("a copy", unsafe { (self.driver.cuMemcpyDtoDAsync)(to, from, bytes, self.stream) });
-        }
-    }
-
-    pub(super) fn clear(&self, at: Address, bytes: usize) {
-        if bytes > 0 {
-            self.enter();
-            // SAFETY: the callers give pieces of at least this size.
-            self.check("clearing memory", unsafe { (self.driver.cuMemsetD8Async)(at, 0, bytes, self.stream) });
-        }
-    }
-
-    /// Milliseconds of the GPU's time between the start and the end of what `work` asks for.
-    pub(super) fn time_ms(&self, work: impl FnOnce()) -> f32 {
-        let (mut start, mut end): (Handle, Handle) = (ptr::null_mut(), ptr::null_mut());
-        let mut ms = 0.0;
-        self.enter();
-        // SAFETY: both events are made here and used on our stream.
-        unsafe {
-            self.check("an event", (self.driver.cuEventCreate)(&mut start, 0));
-            self.check("an event", (self.driver.cuEventCreate)(&mut end, 0));
-            self.check("an event", (self.driver.cuEventRecord)(start, self.stream));
-            work();
-            self.check("an event", (self.driver.cuEventRecord)(end, self.stream));
-            self.check("an event", (self.driver.cuEventSynchronize)(end));
-            self.check("an event", (self.driver.cuEventElapsedTime)(&mut ms, start, end));
-        }
-        ms
-    }
-
-    /// Starts or stops a profiler that waits for it.
-    pub(super) fn profile(&self, on: bool) {
-        self.wait();
-        // SAFETY: no arguments; without a profiler these do nothing.
-        unsafe { if on { (self.driver.cuProfilerStart)() } else { (self.driver.cuProfilerStop)() } };
-    }
-
-    /// Records what `work` asks for as a graph instead of doing it.
-    pub(super) fn record(self: &Arc<Self>, work: impl FnOnce()) -> Graph {
-        let (mut graph, mut ready): (Handle, Handle) = (ptr::null_mut(), ptr::null_mut());
-        self.enter();
-        // SAFETY: the stream is ours, and one thread records at a time: whoever samples holds the model.
-        unsafe {
-            self.check("recording", (self.driver.cuStreamBeginCapture)(self.stream, 2));
-            work();
-            self.check("recording", (self.driver.cuStreamEndCapture)(self.stream, &mut graph));
-            self.check("a graph", (self.driver.cuGraphInstantiateWithFlags)(&mut ready, graph, 0));
-            self.check("a graph", (self.driver.cuGraphDestroy)(graph));
-        }
-        Graph { device: Arc::clone(self), ready }
-    }
-}
-
-/// Work that was recorded and can be done again and again.
-pub(super) struct Graph {
-    device: Arc<Device>,
-    ready: Handle,
-}
-
-// SAFETY: a handle of the driver, which any thread may use.
-unsafe impl Send for Graph {}
-// SAFETY: as above.
-unsafe impl Sync for Graph {}
-
-impl Graph {
-    pub(super) fn launch(&self) {
-        self.device.enter();
-        // SAFETY: the graph is instantiated, and the memory it works on belongs to who holds it.
-        self.device.check("a graph", unsafe { (self.device.driver.cuGraphLaunch)(self.ready, self.device.stream) });
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        self.device.wait();
-        // SAFETY: nothing runs it any more.
-        unsafe { (self.device.driver.cuGraphExecDestroy)(self.ready) };
     }
 }
 

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::device::{Device, Grid};
 
-/// Columns of a tile, as in the kernels.
-const TILE_COLS: usize = 64;
-/// From so many tiles on, large ones keep the multiprocessors busy.
-const TILES_ENOUGH: usize = 100;
+/// Steps of the inner dimension of one stage, and elements from row to row of it, as in the kernels.
+const DEPTH: usize = 64;
+const ROW: usize = DEPTH + 8;
+/// Columns of a tile for low-rank parts, as in the kernels.
+const EXTRA: usize = 32;
+/// Widest input that is normed with the product: as much as a warp may hold of a row.
+const NORMED_MAX: usize = 1024;
 
 /// What happens to a sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     /// It is written.
     Set,
@@ -34,13 +37,17 @@ pub(super) struct Stretch {
     pub(super) from: i32,
 }
 
-/// A product, as the kernels read it.
+/// A product, as the kernels read it. Its input is `x`, or with a `stream` the norm of that one; its low-rank part is read from `low`,
+/// or computed on the way with `a`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Few {
     pub(super) x: u64,
     pub(super) w: u64,
     pub(super) low: u64,
+    pub(super) a: u64,
+    pub(super) stream: u64,
+    pub(super) gain: u64,
     pub(super) y: u64,
     pub(super) act: u64,
     pub(super) stretches: [Stretch; 3],
@@ -53,47 +60,109 @@ pub(super) struct Few {
     pub(super) mode: i32,
     pub(super) rank: i32,
     pub(super) low_stride: i32,
+    /// Tiles that one block computes in a row.
+    pub(super) n_each: i32,
     pub(super) scale: f32,
+    pub(super) eps: f32,
 }
 
-/// A size of tile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tile {
-    /// Sixteen rows.
-    Small,
-    /// Thirty-two.
-    Middle,
-    /// Sixty-four.
-    Large,
+/// A size of tile, with the names of its kernels: plain, with an adapter, of a norm, of a norm with an adapter.
+#[derive(Debug)]
+pub(super) struct Tile {
+    names: [&'static str; 4],
+    rows: usize,
+    cols: usize,
+    threads: usize,
+    n_stages: usize,
+    /// Batches of more rows have larger tiles.
+    rows_max: usize,
 }
 
-impl Tile {
-    /// The one for so many rows and outputs.
-    pub(super) fn fitting(rows: usize, n: usize) -> Self {
-        match rows {
-            0..=16 => Self::Small,
-            _ if rows.div_ceil(64) * n.div_ceil(TILE_COLS) >= TILES_ENOUGH => Self::Large,
-            _ => Self::Middle,
+macro_rules! tile {
+    ($name:literal, $rows:literal, $cols:literal, $threads:literal, $n_stages:literal, $rows_max:expr) => {
+        Tile {
+            names: [$name, concat!($name, "_low"), concat!($name, "_normed"), concat!($name, "_normed_low")],
+            rows: $rows,
+            cols: $cols,
+            threads: $threads,
+            n_stages: $n_stages,
+            rows_max: $rows_max,
         }
-    }
+    };
 }
+
+/// The sizes of tile that the kernels have, larger ones first.
+pub(super) static TILES: [Tile; 4] = [
+    tile!("few_large", 64, 64, 256, 5, usize::MAX),
+    tile!("few_middle", 32, 64, 256, 5, usize::MAX),
+    tile!("few_narrow", 32, 32, 128, 8, usize::MAX),
+    tile!("few_small", 16, 32, 64, 10, 64),
+];
 
 /// True when the kernels take this shape.
 pub(super) fn fits(n: usize, then: Then) -> bool {
     n.is_multiple_of(if then == Then::Gate { 16 } else { 8 })
 }
 
+/// True when the kernels take the norm of rows of this width.
+pub(super) fn norms(cols: usize) -> bool {
+    cols <= NORMED_MAX && cols.is_multiple_of(4)
+}
+
+/// How a product is computed: its tile, and how many of them one block computes in a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) tile: &'static Tile,
+    pub(super) n_each: usize,
+}
+
 impl Few {
+    /// The ways in which it can be computed on this GPU, one for each tile, those first that should take the least time.
+    pub(super) fn ways(&self, device: &Device) -> Vec<Way> {
+        let fitting = TILES.iter().filter(|tile| (self.rows as usize) <= tile.rows_max && self.shared(tile) <= device.shared_max);
+        let time = |way: &Way| self.time(*way, device.n_processors);
+        let each = fitting.filter_map(|tile| {
+            let n_each_max = if self.stream == 0 { 1 } else { self.n_tiles(tile).min(16) };
+            (1..=n_each_max).map(|n_each| Way { tile, n_each }).min_by(|a, b| time(a).total_cmp(&time(b)))
+        });
+        let mut ways: Vec<Way> = each.collect();
+        ways.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        ways
+    }
+
     /// Runs the product.
-    pub(super) fn run(mut self, device: &Arc<Device>, tile: Tile, then: Then) {
-        self.mode = then as i32;
-        let (name, rows, n_stages) = match tile {
-            Tile::Small => ("few_small", 16, 8),
-            Tile::Middle => ("few_middle", 32, 6),
-            Tile::Large => ("few_large", 64, 5),
-        };
-        let shared = n_stages * (rows + TILE_COLS) * (64 + 8) * 2;
-        let blocks = ((self.n as usize).div_ceil(TILE_COLS), (self.rows as usize).div_ceil(rows));
-        device.launch_with(name, Grid { blocks, threads: 128, shared, early: true }, &mut self);
+    pub(super) fn run(mut self, device: &Arc<Device>, Way { tile, n_each }: Way, then: Then) {
+        (self.mode, self.n_each) = (then as i32, n_each as i32);
+        let name = tile.names[usize::from(self.a != 0) + 2 * usize::from(self.stream != 0)];
+        let blocks = (self.n_tiles(tile).div_ceil(n_each), (self.rows as usize).div_ceil(tile.rows));
+        device.launch_with(name, 0, Grid { blocks, threads: tile.threads, shared: self.shared(tile), early: true }, &mut self);
+    }
+
+    /// Whether the low-rank part of this rank can be computed on the way: its columns have room beside a tile's, and no tile has outputs
+    /// of two adapters but with a gate.
+    pub(super) fn takes_low(&self, rank: usize, then: Then) -> bool {
+        let aligned = self.stretches.iter().all(|stretch| stretch.b == 0 || stretch.end % 64 == 0 || stretch.end == self.n);
+        if then == Then::Gate { 2 * rank <= EXTRA } else { rank <= EXTRA && aligned }
+    }
+
+    /// Tiles in a row of outputs.
+    fn n_tiles(&self, tile: &Tile) -> usize {
+        (self.n as usize).div_ceil(tile.cols)
+    }
+
+    /// What a multiprocessor has to fetch, relative to others: the kernels wait for memory, not for products.
+    fn time(&self, Way { tile, n_each }: Way, n_processors: usize) -> f32 {
+        let n_blocks = self.n_tiles(tile).div_ceil(n_each) * (self.rows as usize).div_ceil(tile.rows);
+        let rows = tile.rows.min(self.rows as usize) * if self.stream == 0 { 1 } else { 2 };
+        (n_blocks as f32 / n_processors as f32).max(1.0) * (n_each * tile.cols + rows) as f32
+    }
+
+    /// Bytes of shared memory of a block.
+    fn shared(&self, tile: &Tile) -> usize {
+        let extra = if self.a == 0 { 0 } else { EXTRA };
+        let low = if self.a == 0 { 0 } else { tile.rows * (EXTRA + 8) * 2 };
+        let normed = (tile.rows.min(self.rows as usize) + 1) * ((self.k as usize).next_multiple_of(DEPTH) + 8) * 2;
+        let (resident, streamed) = if self.stream == 0 { (0, tile.rows) } else { (normed, 0) };
+        resident + low + tile.n_stages * (streamed + tile.cols + extra) * ROW * 2
     }
 }

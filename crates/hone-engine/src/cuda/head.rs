@@ -1,6 +1,7 @@
 //! The head: logits of a bounded number of rows at a time, and what is read off them.
 
-use super::device::{Grid, Memory, args};
+use super::device::{Grid, args};
+use super::memory::Memory;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Weight};
 use crate::backend::{Ask, Put, Scored, ScoredGrad, Support, Target};
@@ -74,6 +75,8 @@ impl Cuda {
             masks,
             bits,
             vocab.div_ceil(64),
+            0usize,
+            n_parts,
             parts.address()
         ];
         self.device.launch("head_parts", grid, values);

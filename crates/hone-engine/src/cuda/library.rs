@@ -101,6 +101,7 @@ functions! {
         cuProfilerStop: ();
         cuModuleLoadData: (*mut Handle, *const c_void);
         cuModuleGetFunction: (*mut Handle, Handle, *const c_char);
+        cuFuncGetAttribute: (*mut c_int, c_int, Handle);
         cuFuncSetAttribute: (Handle, c_int, c_int);
         cuLaunchKernelEx: (*const Launch, Handle, *mut *mut c_void, *mut *mut c_void);
         cuLaunchKernel: (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);

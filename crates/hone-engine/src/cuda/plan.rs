@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use super::device::{Device, Memory};
+use super::device::Device;
+use super::memory::Memory;
 use crate::layout::{Layout, PAGE};
 
 /// Flat rows (a query position and a head of its group each) of one block of the forward.

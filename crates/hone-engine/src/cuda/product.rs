@@ -4,17 +4,21 @@
 //! row and for eight thousand. So for each shape of a weight all algorithms that the library offers are tried once, and
 //! those that give the same bits as the first are kept; for each size of batch the fastest of them is taken. Which one that
 //! is changes the time, never a bit. Backward products are chosen in the same way. Our own products of few rows are held to the same
-//! bits, and are taken for decoding where they are not much slower.
+//! bits, and decoding takes whichever is faster where it stands.
 #![expect(unsafe_code, reason = "functions of a foreign library")]
+
+mod tune;
 
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::device::{Device, Grid, Memory, args};
-use super::few::{self, Few, Then, Tile};
+use tune::Tuned;
+
+use super::device::{Device, Grid, args, locked};
 use super::library::{Address, Handle, Lt};
+use super::memory::Memory;
 use super::{CudaOptions, Unavailable};
 use crate::backend::Put;
 
@@ -28,21 +32,6 @@ const BATCH_OFFSET: c_int = 6;
 const WORKSPACE_MAX: c_int = 1;
 const REDUCTIONS: c_int = 3;
 const WORKSPACE: usize = 32 << 20;
-/// Algorithms asked for per size of batch.
-const OFFERS: usize = 16;
-/// Rows with which algorithms are compared.
-const COMPARED: usize = 256;
-/// Sizes of batch with a choice of their own; more rows than the last take the last's.
-const SIZES: [usize; 7] = [16, 64, 128, 256, 512, 2048, 8192];
-/// Results that are tried with are no more than this, however wide the weight.
-const TRIED_MAX: usize = 1 << 28;
-/// Our own products are tried up to this many rows, and taken when this much slower at most: they start earlier and do more at once
-/// than the time of one alone shows.
-const FEW_ROWS_MAX: usize = 512;
-const FEW_SLOWER: f32 = 1.15;
-const FEW_SLOWER_MS: f32 = 0.002;
-/// Runs of which the mean is taken.
-const TIMED: u32 = 8;
 /// Shapes of calls that are remembered.
 const CALLS_MAX: usize = 4096;
 
@@ -91,16 +80,6 @@ struct Call {
     algorithm: Algorithm,
 }
 
-/// What was found out about a weight's shape.
-#[derive(Clone, Debug)]
-struct Tuned {
-    by_size: [Algorithm; SIZES.len()],
-    /// Whether our own product of few rows is taken.
-    few: [bool; SIZES.len()],
-    n_agree: usize,
-    n_tried: usize,
-}
-
 /// The library and what is known of its algorithms.
 pub(super) struct Products {
     device: Arc<Device>,
@@ -117,10 +96,6 @@ pub(super) struct Products {
 unsafe impl Send for Products {}
 // SAFETY: as above.
 unsafe impl Sync for Products {}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Products {
     pub(super) fn open(device: &Arc<Device>, options: &CudaOptions) -> Result<Self, Unavailable> {
@@ -168,7 +143,7 @@ impl Products {
 
     fn learn(&self, shape: &Shape, right: Address) -> Option<Call> {
         let algorithm = match shape.kind {
-            Kind::Forward | Kind::Backward => self.tuned(shape, right)?.by_size[size_of_batch(shape.rows)],
+            Kind::Forward | Kind::Backward => self.tuned(shape, right)?.fastest(shape.rows),
             Kind::Gradient => self.offers(shape, 1).first()?.algorithm,
         };
         let call = Call { layouts: self.layouts(shape).map(|layout| layout as usize), algorithm };
@@ -180,119 +155,6 @@ impl Products {
         }
         calls.insert(*shape, call);
         Some(call)
-    }
-
-    /// Whether decoding takes our own product for this weight and so many rows.
-    pub(super) fn prefers_few(&self, shape: &Shape, right: Address) -> bool {
-        fits(shape) && self.tuned(shape, right).is_some_and(|tuned| tuned.few[size_of_batch(shape.rows)])
-    }
-
-    /// Tries the library's algorithms on this weight, once per shape.
-    fn tuned(&self, shape: &Shape, right: Address) -> Option<Tuned> {
-        let key = (shape.kind, shape.n, shape.k, shape.strides[1]);
-        if let Some(tuned) = locked(&self.tuned).get(&key) {
-            return Some(tuned.clone());
-        }
-        let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
-        let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
-        let offers =
-            SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
-        let mut all: Vec<Algorithm> = Vec::new();
-        for &algorithm in offers.iter().flatten() {
-            if !all.contains(&algorithm) {
-                all.push(algorithm);
-            }
-        }
-        let largest = bounded(SIZES[SIZES.len() - 1]).max(bounded(COMPARED));
-        let left = self.noise(largest * shape.strides[0]);
-        let out = self.device.memory(largest * shape.strides[2] * 4);
-        let (agreeing, few_agrees) = self.agreeing(&of_rows(COMPARED), &all, left.address(), right);
-        let first = *agreeing.first()?;
-        let mut few = [false; SIZES.len()];
-        let mut by_size = [first; SIZES.len()];
-        for (size, &rows) in SIZES.iter().enumerate() {
-            let shape = of_rows(rows);
-            let layouts = self.layouts(&shape).map(|layout| layout as usize);
-            let addresses = [left.address(), right, out.address()];
-            let mut best_ms = f32::MAX;
-            for &algorithm in offers[size].iter().filter(|algorithm| agreeing.contains(algorithm)) {
-                let call = Call { layouts, algorithm };
-                let run = || self.try_run(&shape, &call, addresses, Put::Set);
-                let timed = || {
-                    run();
-                };
-                let ms = if run() == 0 { self.time_ms(timed) } else { f32::MAX };
-                if ms < best_ms {
-                    (best_ms, by_size[size]) = (ms, algorithm);
-                }
-            }
-            self.forget(layouts);
-            if few_agrees && rows <= FEW_ROWS_MAX {
-                let run = || few_of(&shape, addresses).run(&self.device, Tile::fitting(shape.rows, shape.n), Then::Set);
-                run();
-                few[size] = self.time_ms(run) <= best_ms * FEW_SLOWER + FEW_SLOWER_MS;
-            }
-        }
-        let tuned = Tuned { by_size, few, n_agree: agreeing.len(), n_tried: all.len() };
-        locked(&self.tuned).insert(key, tuned.clone());
-        Some(tuned)
-    }
-
-    /// Milliseconds of one of several runs.
-    fn time_ms(&self, run: impl Fn()) -> f32 {
-        self.device.time_ms(|| (0..TIMED).for_each(|_| run())) / TIMED as f32
-    }
-
-    /// The largest set of algorithms that give the same bits, of those led by one of the first offers, and whether our own products
-    /// give the same.
-    fn agreeing(&self, shape: &Shape, offers: &[Algorithm], left: Address, right: Address) -> (Vec<Algorithm>, bool) {
-        let layouts = self.layouts(shape).map(|layout| layout as usize);
-        let len = shape.rows * shape.strides[2];
-        let [first, second] = [(), ()].map(|()| self.device.memory(len * 4));
-        [&first, &second].iter().for_each(|memory| self.device.clear(memory.address(), len * 4));
-        let differs = self.device.memory(4);
-        let run = |algorithm: Algorithm, out: &Memory| {
-            self.try_run(shape, &Call { layouts, algorithm }, [left, right, out.address()], Put::Set) == 0
-        };
-        let same = |first: &Memory, second: &Memory| {
-            self.device.clear(differs.address(), 4);
-            let sides = args![first.address(), second.address(), len, differs.address()];
-            self.device.launch("differs", Grid::each(len), sides);
-            self.device.read::<u32>(differs.address(), 1) == [0]
-        };
-        let mut best = Vec::new();
-        for &leader in offers.iter().take(4) {
-            if !run(leader, &first) {
-                continue;
-            }
-            let agrees = |algorithm: &&Algorithm| run(**algorithm, &second) && same(&first, &second);
-            let agreeing: Vec<Algorithm> = offers.iter().filter(agrees).copied().collect();
-            if agreeing.len() > best.len() {
-                best = agreeing;
-            }
-            if 2 * best.len() > offers.len() {
-                break;
-            }
-        }
-        let few_agrees = shape.kind == Kind::Forward
-            && few::fits(shape.n, Then::Set)
-            && best.first().is_some_and(|&leader| {
-                run(leader, &first);
-                [Tile::Small, Tile::Middle, Tile::Large].into_iter().all(|tile| {
-                    self.device.clear(second.address(), len * 4);
-                    few_of(shape, [left, right, second.address()]).run(&self.device, tile, Then::Set);
-                    same(&first, &second)
-                })
-            });
-        self.forget(layouts);
-        (best, few_agrees)
-    }
-
-    /// Random numbers in bf16.
-    fn noise(&self, len: usize) -> Memory {
-        let memory = self.device.memory(len * 2);
-        self.device.launch("noise", Grid::each(len), args![memory.address(), len]);
-        memory
     }
 
     fn offers(&self, shape: &Shape, n_max: usize) -> Vec<Offer> {
@@ -415,18 +277,6 @@ impl Products {
             }
         }
     }
-}
-
-/// The place of a size of batch among [`SIZES`].
-fn size_of_batch(rows: usize) -> usize {
-    SIZES.iter().position(|&size| rows <= size).unwrap_or(SIZES.len() - 1)
-}
-
-/// A forward product as our own.
-fn few_of(shape: &Shape, [x, w, y]: [Address; 3]) -> Few {
-    let [x_stride, w_stride, y_stride] = shape.strides.map(|stride| stride as i32);
-    let (rows, n, k) = (shape.rows as i32, shape.n as i32, shape.k as i32);
-    Few { x, w, y, rows, n, k, x_stride, w_stride, y_stride, ..Few::default() }
 }
 
 /// The library wants rows of results at multiples of sixteen bytes.

@@ -51,6 +51,12 @@ __device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f
 
 __device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(__fmul_rn(gate, sigmoid(gate)), up); }
 
+// A pair of a head, turned.
+__device__ __forceinline__ void rotate(float a, float b, float cosine, float sine, float *first, float *second) {
+    *first = __fmaf_rn(a, cosine, -__fmul_rn(b, sine));
+    *second = __fmaf_rn(b, cosine, __fmul_rn(a, sine));
+}
+
 // The kernel behind this one may start now; what it does before `await` must not need this one's results.
 __device__ __forceinline__ void let_next_start() {
 #if __CUDA_ARCH__ >= 900

@@ -20,14 +20,14 @@ __device__ __forceinline__ const u64 *row_mask(const int *masks, const u64 *bits
     return masks && masks[row] >= 0 ? bits + (i64)masks[row] * n_words : nullptr;
 }
 
-// Of one segment: the largest z, Σ e^(z - max), Σ e^(z - max)·z, and the lowest id of the largest.
+// Of each segment from `first_part` on: the largest z, Σ e^(z - max), Σ e^(z - max)·z, and the lowest id of the largest.
 extern "C" __global__ void head_parts(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
-                                      const u64 *bits, int n_words, float4 *parts) {
+                                      const u64 *bits, int n_words, int first_part, int n_parts, float4 *parts) {
     __shared__ float room[32];
     __shared__ int lowest;
     let_next_start();
     await_previous();
-    int row = blockIdx.y, first = blockIdx.x * SEGMENT;
+    int row = blockIdx.y, part = first_part + blockIdx.x, first = part * SEGMENT;
     const u64 *allowed = row_mask(masks, bits, n_words, row);
     float inverse = inverse_temperatures[row], z[16], top = NEVER;
     logits += (i64)row * stride;
@@ -56,7 +56,7 @@ extern "C" __global__ void head_parts(const float *logits, int stride, int vocab
     }
     sum = block_sum(sum, room);
     weighted = block_sum(weighted, room);
-    if (threadIdx.x == 0) parts[(i64)row * gridDim.x + blockIdx.x] = make_float4(top, sum, weighted, __int_as_float(lowest));
+    if (threadIdx.x == 0) parts[(i64)row * n_parts + part] = make_float4(top, sum, weighted, __int_as_float(lowest));
 }
 
 // Joins the segments of a row, one warp: the largest z, the log of the normaliser and the mean of z.

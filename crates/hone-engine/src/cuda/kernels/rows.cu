@@ -212,11 +212,6 @@ extern "C" __global__ void product(const u16 *a, int a_row, int a_step, const u1
 
 // ---- rotation and pages
 
-__device__ __forceinline__ void rotate(float a, float b, float cosine, float sine, float *first, float *second) {
-    *first = __fmaf_rn(a, cosine, -__fmul_rn(b, sine));
-    *second = __fmaf_rn(b, cosine, __fmul_rn(a, sine));
-}
-
 // One thread per pair of a head.
 extern "C" __global__ void rope(float *x, int n_heads, int head_dim, const float *angles, const u32 *positions, float sign, i64 n_pairs) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;

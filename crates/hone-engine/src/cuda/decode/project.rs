@@ -1,0 +1,250 @@
+//! The projections of a step: several of one input side by side, with the norm before them, what the adapter adds, and what follows.
+//!
+//! Each can be computed by the library's products and kernels around them, or by our own in one launch. Which is faster depends on
+//! the GPU and the batch, so both are timed when a kind of projection is met first; the bits are the same.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::OnGpu;
+use super::step::{Products, Step};
+use crate::backend::Put;
+use crate::cuda::Weight;
+use crate::cuda::device::{Grid, args, locked};
+use crate::cuda::few::{self, Few, Stretch, Then, Way};
+use crate::cuda::product::{Kind, Shape};
+use crate::lora::Pair;
+use crate::param::Proj;
+
+/// Runs of which the mean is taken, each of another layer where there are as many.
+const TIMED: usize = 8;
+
+/// What a projection is of: rows that are rounded already, or the norm of the stream by a gain.
+pub(super) enum Input<'a, B: OnGpu> {
+    Act(u64),
+    Norm(&'a B::Buf),
+}
+
+impl<B: OnGpu> Clone for Input<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: OnGpu> Copy for Input<'_, B> {}
+
+/// Where results go, elements from row to row, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Out {
+    pub(super) address: u64,
+    pub(super) stride: usize,
+    pub(super) then: Then,
+}
+
+/// A kind of projection, for which a way was chosen: outputs, inputs, rows, rank, what follows, whether it begins with
+/// a norm, whether the library was no choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::cuda) struct Asked {
+    n: usize,
+    k: usize,
+    rows: usize,
+    rank: usize,
+    then: Then,
+    normed: bool,
+    only_ours: bool,
+}
+
+/// What was chosen for each kind that was met.
+pub(in crate::cuda) type Choices = Mutex<HashMap<Asked, Option<Way>>>;
+
+/// Our own launches of a projection: a low-rank part where it does not fit into the other, then the whole.
+struct Ours {
+    low: Option<Few>,
+    whole: Few,
+}
+
+impl<B: OnGpu> Step<'_, B> {
+    /// Computes projections of one input.
+    pub(super) fn project(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) {
+        match self.way(projs, input, out) {
+            Some(way) => self.by_ours(layer, projs, input, out, way),
+            None => self.by_library(layer, projs, input, out),
+        }
+    }
+
+    /// The fastest of our ways, or nothing where the library is faster.
+    fn way(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Option<Way> {
+        let weights = self.weights(0, projs);
+        let (n, k) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols);
+        let rank = self.adapter.map_or(0, |adapter| adapter.spec.rank);
+        let normed = matches!(input, Input::Norm(_));
+        let only_ours = self.plan.products == Products::Ours;
+        let asked = Asked { n, k, rows: self.room.n_rows, rank, then: out.then, normed, only_ours };
+        let known = locked(&self.cuda.choices).get(&asked).copied();
+        known.unwrap_or_else(|| {
+            let way = self.fastest(projs, input, out);
+            locked(&self.cuda.choices).insert(asked, way);
+            way
+        })
+    }
+
+    /// Times all of it, with the weights of one layer after the other.
+    fn fastest(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Option<Way> {
+        let device = &self.cuda.device;
+        let ways = self.ours(0, projs, input, out)?.whole.ways(device);
+        let layer = |i: usize| i % self.model.blocks.len();
+        let mut best = (f32::MAX, None);
+        if self.plan.products == Products::Fastest {
+            // The library finds its algorithms, which cannot be done while recording.
+            self.by_library(0, projs, input, out);
+            best.0 = device.mean_ms(TIMED, |i| self.by_library(layer(i), projs, input, out));
+        }
+        for way in ways {
+            let ms = device.mean_ms(TIMED, |i| self.by_ours(layer(i), projs, input, out, way));
+            if ms < best.0 {
+                best = (ms, Some(way));
+            }
+        }
+        best.1
+    }
+
+    fn by_ours(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out, way: Way) {
+        let device = &self.cuda.device;
+        let Some(Ours { low, whole }) = self.ours(layer, projs, input, out) else {
+            return self.by_library(layer, projs, input, out);
+        };
+        if whole.stream == 0 {
+            self.rounded(input);
+        }
+        if let Some((low, way)) = low.and_then(|low| Some((low, *low.ways(device).first()?))) {
+            low.run(device, way, Then::Round);
+        }
+        whole.run(device, way, out.then);
+    }
+
+    /// Our launches, or nothing when they do not take this: weights that lie apart or have no whole eights of outputs, a rank that is
+    /// no multiple of sixteen, an adapter of some of the projections.
+    fn ours(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) -> Option<Ours> {
+        let Self { cuda, room, .. } = *self;
+        let weights = self.weights(layer, projs);
+        let (first, n) = (weights[0], weights.iter().map(|weight| weight.rows).sum::<usize>());
+        let shape = self.shape(first, n, n);
+        let even = weights.iter().all(|weight| weight.rows.is_multiple_of(8)) && few::fits(n, out.then);
+        if !are_adjoined(&weights) || !even || !cuda.products.few_agree(&shape, first.address()) {
+            return None;
+        }
+        let few = Few { w: first.address(), rows: room.n_rows as i32, n: n as i32, k: first.cols as i32, ..Few::default() };
+        let few = Few { x_stride: first.stride as i32, w_stride: first.stride as i32, y_stride: out.stride as i32, ..few };
+        let few = match input {
+            Input::Norm(gain) if few::norms(first.cols) => {
+                Few { stream: room.x.address(), gain: B::gpu_buf(gain).address(), eps: self.model.config.norm_eps, ..few }
+            }
+            Input::Norm(_) => Few { x: room.act.address(), ..few },
+            Input::Act(x) => Few { x, ..few },
+        };
+        let to = if out.then == Then::Gate { Few { act: out.address, ..few } } else { Few { y: out.address, ..few } };
+        self.adapted(layer, projs, &weights, few, to, out.then)
+    }
+
+    /// The same with what the adapter adds.
+    fn adapted(&self, layer: usize, projs: &[Proj], weights: &[&Weight], few: Few, to: Few, then: Then) -> Option<Ours> {
+        let pairs: Vec<Option<&Pair<B>>> = projs.iter().map(|&proj| self.adapter?.pair(layer, proj)).collect();
+        let Some(adapter) = self.adapter.filter(|_| pairs.iter().any(Option::is_some)) else {
+            return Some(Ours { low: None, whole: to });
+        };
+        let pairs = pairs.into_iter().collect::<Option<Vec<_>>>()?;
+        let lows: Vec<&Weight> = pairs.iter().map(|pair| B::gpu_weight(&pair.a)).collect();
+        let (rank, scale) = (adapter.spec.rank, adapter.spec.scale());
+        if !rank.is_multiple_of(16) || !are_adjoined(&lows) {
+            return None;
+        }
+        let (mut end, mut stretches) = (0, [Stretch::default(); 3]);
+        for (i, (pair, weight)) in pairs.iter().zip(weights).enumerate() {
+            end += weight.rows as i32;
+            stretches[i] = Stretch { b: B::gpu_weight(&pair.b).address(), end, from: (i * rank) as i32 };
+        }
+        let whole = Few { rank: rank as i32, stretches, scale, ..to };
+        if whole.takes_low(rank, then) {
+            return Some(Ours { low: None, whole: Few { a: lows[0].address(), ..whole } });
+        }
+        let (n_low, low_act) = ((rank * lows.len()) as i32, self.room.low_act.address());
+        let low = Few { w: lows[0].address(), act: low_act, y_stride: n_low, n: n_low, scale, ..few };
+        Some(Ours { low: Some(low), whole: Few { low: low_act, low_stride: n_low, ..whole } })
+    }
+
+    /// Where an input is, rounded: a norm is computed first.
+    fn rounded(&self, input: Input<'_, B>) -> u64 {
+        match input {
+            Input::Act(act) => act,
+            Input::Norm(gain) => {
+                self.norm(gain);
+                self.room.act.address()
+            }
+        }
+    }
+
+    /// Projections by the library's products, and what is around them by kernels of their own.
+    fn by_library(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) {
+        let Self { cuda, room, .. } = *self;
+        let from = self.rounded(input);
+        let weights = self.weights(layer, projs);
+        let n: usize = weights.iter().map(|weight| weight.rows).sum();
+        let (to, stride, put) = match out.then {
+            Then::Gate => (room.gates.address(), n, Put::Set),
+            Then::Add => (out.address, out.stride, Put::Add),
+            Then::Set | Then::Round => (out.address, out.stride, Put::Set),
+        };
+        let together = are_adjoined(&weights);
+        if together {
+            cuda.products.multiply(self.shape(weights[0], n, stride), from, weights[0].address(), put, to);
+        }
+        let mut at = to;
+        for (&proj, weight) in projs.iter().zip(&weights) {
+            if !together {
+                cuda.products.multiply(self.shape(weight, weight.rows, stride), from, weight.address(), put, at);
+            }
+            if let Some(pair) = self.adapter.and_then(|adapter| adapter.pair(layer, proj)) {
+                self.add_pair(from, pair, at, stride);
+            }
+            at += weight.rows as u64 * 4;
+        }
+        if out.then == Then::Gate {
+            let (cols, up) = (n / 2, to + n as u64 * 2);
+            let values = args![to, up, room.n_rows, cols, n, out.address, out.stride];
+            cuda.device.launch("swiglu", Grid::each(room.n_rows * out.stride / 4).early(), values);
+        }
+    }
+
+    /// Adds a pair's part to results.
+    fn add_pair(&self, from: u64, pair: &Pair<B>, to: u64, to_stride: usize) {
+        let Self { cuda, room, .. } = *self;
+        let (a, b) = (B::gpu_weight(&pair.a), B::gpu_weight(&pair.b));
+        let (rank, stride) = (a.rows, a.rows.next_multiple_of(8));
+        let (low, low_act) = (room.low.address(), room.low_act.address());
+        cuda.products.multiply(self.shape(a, rank, rank), from, a.address(), Put::Set, low);
+        let scale = self.adapter.map_or(1.0, |adapter| adapter.spec.scale());
+        let values = args![low, scale, room.n_rows, rank, low_act, stride];
+        cuda.device.launch("act", Grid::each((room.n_rows * stride).div_ceil(8)), values);
+        cuda.products.multiply(self.shape(b, b.rows, to_stride), low_act, b.address(), Put::Add, to);
+    }
+
+    fn weights(&self, layer: usize, projs: &[Proj]) -> Vec<&Weight> {
+        projs.iter().map(|&proj| B::gpu_weight(self.model.weight(layer, proj))).collect()
+    }
+
+    /// The product of all rows with `n` outputs from this weight on.
+    pub(super) fn shape(&self, weight: &Weight, n: usize, stride: usize) -> Shape {
+        let strides = [weight.stride, weight.stride, stride];
+        Shape { kind: Kind::Forward, rows: self.room.n_rows, n, k: weight.cols, strides, batch: 1, offsets: [0; 3] }
+    }
+}
+
+/// True when weights of one input lie one behind the other.
+fn are_adjoined(weights: &[&Weight]) -> bool {
+    weights.windows(2).all(|pair| {
+        let [first, second] = pair else { return false };
+        std::sync::Arc::ptr_eq(&first.memory, &second.memory)
+            && first.stride == second.stride
+            && first.offset + first.rows * first.stride * 2 == second.offset
+    })
+}

@@ -1,0 +1,241 @@
+//! One step of decoding as launches.
+
+use super::OnGpu;
+use super::project::{Input, Out};
+use super::room::Room;
+use crate::backend::{Heads, Put};
+use crate::config::ModelConfig;
+use crate::cuda::device::{Grid, args};
+use crate::cuda::few::Then;
+use crate::cuda::head::{SEGMENT, logits_stride};
+use crate::cuda::operations::{attention_shared, by_lanes, lanes};
+use crate::cuda::{Cuda, Kv};
+use crate::lora::Adapter;
+use crate::model::{Block, Model};
+use crate::param::Proj;
+
+/// Bytes of logits that stay in the cache.
+const NEAR: usize = 32 << 20;
+
+/// Up to so many rows, our own products are tried throughout.
+const FEW_ROWS: usize = 16;
+
+/// True for models that the kernels of a step take; the general pass takes all others.
+pub(super) fn fits(config: &ModelConfig) -> bool {
+    let fan = config.n_heads / config.n_kv_heads;
+    config.head_dim <= 256 && fan <= 16 && (!config.qk_norm || config.head_dim.is_multiple_of(64))
+}
+
+/// What is chosen for a whole step by trying it; none of it changes a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) attention: Attention,
+    pub(super) products: Products,
+    pub(super) logits: Logits,
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attention {
+    /// In two kernels.
+    Split,
+    /// In one.
+    Whole,
+}
+
+/// Whose products are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Products {
+    /// The faster of ours and the library's, each timed alone.
+    Fastest,
+    /// Ours where they can be: they start early, which the time of one alone does not show.
+    Ours,
+}
+
+/// How many logits are computed before they are scored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logits {
+    All,
+    /// As many as stay in the cache that all multiprocessors share.
+    Near,
+}
+
+impl Plan {
+    /// The plans to try for so many rows.
+    pub(super) fn all(n_rows: usize) -> Vec<Self> {
+        let plan = |attention, products, logits| Self { attention, products, logits };
+        if n_rows <= FEW_ROWS {
+            let tried =
+                [(Attention::Split, Products::Fastest), (Attention::Split, Products::Ours), (Attention::Whole, Products::Ours)];
+            return tried.map(|(attention, products)| plan(attention, products, Logits::All)).into();
+        }
+        let both = |attention| [Logits::All, Logits::Near].map(|logits| plan(attention, Products::Fastest, logits));
+        [Attention::Split, Attention::Whole].into_iter().flat_map(both).collect()
+    }
+}
+
+/// What attention of one position each needs, as the kernels read it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct One {
+    qkv: u64,
+    biases: [u64; 3],
+    gains: [u64; 2],
+    angles: u64,
+    keys: u64,
+    values: u64,
+    q: u64,
+    out: u64,
+    positions: u64,
+    pages: u64,
+    n_pages_max: i32,
+    n_heads: i32,
+    n_kv_heads: i32,
+    head_dim: i32,
+    stride: i32,
+    eps: f32,
+    scale: f32,
+}
+
+/// One step of all rows, as launches.
+pub(super) struct Step<'a, B: OnGpu> {
+    pub(super) cuda: &'a Cuda,
+    pub(super) model: &'a Model<B>,
+    pub(super) kvs: &'a [B::Kv],
+    pub(super) adapter: Option<&'a Adapter<B>>,
+    pub(super) room: &'a Room,
+    pub(super) plan: Plan,
+}
+
+impl<B: OnGpu> Step<'_, B> {
+    pub(super) fn run(&self) {
+        let Self { cuda, model, room, .. } = *self;
+        let (config, embed) = (&model.config, B::gpu_weight(&model.embed));
+        let values = args![embed.address(), embed.stride, embed.cols, room.ids.address(), room.x.address()];
+        cuda.device.launch("embed", Grid::rows(room.n_rows, 128).early(), values);
+        for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
+            self.attention(layer, block, B::gpu_kv(kv));
+            let (hidden, stride) = (room.hidden.address(), config.ffn_dim.next_multiple_of(8));
+            let gated = Out { address: hidden, stride, then: Then::Gate };
+            self.project(layer, &[Proj::Gate, Proj::Up], Input::Norm(&block.mlp_norm), gated);
+            self.project(layer, &[Proj::Down], Input::Act(hidden), self.stream());
+        }
+        self.norm(&model.final_norm);
+        self.score();
+        self.draw();
+    }
+
+    /// `act = norm(x)`.
+    pub(super) fn norm(&self, gain: &B::Buf) {
+        let gain = B::gpu_buf(gain);
+        let Self { cuda, model, room, .. } = *self;
+        let (cols, eps, to, rows) = (model.config.dim, model.config.norm_eps, room.act.address(), room.n_rows);
+        let (stride, lanes) = (cols.next_multiple_of(8), lanes(cols));
+        let values = args![room.x.address(), gain.address(), eps, rows, cols, to, stride, lanes];
+        cuda.device.launch("norm_act", by_lanes(rows, lanes).early(), values);
+    }
+
+    /// The residual stream, to be added to.
+    fn stream(&self) -> Out {
+        Out { address: self.room.x.address(), stride: self.model.config.dim, then: Then::Add }
+    }
+
+    fn attention(&self, layer: usize, block: &Block<B>, kv: &Kv) {
+        let Self { model, room, .. } = *self;
+        let config = &model.config;
+        let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
+        let n_all = config.q_dim() + 2 * config.kv_dim();
+        let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
+        self.project(layer, &[Proj::Q, Proj::K, Proj::V], Input::Norm(&block.attn_norm), to);
+        let bias = |i: usize| block.biases.as_ref().map_or(0, |biases| B::gpu_buf(&biases[i]).address());
+        let gain = |i: usize| block.qk_norms.as_ref().map_or(0, |gains| B::gpu_buf(&gains[i]).address());
+        let mut one = One {
+            qkv: room.qkv.address(),
+            biases: [0, 1, 2].map(bias),
+            gains: [0, 1].map(gain),
+            angles: B::gpu_buf(&model.angles).address(),
+            keys: kv.keys.address(),
+            values: kv.values.address(),
+            q: room.q.address(),
+            out: room.attended.address(),
+            positions: room.positions.address(),
+            pages: room.pages.address(),
+            n_pages_max: room.n_pages_max as i32,
+            n_heads: n_heads as i32,
+            n_kv_heads: n_kv_heads as i32,
+            head_dim: head_dim as i32,
+            stride: config.q_dim().next_multiple_of(8) as i32,
+            eps: config.norm_eps,
+            scale: (1.0 / (head_dim as f64).sqrt()) as f32,
+        };
+        self.attend(kv, &mut one);
+        self.project(layer, &[Proj::O], Input::Act(room.attended.address()), self.stream());
+    }
+
+    fn attend(&self, kv: &Kv, one: &mut One) {
+        let device = &self.cuda.device;
+        let (Heads { n_heads, n_kv_heads, .. }, n_rows) = (kv.heads, self.room.n_rows);
+        let grid = |blocks: (usize, usize), threads: usize, shared: usize| Grid { blocks, threads, shared, early: true };
+        let shared = attention_shared(kv.width);
+        match self.plan.attention {
+            Attention::Split => {
+                let entered = grid((n_rows, (n_heads + 2 * n_kv_heads).div_ceil(4)), 128, 0);
+                device.launch_with("enter", kv.width, entered, one);
+                device.launch_with("attend_entered", kv.width, grid((n_rows, n_kv_heads), 128, shared), one);
+            }
+            Attention::Whole => {
+                let name = if n_heads / n_kv_heads <= 8 { "attend_whole" } else { "attend_whole_wide" };
+                device.launch_with(name, kv.width, grid((n_rows, n_kv_heads), 32, shared), one);
+            }
+        }
+    }
+
+    /// Logits and what is known of each of their segments.
+    fn score(&self) {
+        let Self { cuda, model, room, .. } = *self;
+        let (config, head) = (&model.config, B::gpu_weight(model.head_weight()));
+        let (stride, n_parts) = (logits_stride(config.vocab), config.vocab.div_ceil(SEGMENT));
+        let n_at_once = match self.plan.logits {
+            Logits::All => n_parts,
+            Logits::Near => (NEAR / (room.n_rows * SEGMENT * 4)).clamp(1, n_parts),
+        };
+        for first_part in (0..n_parts).step_by(n_at_once) {
+            let first = first_part * SEGMENT;
+            let (n, n_some) = ((n_at_once * SEGMENT).min(config.vocab - first), n_at_once.min(n_parts - first_part));
+            let (from, to) = (head.address() + (first * head.stride * 2) as u64, room.logits.address() + first as u64 * 4);
+            cuda.products.multiply(self.shape(head, n, stride), room.act.address(), from, Put::Set, to);
+            let (logits, inverses, parts) = (room.logits.address(), room.inverses.address(), room.parts.address());
+            let grid = Grid { blocks: (n_some, room.n_rows), threads: 256, shared: 0, early: true };
+            let n_words = config.vocab.div_ceil(64);
+            let values = args![logits, stride, config.vocab, inverses, 0u64, 0u64, n_words, first_part, n_parts, parts];
+            cuda.device.launch("head_parts", grid, values);
+        }
+    }
+
+    fn draw(&self) {
+        let Self { cuda, model, room, .. } = *self;
+        let vocab = model.config.vocab;
+        let (logits, stride, n_parts) = (room.logits.address(), logits_stride(vocab), vocab.div_ceil(SEGMENT));
+        let (inverses, parts) = (room.inverses.address(), room.parts.address());
+        let (greedy, keys) = (room.greedy.address(), room.keys.address());
+        let (ids, positions, n_drawn) = (room.ids.address(), room.positions.address(), room.n_drawn.address());
+        let (drawn_ids, drawn_logprobs) = (room.drawn_ids.address(), room.drawn_logprobs.address());
+        let values = args![
+            logits,
+            stride,
+            vocab,
+            parts,
+            n_parts,
+            inverses,
+            greedy,
+            keys,
+            ids,
+            positions,
+            n_drawn,
+            room.n_rows,
+            drawn_ids,
+            drawn_logprobs
+        ];
+        cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
+    }
+}
