@@ -74,7 +74,8 @@ impl MemoryPlan {
     /// The plan for a batch of `run.n_rows` rows that may be cut into micro-batches, and how many rows each of them may have: as few
     /// cuts as it takes to compute nothing twice, and blocks twice only where the smallest micro-batch does not fit otherwise.
     pub fn largest(run: Run<'_>, free: usize) -> Result<(usize, Self), TooLarge> {
-        let halves = std::iter::successors(Some(run.n_rows), |n_rows| Some(n_rows / 2)).take_while(|&n_rows| n_rows >= N_ROWS_MIN);
+        let halves =
+            std::iter::successors(Some(run.n_rows), |n_rows| Some(n_rows / 2)).take_while(|&n_rows| n_rows >= N_ROWS_MIN);
         let whole = |n_rows| (n_rows, Self::new(Run { n_rows, ..run }, Recompute::Never));
         match halves.clone().map(whole).find(|(_, plan)| plan.total() <= free) {
             Some(found) => Ok(found),

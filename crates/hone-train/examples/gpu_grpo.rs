@@ -103,8 +103,17 @@ fn run(shape: &str, config: ModelConfig, sizes: Sizes, n_steps: usize) -> Result
         let facts = [
             format!("\"what\":\"grpo\",\"shape\":\"{shape}\",\"step\":{n},\"step_s\":{step_s:.4},\"sample_s\":{sample_s:.4}"),
             format!("\"prefill_s\":{prefill_s:.4},\"score_s\":{score_s:.4},\"train_s\":{train_s:.4},\"peak_gib\":{peak:.2}"),
-            format!("\"sampled_tok_s\":{:.0},\"trained_tok_s\":{:.0}", n_sampled as f64 / sample_s, batch.n_rows() as f64 / train_s),
-            format!("\"n_rows\":{},\"n_tokens\":{},\"n_micro_batches\":{}", batch.n_rows(), batch.n_tokens(), batch.n_micro_batches()),
+            format!(
+                "\"sampled_tok_s\":{:.0},\"trained_tok_s\":{:.0}",
+                n_sampled as f64 / sample_s,
+                batch.n_rows() as f64 / train_s
+            ),
+            format!(
+                "\"n_rows\":{},\"n_tokens\":{},\"n_micro_batches\":{}",
+                batch.n_rows(),
+                batch.n_tokens(),
+                batch.n_micro_batches()
+            ),
             format!("\"max_diff\":{:e},\"loss\":{:e}", stats.mismatch_max.unwrap_or(f64::NAN), stats.loss),
             format!("\"grad_norm\":{:e},\"hash\":\"{hash}\",\"plan\":\"{plan}\"", stats.grad_norm),
         ];
@@ -114,7 +123,12 @@ fn run(shape: &str, config: ModelConfig, sizes: Sizes, n_steps: usize) -> Result
 }
 
 /// Samples of every prompt by the adapter as it is, each with a reward, and how long the first token of all took.
-fn sample(host: &mut Host<Cuda>, trainer: &Trainer<Cuda>, sizes: Sizes, round: u64) -> Result<(Vec<Vec<Trace>>, f64), Box<dyn Error>> {
+fn sample(
+    host: &mut Host<Cuda>,
+    trainer: &Trainer<Cuda>,
+    sizes: Sizes,
+    round: u64,
+) -> Result<(Vec<Vec<Trace>>, f64), Box<dyn Error>> {
     let start = Instant::now();
     let weights = trainer.lora_weights(host.backend()).ok_or("an adapter is trained")?;
     let version = host.load(&weights);
@@ -158,7 +172,8 @@ fn rewarded(sampled: Sampled) -> Trace {
     let by = Giver { kind: GiverKind::Check, name: "remainder".into(), config: None };
     let epoch = Time::from_unix_nanos(0);
     let reward = Reward { total, ..Reward::sum(RewardId::derived(&["remainder"]), epoch, by, Vec::new()) };
-    let turn = Turn { sampled: Some(sampled), ..Turn::new(vec![Message::text(Role::User, "")], Message::text(Role::Assistant, "")) };
+    let turn =
+        Turn { sampled: Some(sampled), ..Turn::new(vec![Message::text(Role::User, "")], Message::text(Role::Assistant, "")) };
     let tenant = Tenant::new("bench").expect("a good name");
     let bare = Trace::new(TraceId::derived(&["bench"]), tenant, epoch, ConfigHash::of(b"bench"));
     Trace { segments: vec![Segment { turns: vec![turn], ..Segment::default() }], rewards: vec![reward], ..bare }
