@@ -68,27 +68,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = shapes::named(shape).ok_or_else(|| format!("shape `{shape}` is none of {:?}", shapes::NAMES))?;
     let sizes = sizes.iter().map(|size| size.parse()).collect::<Result<Vec<usize>, _>>()?;
     let [n_prompts, n_samples, n_prompt_tokens, n_new_tokens, n_steps] = sizes[..] else { return Err(USAGE.into()) };
-    run(shape, config, Sizes { n_prompts, n_samples, n_prompt_tokens, n_new_tokens }, n_steps)
+    run(shape, &config, Sizes { n_prompts, n_samples, n_prompt_tokens, n_new_tokens }, n_steps)
 }
 
 const USAGE: &str = "gpu_grpo SHAPE PROMPTS SAMPLES PROMPT_TOKENS NEW_TOKENS STEPS";
 
-fn run(shape: &str, config: ModelConfig, sizes: Sizes, n_steps: usize) -> Result<(), Box<dyn Error>> {
+fn run(shape: &str, config: &ModelConfig, sizes: Sizes, n_steps: usize) -> Result<(), Box<dyn Error>> {
     let cuda = Cuda::open(&CudaOptions::default())?;
-    let needs = Run { config: &config, n_rows: sizes.n_rows(), rank: RANK, n_pages: sizes.n_pages() };
+    let needs = Run { config, n_rows: sizes.n_rows(), rank: RANK, n_pages: sizes.n_pages() };
     let (n_rows_max, plan) = MemoryPlan::largest(needs, cuda.facts().memory.0)?;
     writeln!(std::io::stderr(), "{plan}; micro-batches of {n_rows_max} rows")?;
     let n_positions = sizes.n_prompt_tokens + sizes.n_new_tokens;
     let model = Model::load(&cuda, &RandomWeights { config: config.clone(), seed: 1 }, n_positions, Passes::ForwardBackward)?;
-    let lora = LoraWeights::fresh(&config, &LoraSpec::all(RANK, 2.0 * RANK as f32), 3);
-    let mut trainer = Trainer::lora(&cuda, &config, &lora, AdamOptions::default(), plan.recompute);
+    let lora = LoraWeights::fresh(config, &LoraSpec::all(RANK, 2.0 * RANK as f32), 3);
+    let mut trainer = Trainer::lora(&cuda, config, &lora, AdamOptions::default(), plan.recompute);
     let mut host = Host::new(cuda, model, sizes.limits());
     let loss = Method::DrGrpo.loss(sizes.n_new_tokens);
     let options = StepOptions::new(Objective::Policy(loss), Schedule::Constant { lr: LR });
     let group_options = GroupOptions { credit: Credit::Episode(Centring::Mean), overlong: None, n_rows_max };
-    for n in 0..n_steps as u64 {
+    for round in 0..n_steps as u64 {
         let start = Instant::now();
-        let (groups, prefill_s) = sample(&mut host, &trainer, sizes, n)?;
+        let Drawn { groups, prefill_s } = sample(&mut host, &trainer, sizes, round)?;
         let sample_s = start.elapsed().as_secs_f64();
         let groups: Vec<&[Trace]> = groups.iter().map(Vec::as_slice).collect();
         let mut batch = Groups::new(&groups, &group_options)?.batch;
@@ -96,49 +96,55 @@ fn run(shape: &str, config: ModelConfig, sizes: Sizes, n_steps: usize) -> Result
         let stats = step(&mut host, &mut trainer, &mut batch, &options)?;
         host.backend().wait();
         let step_s = start.elapsed().as_secs_f64();
-        let train_s = step_s - sample_s - score_s;
-        let hash = trainer.lora_weights(host.backend()).map(|weights| peft::hash(&config, &weights)).unwrap_or_default();
-        let peak = host.backend().facts().peak as f64 / GIB;
+        let seconds = Seconds { step_s, sample_s, prefill_s, score_s, train_s: step_s - sample_s - score_s };
         let n_sampled = sizes.n_sequences() * sizes.n_new_tokens;
+        let hash = trainer.lora_weights(host.backend()).map(|weights| peft::hash(config, &weights)).unwrap_or_default();
+        let peak = host.backend().facts().peak as f64 / GIB;
         let facts = [
-            format!("\"what\":\"grpo\",\"shape\":\"{shape}\",\"step\":{n},\"step_s\":{step_s:.4},\"sample_s\":{sample_s:.4}"),
-            format!("\"prefill_s\":{prefill_s:.4},\"score_s\":{score_s:.4},\"train_s\":{train_s:.4},\"peak_gib\":{peak:.2}"),
-            format!(
-                "\"sampled_tok_s\":{:.0},\"trained_tok_s\":{:.0}",
-                n_sampled as f64 / sample_s,
-                batch.n_rows() as f64 / train_s
-            ),
-            format!(
-                "\"n_rows\":{},\"n_tokens\":{},\"n_micro_batches\":{}",
-                batch.n_rows(),
-                batch.n_tokens(),
-                batch.n_micro_batches()
-            ),
+            format!("\"what\":\"grpo\",\"shape\":\"{shape}\",\"step\":{round},{}", seconds.told(n_sampled, batch.n_rows())),
+            format!("\"n_rows\":{},\"n_tokens\":{}", batch.n_rows(), batch.n_tokens()),
+            format!("\"n_micro_batches\":{},\"peak_gib\":{peak:.2},\"plan\":\"{plan}\"", batch.n_micro_batches()),
             format!("\"max_diff\":{:e},\"loss\":{:e}", stats.mismatch_max.unwrap_or(f64::NAN), stats.loss),
-            format!("\"grad_norm\":{:e},\"hash\":\"{hash}\",\"plan\":\"{plan}\"", stats.grad_norm),
+            format!("\"grad_norm\":{:e},\"hash\":\"{hash}\"", stats.grad_norm),
         ];
         writeln!(std::io::stdout(), "{{{}}}", facts.join(","))?;
     }
     Ok(())
 }
 
-/// Samples of every prompt by the adapter as it is, each with a reward, and how long the first token of all took.
-fn sample(
-    host: &mut Host<Cuda>,
-    trainer: &Trainer<Cuda>,
-    sizes: Sizes,
-    round: u64,
-) -> Result<(Vec<Vec<Trace>>, f64), Box<dyn Error>> {
+/// How long the phases of a step took.
+struct Seconds {
+    step_s: f64,
+    sample_s: f64,
+    /// Until every sample had its first token.
+    prefill_s: f64,
+    /// Rewards and advantages.
+    score_s: f64,
+    train_s: f64,
+}
+
+impl Seconds {
+    fn told(&self, n_sampled: usize, n_trained: usize) -> String {
+        let Self { step_s, sample_s, prefill_s, score_s, train_s } = self;
+        let (sampled, trained) = (n_sampled as f64 / sample_s, n_trained as f64 / train_s);
+        let phases = format!("\"prefill_s\":{prefill_s:.4},\"score_s\":{score_s:.4},\"train_s\":{train_s:.4}");
+        let rates = format!("\"sampled_tok_s\":{sampled:.0},\"trained_tok_s\":{trained:.0}");
+        format!("\"step_s\":{step_s:.4},\"sample_s\":{sample_s:.4},{phases},{rates}")
+    }
+}
+
+/// What was sampled in a step.
+struct Drawn {
+    groups: Vec<Vec<Trace>>,
+    prefill_s: f64,
+}
+
+/// Samples of every prompt by the adapter as it is, each with a reward.
+fn sample(host: &mut Host<Cuda>, trainer: &Trainer<Cuda>, sizes: Sizes, round: u64) -> Result<Drawn, Box<dyn Error>> {
     let start = Instant::now();
     let weights = trainer.lora_weights(host.backend()).ok_or("an adapter is trained")?;
     let version = host.load(&weights);
-    let vocab = host.model().config.vocab as u64;
-    let prompts: Vec<Vec<u32>> = (0..sizes.n_prompts as u64)
-        .map(|i| {
-            let stream = Stream::new(7, round << 32 | i);
-            (0..sizes.n_prompt_tokens as u64).map(|j| (stream.bits(j) % vocab) as u32).collect()
-        })
-        .collect();
+    let prompts: Vec<Vec<u32>> = (0..sizes.n_prompts as u64).map(|i| prompt(round << 32 | i, sizes, host)).collect();
     let mut ids = Vec::new();
     for (i, prompt) in prompts.iter().enumerate() {
         let mut request = Request::new(prompt.clone(), sizes.n_new_tokens);
@@ -163,7 +169,13 @@ fn sample(
     let traces = |(samples, prompt): (Vec<Sampled>, &Vec<u32>)| {
         samples.into_iter().map(|sampled| rewarded(Sampled { input_ids: prompt.clone(), ..sampled })).collect()
     };
-    Ok((sampled.into_iter().zip(&prompts).map(traces).collect(), prefill_s))
+    Ok(Drawn { groups: sampled.into_iter().zip(&prompts).map(traces).collect(), prefill_s })
+}
+
+/// Tokens that follow from a seed.
+fn prompt(seed: u64, sizes: Sizes, host: &Host<Cuda>) -> Vec<u32> {
+    let (stream, vocab) = (Stream::new(7, seed), host.model().config.vocab as u64);
+    (0..sizes.n_prompt_tokens as u64).map(|i| (stream.bits(i) % vocab) as u32).collect()
 }
 
 /// A trace of one turn. What it earns is a function of its tokens that has nothing to do with sense, as the weights have none.
