@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn other_shapes_are_refused_with_those_there_are() {
-        let failure = make("gpt-9").err().expect("no such shape");
+        let failure = make("gpt-9").expect_err("no such shape");
         assert!(format!("{failure:?}").contains("gpt-9"), "{failure:?}");
     }
 }
