@@ -1,6 +1,9 @@
 """What PyTorch does with the same shapes on the same GPU: transformers' generate, the same compiled over a static cache, and
-LoRA training by peft (or, where peft is not installed, the same adapters written in plain torch). One JSON object per line."""
+LoRA training by peft (or, where peft is not installed, the same adapters written in plain torch). One JSON object per line.
 
+`gpu_peers.py SHAPE KIND=SIZE…`, kinds being generate, compiled and peft."""
+
+import gc
 import json
 import sys
 import time
@@ -44,43 +47,44 @@ def generate(shape, batch):
     model = model_of(shape)
     ids = torch.randint(10, SHAPES[shape][6] - 10, (batch, PROMPT), device="cuda")
     mask = torch.ones_like(ids)
-    plain = lambda: model.generate(ids, attention_mask=mask, max_new_tokens=NEW, min_new_tokens=NEW, do_sample=True)
+    plain = lambda n: model.generate(ids, attention_mask=mask, max_new_tokens=n, min_new_tokens=n, do_sample=True)
     with torch.inference_mode():
-        plain()
-        say("hf_generate", shape, tok_s=batch * NEW / min(timed(plain) for _ in range(2)))
+        plain(8)
+        say("generate", shape, tok_s=batch * NEW / timed(lambda: plain(NEW)))
 
 
 @torch.no_grad()
 def compiled(shape, batch):
-    """Prefill as it is, then one compiled step per token: static cache, sampling inside, CUDA graphs by `reduce-overhead`."""
+    """Prefill as it is, then one compiled step per token: static cache, sampling inside, CUDA graphs by `reduce-overhead`. When it
+    is warm it says so, and waits for a line before it takes the time: several of these may get ready side by side."""
     from transformers import StaticCache
 
     model = model_of(shape)
     cache = StaticCache(config=model.config, max_cache_len=PROMPT + NEW)
 
-    def step(ids, position):
-        logits = model(ids, past_key_values=cache, cache_position=position, use_cache=True).logits[:, -1]
+    def step(ids):
+        logits = model(ids, past_key_values=cache, use_cache=True).logits[:, -1]
         return torch.multinomial(torch.softmax(logits.float(), -1), 1)
 
     fast = torch.compile(step, mode="reduce-overhead", fullgraph=False)
 
-    def run():
+    def run(n):
         ids = torch.randint(10, SHAPES[shape][6] - 10, (batch, PROMPT), device="cuda")
         cache.reset()
-        model(ids, past_key_values=cache, cache_position=torch.arange(PROMPT, device="cuda"), use_cache=True, logits_to_keep=1)
+        model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         token = ids[:, -1:].clone()
-        position = torch.tensor([PROMPT], device="cuda")
         torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(NEW - 1):
-            token = fast(token, position).clone()
-            position = position + 1
+        for _ in range(n):
+            token = fast(token).clone()
         torch.cuda.synchronize()
         return time.perf_counter() - start
 
-    run()
-    run()
-    say("torch_compiled", shape, tok_s=batch * (NEW - 1) / min(run() for _ in range(2)))
+    for n in (4, 4, 16):
+        run(n)
+    say("ready", shape)
+    sys.stdin.readline()
+    say("compiled", shape, tok_s=batch * (NEW - 1) / min(run(NEW - 1) for _ in range(2)))
 
 
 class Lora(torch.nn.Module):
@@ -134,4 +138,11 @@ def train(shape, batch):
 
 
 if __name__ == "__main__":
-    {"generate": generate, "compiled": compiled, "train": train}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    for wish in sys.argv[2:]:
+        kind, size = wish.split("=")
+        try:
+            {"generate": generate, "compiled": compiled, "peft": train}[kind](sys.argv[1], int(size))
+        except Exception as error:  # One that fails keeps no other from being measured.
+            say("failed", sys.argv[1], kind=kind, reason=f"{type(error).__name__}: {error}"[:600])
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -1,4 +1,5 @@
-//! Finds the weights of a model on disk: one GGUF file, or a Hugging Face folder with one or many safetensors files.
+//! Finds the weights of a model on disk: one GGUF file, or a Hugging Face folder with one or many safetensors files. Or makes
+//! them up, where only the sizes matter.
 //!
 //! Llama files in GGUF hold the rows of Q and K in the order that interleaved rotation wants. They are put back into
 //! half-split order here, so inside the engine (and in every adapter it writes) there is one convention.
@@ -12,6 +13,7 @@ use serde_json::Value as Json;
 use crate::config::{Family, ModelConfig};
 use crate::error::LoadError;
 use crate::gguf::Gguf;
+use crate::model::RandomWeights;
 use crate::param::{ParamId, Proj};
 use crate::random::Stream;
 use crate::safetensors::SafeTensors;
@@ -31,7 +33,7 @@ pub trait WeightSource {
     }
 }
 
-/// Weights in files.
+/// Weights in files, or made up.
 #[derive(Debug)]
 pub struct Weights {
     config: ModelConfig,
@@ -42,6 +44,7 @@ pub struct Weights {
 enum Files {
     Gguf(Gguf),
     Folder { path: PathBuf, shards: Vec<SafeTensors>, shard_of: BTreeMap<String, usize> },
+    Random(RandomWeights),
 }
 
 impl Weights {
@@ -54,11 +57,16 @@ impl Weights {
         Ok(Self { config: gguf.config()?, files: Files::Gguf(gguf) })
     }
 
+    /// Weights of these sizes that know nothing.
+    pub fn random(weights: RandomWeights) -> Self {
+        Self { config: weights.config.clone(), files: Files::Random(weights) }
+    }
+
     /// The GGUF file behind the weights, for its tokenizer values.
     pub fn gguf(&self) -> Option<&Gguf> {
         match &self.files {
             Files::Gguf(gguf) => Some(gguf),
-            Files::Folder { .. } => None,
+            Files::Folder { .. } | Files::Random(_) => None,
         }
     }
 
@@ -96,6 +104,7 @@ impl WeightSource for Weights {
     fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
         let shape = id.shape(&self.config);
         match &self.files {
+            Files::Random(weights) => weights.read(id),
             Files::Folder { path, shards, shard_of } => {
                 let name = id.hf_name();
                 match shard_of.get(&name) {
@@ -116,6 +125,13 @@ impl WeightSource for Weights {
                 }
                 Ok(values)
             }
+        }
+    }
+
+    fn noise(&self, id: ParamId) -> Option<(Stream, f32)> {
+        match &self.files {
+            Files::Random(weights) => weights.noise(id),
+            Files::Gguf(_) | Files::Folder { .. } => None,
         }
     }
 }

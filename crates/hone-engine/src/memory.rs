@@ -4,12 +4,15 @@
 //! The counts follow the types of the passes (`forward`, `backward`, `tape`) on a device with bf16 products: f32 streams, bf16
 //! inputs of products, f32 adapters with two moments and a gradient. Knows nothing of how memory is given out.
 
+use crate::batch::BatchLimits;
 use crate::config::ModelConfig;
 use crate::layout::PAGE;
 use crate::tape::Recompute;
 
 /// Logits and their gradients that exist at once, and room for the products.
 const HEAD: usize = 3 << 30;
+/// The smallest micro-batch that [`MemoryPlan::largest`] cuts a batch into.
+const N_ROWS_MIN: usize = 1024;
 /// Pieces that are kept for the next use are not always the right ones: this share is added.
 const SLACK_PERCENT: usize = 8;
 
@@ -53,12 +56,34 @@ pub struct Run<'a> {
     pub n_pages: usize,
 }
 
+impl<'a> Run<'a> {
+    /// Sampling alone: one step's rows, of which nothing is kept but keys and values, are part of the workspace.
+    pub fn of_sampling(config: &'a ModelConfig, limits: &BatchLimits) -> Self {
+        Self { config, n_rows: 0, rank: 0, n_pages: limits.n_pages }
+    }
+}
+
 impl MemoryPlan {
     /// The plan that computes least twice and still fits.
     pub fn fitting(run: Run<'_>, free: usize) -> Result<Self, TooLarge> {
         let plans = [Recompute::Never, Recompute::Blocks].map(|recompute| Self::new(run, recompute));
         let least = plans[1].total();
         plans.into_iter().find(|plan| plan.total() <= free).ok_or(TooLarge { needed: least, free })
+    }
+
+    /// The plan for a batch of `run.n_rows` rows that may be cut into micro-batches, and how many rows each of them may have: as few
+    /// cuts as it takes to compute nothing twice, and blocks twice only where the smallest micro-batch does not fit otherwise.
+    pub fn largest(run: Run<'_>, free: usize) -> Result<(usize, Self), TooLarge> {
+        let halves =
+            std::iter::successors(Some(run.n_rows), |n_rows| Some(n_rows / 2)).take_while(|&n_rows| n_rows >= N_ROWS_MIN);
+        let whole = |n_rows| (n_rows, Self::new(Run { n_rows, ..run }, Recompute::Never));
+        match halves.clone().map(whole).find(|(_, plan)| plan.total() <= free) {
+            Some(found) => Ok(found),
+            None => {
+                let n_rows = halves.last().unwrap_or(run.n_rows);
+                Self::fitting(Run { n_rows, ..run }, free).map(|plan| (n_rows, plan))
+            }
+        }
     }
 
     fn new(Run { config, n_rows, rank, n_pages }: Run<'_>, recompute: Recompute) -> Self {
@@ -121,6 +146,18 @@ mod tests {
     fn blocks_are_computed_twice_only_where_they_must() {
         assert_eq!(plan(8192, 139).expect("fits").recompute, Recompute::Never);
         assert_eq!(plan(8192, 40).expect("fits").recompute, Recompute::Blocks);
+    }
+
+    #[test]
+    fn a_batch_is_cut_until_nothing_is_computed_twice() {
+        let config = shapes::named("qwen2.5-7b").expect("known");
+        let run = Run { config: &config, n_rows: 69_376, rank: 16, n_pages: 4608 };
+        let (n_rows, plan) = MemoryPlan::largest(run, 139 << 30).expect("fits");
+        assert_eq!((n_rows, plan.recompute), (69_376 / 8, Recompute::Never));
+        assert!(plan.total() <= 139 << 30);
+        let (n_rows, plan) = MemoryPlan::largest(run, 27 << 30).expect("fits");
+        assert_eq!((n_rows, plan.recompute), (69_376 / 64, Recompute::Blocks));
+        assert!(MemoryPlan::largest(run, 20 << 30).is_err());
     }
 
     #[test]

@@ -26,32 +26,4 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-#[test]
-fn norms() {
-    operations::norms(&check);
-}
-
-#[test]
-fn products() {
-    operations::products(&check);
-}
-
-#[test]
-fn tables_and_biases() {
-    operations::tables_and_biases(&check);
-}
-
-#[test]
-fn attention_over_shared_and_lone_runs() {
-    operations::attention_over_shared_and_lone_runs(&check);
-}
-
-#[test]
-fn gated_units_and_updates() {
-    operations::gated_units_and_updates(&check);
-}
-
-#[test]
-fn heads_with_and_without_a_mask() {
-    operations::heads_with_and_without_a_mask(&check);
-}
+operations::operation_tests! { check }

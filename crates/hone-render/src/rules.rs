@@ -25,6 +25,11 @@ impl Rules {
         Self { think, grammar, stop, is_begun: false }
     }
 
+    /// Whether nothing holds: a sample without rules may be drawn on a device, many tokens at a time.
+    pub fn is_free(&self) -> bool {
+        self.think.is_none() && self.grammar.is_none() && self.stop.is_none()
+    }
+
     /// Why the grammar cannot be followed any further, when it cannot.
     pub fn error(&self) -> Option<String> {
         self.grammar.as_ref().and_then(GrammarRule::error)

@@ -8,6 +8,7 @@ use hone_engine::batch::{BatchLimits, Finish, Request, Token};
 use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
+use hone_engine::memory::Run;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_render::schema::{Grammar, GrammarHost};
@@ -32,7 +33,7 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 /// per answer, with the tool calls in it and how long it took.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The name of a model that was added, or a path
+    /// The name of a model that was added, a path, or random:SHAPE
     model: String,
     /// A PEFT folder with an adapter
     #[arg(long, value_name = "DIR")]
@@ -165,8 +166,9 @@ impl<'a> Chat<'a> {
             return Err(Failure::user(format_args!("--context {n_positions} is outside 2..={limit}")));
         }
         let backend = crate::device::open(args.threads, context)?;
-        let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let limits = BatchLimits { n_pages: n_positions / 8 + 16, n_sequences_max: 1, ..BatchLimits::default() };
+        crate::device::plan(&backend, Run::of_sampling(opened.weights.config(), &limits))?;
+        let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let mut host = Host::new(backend, model, limits);
         let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder)).transpose()?;
         let adapter = adapter.map(|weights| host.load(&weights));

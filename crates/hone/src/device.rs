@@ -5,6 +5,7 @@ use crate::doctor;
 use crate::failure::Failure;
 use hone_engine::cuda::CudaOptions;
 use hone_engine::machine::Machine;
+use hone_engine::memory::{MemoryPlan, Run};
 
 /// Opens the machine that is in effect. Without a number of threads, the CPU uses all cores.
 pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Machine, Failure> {
@@ -19,3 +20,12 @@ pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Ma
             .hint("`hone doctor` says what is there; `--device cpu` computes without a GPU, `auto` where there is none")
     })
 }
+
+/// What this takes of the GPU's memory, counted before anything is loaded: what does not fit is refused. Nothing is counted on
+/// the CPU.
+pub(crate) fn plan(machine: &Machine, run: Run<'_>) -> Result<Option<MemoryPlan>, Failure> {
+    let fitting = |free| MemoryPlan::fitting(run, free).map_err(|refused| Failure::user(refused).hint(SMALLER));
+    machine.gpu().map(|cuda| fitting(cuda.facts().memory.0)).transpose()
+}
+
+const SMALLER: &str = "shorter conversations (--context) need fewer keys and values; --device cpu needs nothing of the GPU";

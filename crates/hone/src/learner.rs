@@ -19,6 +19,7 @@ use hone_engine::layout::PAGE;
 use hone_engine::load::WeightSource;
 use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::machine::Machine;
+use hone_engine::memory;
 use hone_engine::model::{Model, Passes, RandomWeights, WideWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::param::ParamId;
@@ -48,6 +49,8 @@ pub(crate) struct Learner {
     files: Option<tiny::TinyFiles>,
     /// Lent to the engine while it works.
     trainer: Option<Trainer<Machine>>,
+    /// What training computes twice to need less memory.
+    recompute: Recompute,
     /// The adapter that rollouts use, where one is trained.
     version: Option<AdapterVersion>,
     n_moves: u64,
@@ -78,6 +81,12 @@ impl LearnerOptions {
         Machine::Cpu(Box::new(Cpu::new(Dtype::Bf16, self.n_threads.unwrap_or_else(all))))
     }
 
+    /// What sampling from a model and training an adapter beside it needs, in micro-batches of so many rows.
+    pub(crate) fn needs<'c>(&self, config: &'c ModelConfig, n_rows: usize, lora: &LoraSpec) -> memory::Run<'c> {
+        let n_pages = self.limits(self.context_len.min(config.context_len)).n_pages;
+        memory::Run { config, n_rows, rank: lora.rank, n_pages }
+    }
+
     fn limits(&self, n_positions: usize) -> BatchLimits {
         let n_sequences_max = self.n_concurrent.clamp(1, N_CONCURRENT_MAX);
         let n_pages = n_sequences_max * (n_positions / PAGE + 2) + 64;
@@ -102,17 +111,24 @@ impl Learner {
     }
 
     /// A model with a fresh adapter, which changes nothing yet.
-    pub(crate) fn adapted(opened: Opened, lora: &LoraSpec, backend: Machine, options: LearnerOptions) -> Result<Self, Failure> {
+    pub(crate) fn adapted(
+        opened: Opened,
+        lora: &LoraSpec,
+        backend: Machine,
+        recompute: Recompute,
+        options: LearnerOptions,
+    ) -> Result<Self, Failure> {
         if !opened.has_template {
             let text = format!("{} has no chat template: it was not made for conversations", opened.name);
             return Err(Failure::user(text).hint("take the model's instruct version"));
         }
         let weights = LoraWeights::fresh(opened.weights.config(), lora, options.seed);
-        let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, Recompute::Never);
+        let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, recompute);
         let n_positions = options.context_len.min(opened.weights.config().context_len);
         let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
         local.now = options.now;
-        Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, options)
+        let learner = Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, options)?;
+        Ok(Self { recompute, ..learner })
     }
 
     fn start(
@@ -129,7 +145,8 @@ impl Learner {
         let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
         let local = LocalOptions { sampler, memory: options.memory, ..local };
         let config = weights.config().clone();
-        Ok(Self { engine, renderer, config, local, options, files: None, trainer: Some(trainer), version: None, n_moves: 0 })
+        let (trainer, recompute) = (Some(trainer), Recompute::Never);
+        Ok(Self { engine, renderer, config, local, options, files: None, trainer, recompute, version: None, n_moves: 0 })
     }
 
     /// The width of the model's hidden states.
@@ -170,12 +187,12 @@ impl Learner {
 
     /// Forgets the moments of the optimiser: gradients of another objective have another size.
     pub(crate) fn begin_anew(&mut self) -> Result<(), Failure> {
-        let (config, adam) = (self.config.clone(), self.options.adam);
+        let (config, adam, recompute) = (self.config.clone(), self.options.adam, self.recompute);
         let begun = self.with_trainer(move |host, trainer| {
             let backend = host.backend();
             *trainer = match trainer.lora_weights(backend) {
-                Some(weights) => Trainer::lora(backend, &config, &weights, adam, Recompute::Never),
-                None => Trainer::full(backend, &Masters { config, trainer, backend }, adam, Recompute::Never)?,
+                Some(weights) => Trainer::lora(backend, &config, &weights, adam, recompute),
+                None => Trainer::full(backend, &Masters { config, trainer, backend }, adam, recompute)?,
             };
             Ok::<(), LoadError>(())
         });

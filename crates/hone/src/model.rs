@@ -2,6 +2,7 @@
 
 mod hub;
 mod opened;
+mod random;
 mod registry;
 mod tiny;
 
@@ -39,7 +40,7 @@ enum Command {
     List,
     /// Say what a model is and what it needs
     Show {
-        /// The name of a model that was added, or a path
+        /// The name of a model that was added, a path, or random:SHAPE
         model: String,
     },
     /// Write a model as a folder that other tools load, with an adapter merged into it

@@ -7,6 +7,25 @@ use hone_engine::random::Stream;
 /// Compares a body's result on the backend in question with the readable one's, within a tolerance.
 pub(crate) type Check<'a> = &'a dyn Fn(&str, f32, &dyn Fn(&dyn Ops) -> Vec<f32>);
 
+/// One test for every operation, each held to the same `check`.
+macro_rules! operation_tests {
+    ($check:path: $($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                operations::$name(&$check);
+            }
+        )*
+    };
+    ($check:path) => {
+        operations::operation_tests! {
+            $check: norms products tables_and_biases attention_over_shared_and_lone_runs gated_units_and_updates
+                heads_with_and_without_a_mask sizes_that_nobody_chose
+        }
+    };
+}
+pub(crate) use operation_tests;
+
 fn values(seed: u64, len: usize) -> Vec<f32> {
     let stream = Stream::new(11, seed);
     (0..len as u64).map(|i| stream.normal(i)).collect()
@@ -271,5 +290,33 @@ pub(crate) fn heads_with_and_without_a_mask(check: Check<'_>) {
         let masked: Vec<Target> = (0..rows).map(|i| target(i, Some(0x5a5a_0000_ffff_0001))).collect();
         check("head", 1e-5, &|b| b.head(&x, &w, [rows, dim, vocab], &free));
         check("masked head", 1e-5, &|b| b.head(&x, &w, [rows, dim, vocab], &masked));
+    }
+}
+
+/// Every operation once more, on sizes that were drawn at random.
+pub(crate) fn sizes_that_nobody_chose(check: Check<'_>) {
+    for seed in 0..6 {
+        let stream = Stream::new(13, seed);
+        let below = |place: u64, max: u64| 1 + (stream.bits(place) % max) as usize;
+        let shape @ [rows, n_in, n_out] = [1 + below(0, 80), below(1, 200), below(2, 200)];
+        let (x, w, dy) = (values(1, rows * n_in), values(2, n_in * n_out), values(3, rows * n_out));
+        check("linear", 4e-6, &|b| b.linear(&x, &w, shape, Put::Set));
+        check("linear_backward", 4e-6, &|b| b.linear_backward(&dy, &w, shape));
+        check("weight_gradient", 4e-6, &|b| b.weight_gradient(&dy, &x, shape));
+        check("rmsnorm", 2e-6, &|b| b.rmsnorm(&x, &values(4, n_in)));
+        check("swiglu", 2e-6, &|b| b.swiglu(&x, &values(5, rows * n_in), &values(6, rows * n_in), n_in));
+        let n_kv_heads = below(3, 3);
+        let heads = Heads { n_heads: n_kv_heads * below(4, 4), n_kv_heads, head_dim: 8 * below(5, 12) };
+        let group = |place: u64| Group {
+            prompt: vec![1; below(place, 90) - 1],
+            completions: (1..=below(place + 1, 5) as u64).map(|i| vec![2; 1 + below(place + 1 + i, 60)]).collect(),
+        };
+        let packed = Packed::new(&[group(10), group(20), group(30)]);
+        check("attention", 2e-5, &|b| b.attention(heads, &packed));
+        check("rope", 2e-6, &|b| b.rope(&packed, heads.n_heads, heads.head_dim));
+        let (dim, vocab) = (n_in, 8 + below(6, 3000));
+        let target = |i: usize| Target { id: (i * 13 % vocab) as u32, inv_temperature: 0.8, support: None };
+        let targets: Vec<Target> = (0..rows).map(target).collect();
+        check("head", 1e-5, &|b| b.head(&x, &values(7, dim * vocab), [rows, dim, vocab], &targets));
     }
 }

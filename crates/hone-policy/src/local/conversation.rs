@@ -5,7 +5,6 @@ use super::telling::Telling;
 use super::{Aloud, Hear, Pinned, Shared, Spoken, Wishes, failed, n_cached, unrendered};
 use hone_engine::backend::Backend;
 use hone_engine::batch::Finish;
-use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
 use hone_render::schema::Grammar;
 use hone_render::stop::{StopStrings, cut};
@@ -56,8 +55,7 @@ impl<B: Backend> LocalConversation<B> {
     }
 
     fn ask(&self, prompt: Vec<u32>, n_tokens_max: usize, wishes: &Wishes, stops: &[String]) -> Result<Ask<B>, RenderError> {
-        let rule = |_| Ok(Box::new(self.rules(&prompt, stops)?) as Box<dyn Constraint>);
-        let rules = (0..wishes.n_choices()).map(rule).collect::<Result<_, RenderError>>()?;
+        let rules = (0..wishes.n_choices()).map(|_| self.rules(&prompt, stops)).collect::<Result<_, RenderError>>()?;
         // Several answers to one question take numbers that no later answer has.
         let sequence = if wishes.n_others > 0 { self.n_answers << 32 } else { self.n_answers };
         let (seed, adapter) = (wishes.seed.unwrap_or(self.seed), self.adapter.clone());

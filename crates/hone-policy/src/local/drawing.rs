@@ -8,7 +8,7 @@ use hone_engine::backend::Backend;
 use hone_engine::batch::{Finish, Request, SubmitError, Token};
 use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
-use hone_render::TextStream;
+use hone_render::{Rules, TextStream};
 use hone_trace::policy::{AnswerLimits, PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Message};
 use std::ops::ControlFlow;
@@ -23,19 +23,22 @@ pub(super) struct Ask<B: Backend> {
     pub(super) sequence: u64,
     pub(super) adapter: Option<Pinned<B>>,
     /// One rule per sample.
-    pub(super) rules: Vec<Box<dyn Constraint>>,
+    pub(super) rules: Vec<Rules>,
 }
 
 impl<B: Backend> Ask<B> {
     fn request(self, shared: &Shared<B>, wishes: &Wishes) -> Request<B> {
+        let n_samples = self.rules.len();
+        let is_free = self.rules.iter().all(Rules::is_free);
+        let held = |rules: Rules| Box::new(rules) as Box<dyn Constraint>;
         Request {
-            n_samples: self.rules.len(),
+            n_samples,
             sampler: wishes.sampler(shared.options.sampler),
             stop_ids: shared.options.stop_ids.clone(),
             seed: self.seed,
             sequence: self.sequence,
             adapter: self.adapter,
-            constraints: self.rules,
+            constraints: if is_free { Vec::new() } else { self.rules.into_iter().map(held).collect() },
             n_likeliest: wishes.tokens.unwrap_or(0),
             ..Request::new(self.prompt, self.n_tokens_max)
         }

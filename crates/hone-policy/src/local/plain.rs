@@ -4,7 +4,6 @@ use super::drawing::{Ask, Teller, cut_short};
 use super::telling::Telling;
 use super::{Hear, Local, Prompt, Spoken, Wishes, failed, unrendered};
 use hone_engine::backend::Backend;
-use hone_engine::constraint::Constraint;
 use hone_engine::host::Sample;
 use hone_render::stop::{StopStrings, cut};
 use hone_render::{RenderError, Rules};
@@ -74,13 +73,12 @@ impl<B: Backend> Local<B> {
         }
     }
 
-    fn rules(&self, stops: &[String], wishes: &Wishes) -> Result<Vec<Box<dyn Constraint>>, RenderError> {
+    fn rules(&self, stops: &[String], wishes: &Wishes) -> Result<Vec<Rules>, RenderError> {
         let stop = match stops {
             [] => None,
             stops => Some(StopStrings::new(Arc::clone(self.shared.renderer.tokenizer()), stops)?),
         };
-        let rule = |_| Box::new(Rules::new(None, None, stop.clone())) as Box<dyn Constraint>;
-        Ok((0..wishes.n_choices()).map(rule).collect())
+        Ok((0..wishes.n_choices()).map(|_| Rules::new(None, None, stop.clone())).collect())
     }
 
     fn answered(&self, prompt: &[u32], sample: &Sample, stops: &[String]) -> Answered {

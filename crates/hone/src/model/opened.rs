@@ -1,11 +1,14 @@
 //! A model ready to be used: its weights, and what it takes to speak with it.
 
+use super::random;
 use super::registry::Registry;
+use super::tiny;
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use hone_engine::load::{WeightSource, Weights};
 use hone_engine::lora::LoraWeights;
 use hone_engine::peft;
+use hone_render::tiny::TinyFiles;
 use hone_render::{Renderer, Tokenizer};
 use serde_json::Value;
 use std::fs::File;
@@ -28,11 +31,16 @@ pub(crate) struct Opened {
     pub(crate) has_template: bool,
     /// The tokens that end an answer.
     pub(crate) stop_ids: Vec<u32>,
+    /// The tokenizer's files, where it was made up.
+    made: Option<TinyFiles>,
 }
 
 impl Opened {
-    /// By the name it was added under, or by its path.
+    /// By the name it was added under, by its path, or by `random:` and a shape.
     pub(crate) fn named(model: &str, context: &Context<'_>) -> Result<Self, Failure> {
+        if let Some(shape) = model.strip_prefix(random::PREFIX) {
+            return Self::random(model, shape);
+        }
         let registry = Registry::of(&context.settings);
         if let Some(entry) = registry.entry(model)? {
             return Self::at(&entry.path, &entry.name);
@@ -46,6 +54,15 @@ impl Opened {
             false => format!("there are {}; `hone model add` adds another", known.join(", ")),
         };
         Err(Failure::user(format_args!("there is no model `{model}`")).hint(hint))
+    }
+
+    fn random(name: &str, shape: &str) -> Result<Self, Failure> {
+        let (weights, files) = random::make(shape)?;
+        let tokenizer = Tokenizer::from_json(files.tokenizer.as_bytes(), Some(files.config.as_bytes())).map_err(Failure::bug)?;
+        let stop_ids = tokenizer.eos_ids().to_vec();
+        let renderer = Renderer::new(tokenizer).map_err(Failure::bug)?;
+        let (name, path, has_template) = (name.to_owned(), PathBuf::from(name), true);
+        Ok(Self { name, path, weights, renderer, has_template, stop_ids, made: Some(files) })
     }
 
     pub(super) fn at(path: &Path, name: &str) -> Result<Self, Failure> {
@@ -84,6 +101,7 @@ impl Opened {
             renderer: renderer.map_err(failed)?,
             has_template,
             stop_ids,
+            made: None,
         })
     }
 
@@ -94,6 +112,9 @@ impl Opened {
 
     /// Writes the tokenizer beside exported weights, where it is in files of its own.
     pub(super) fn write_tokenizer(&self, to: &Path) -> Result<(), Failure> {
+        if let Some(files) = &self.made {
+            return tiny::write_tokenizer(files, to);
+        }
         for name in TOKENIZER_FILES {
             let from = self.path.join(name);
             if from.is_file() {

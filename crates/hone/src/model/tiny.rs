@@ -47,6 +47,11 @@ pub(crate) fn keep(name: &str, weights: &dyn WeightSource, files: &TinyFiles, co
 
 fn write(weights: &dyn WeightSource, files: &TinyFiles, folder: &Path) -> Result<(), Failure> {
     peft::merge(folder, weights, None).map_err(Failure::world)?;
+    write_tokenizer(files, folder)
+}
+
+/// Writes a tokenizer that was made up beside its weights.
+pub(super) fn write_tokenizer(files: &TinyFiles, folder: &Path) -> Result<(), Failure> {
     for (name, text) in [("tokenizer.json", &files.tokenizer), ("tokenizer_config.json", &files.config)] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(at_path(&path))?;

@@ -24,6 +24,7 @@ pub(crate) fn line(step: u64, n_steps: u64, values: &BTreeMap<String, f64>, spar
         of("loss", |value| format!("loss {value:.3}")).filter(|_| value("reward").is_none()),
         of("kl", |value| format!("kl {value:.3}")),
         of("entropy", |value| format!("entropy {value:.2}")),
+        some("mismatch_max").map(|apart| format!("sampler off {apart:.0e}")),
         some("alarms").map(|n| format!("{n:.0} alarm{}", if n == 1.0 { "" } else { "s" })),
         some("n_without_signal").map(|n| format!("skipped {n:.0}")),
         some("n_untrainable").map(|n| format!("untrainable {n:.0}")),
@@ -106,6 +107,8 @@ mod tests {
         );
         check(&[("reward", 0.5), ("loss", 1.25)], "▁█", Some(3725), "step  7/60  reward 0.500  ▁█  eta 1h02m");
         check(&[("n_without_signal", 0.0), ("alarms", 1.0)], "", None, "step  7/60  1 alarm");
+        check(&[("mismatch_max", 0.0)], "", None, "step  7/60");
+        check(&[("mismatch_max", 0.0021)], "", None, "step  7/60  sampler off 2e-3");
     }
 
     #[test]

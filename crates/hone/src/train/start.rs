@@ -11,6 +11,8 @@ use crate::learner::{Learner, LearnerOptions};
 use crate::model::Opened;
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
+use hone_engine::load::WeightSource;
+use hone_engine::tape::Recompute;
 use hone_policy::upstream::Price;
 use hone_trace::{Time, V1};
 use hone_train::critic::Critic;
@@ -27,7 +29,7 @@ pub(crate) struct RunArgs {
     /// The name of the run
     #[arg(long, value_name = "NAME")]
     run: String,
-    /// The model, by the name it was added under or its path
+    /// The model, by the name it was added under or its path; random:SHAPE has the sizes of a public one and knows nothing
     #[arg(long, value_name = "MODEL", required_unless_present = "resume")]
     model: Option<String>,
     /// The world it is trained or measured in, such as math:sums or desk
@@ -327,8 +329,14 @@ fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, co
         now: Some(now),
     };
     let opened = Opened::named(model, context)?;
-    let machine = crate::device::open(options.n_threads, context)?;
-    Learner::adapted(opened, &settings.lora(), machine, options)
+    let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
+    let needs = options.needs(opened.weights.config(), settings.n_rows_max(), &lora);
+    let plan = crate::device::plan(&machine, needs)?;
+    if let Some(plan) = plan {
+        context.printer.say(&plan.to_string());
+    }
+    let recompute = plan.map_or(Recompute::Never, |plan| plan.recompute);
+    Learner::adapted(opened, &lora, machine, recompute, options)
 }
 
 /// `RUN` or `RUN@STEP`.

@@ -152,3 +152,12 @@ fn a_hub_that_does_not_answer_is_named() {
     let desk = Desk::new().set("HF_ENDPOINT", "http://127.0.0.1:9");
     desk.hone("model add org/small").expect(2, "", "http://127.0.0.1:9/api/models/org/small/revision/main");
 }
+
+#[test]
+fn a_shape_stands_for_a_model_that_knows_nothing() {
+    let desk = Desk::new();
+    let shown = desk.hone("model show random:qwen2.5-7b");
+    shown.expect(0, "28 layers of width 3584, 28 heads on 4, SwiGLU 18944", "");
+    desk.hone("model show random:gpt-9").expect(2, "", "smollm2-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-7b, llama-3.1-8b");
+    desk.hone("chat random:smollm2-135m --max-tokens 2 --context 64 --message hello --json").expect(0, "\"tokens\":2", "");
+}
