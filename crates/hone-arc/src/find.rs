@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{Extent, Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
+use crate::patch::{Extent, Kind, Patch, Place, cell_key, colour_of, key};
 
 /// What makes cells one object.
 #[derive(Debug, Clone, Copy)]
@@ -114,31 +114,6 @@ impl Grid {
         Ok(of_one_colour.map(|keys| Patch::sorted(Kind::Object, keys.to_vec())).collect())
     }
 
-    /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.
-    pub fn occurrences(&self, object: &Patch) -> Result<Patch, Misuse> {
-        if object.kind() == Kind::Indices && !object.is_empty() {
-            return Err(Misuse::NeedsObject("occurrences"));
-        }
-        let (rows, columns) = object.extent().map_or((0, 0), |extent| (extent.height(), extent.width()));
-        let (last_row, last_column) = (self.height() as i64 - rows, self.width() as i64 - columns);
-        if last_row < 0 || last_column < 0 {
-            return Ok(Patch::default());
-        }
-        // The box lies inside, so that each cell is a fixed number of cells behind its upper left corner.
-        let steps = |(row, column): Place| row as usize * self.width() + column as usize;
-        let normal = object.normalize()?;
-        let wanted: Option<Vec<(i8, usize)>> =
-            normal.keys().iter().map(|&key| Some((i8::try_from(colour_of(key)).ok()?, steps(place_of(key))))).collect();
-        // A colour that no grid can hold is nowhere.
-        let Some(wanted) = wanted else { return Ok(Patch::default()) };
-        let meets = |&(top, left): &Place| {
-            let here = &self.cells()[steps((top, left)).min(self.cells().len())..];
-            wanted.iter().all(|&(colour, step)| here.get(step) == Some(&colour))
-        };
-        let keys = rectangle(0..=last_row, 0..=last_column).filter(meets).map(key).collect::<Result<_, _>>()?;
-        Ok(Patch::sorted(Kind::Indices, keys))
-    }
-
     /// Every one-coloured row and column as an object, in the order of sets.
     pub fn frontiers(&self) -> Result<Vec<Patch>, Misuse> {
         let rows = (0..self.height()).filter(|&row| Self::is_plain(self.row(row).iter().copied()));
@@ -185,14 +160,6 @@ mod tests {
         assert_eq!(diagonal.objects(Grouping { is_diagonal: true, ..MIXED }).unwrap().len(), 1);
         assert!(grid(&[&[4, 4]]).objects(MIXED).unwrap().is_empty());
         assert_eq!(Grid::default().objects(MIXED), Err(Misuse::NoRows("objects")));
-    }
-
-    #[test]
-    fn occurrences_ignore_cells_that_the_object_does_not_name() {
-        let object = object(&[(2, (8, 8)), (2, (8, 10))]);
-        let found = grid(&[&[2, 6, 2, 2]]).occurrences(&object).unwrap();
-        assert_eq!(found, Patch::indices([(0, 0)]).unwrap());
-        assert_eq!(grid(&[&[1, 1]]).occurrences(&Patch::default()).unwrap().len(), 6);
     }
 
     #[test]
