@@ -273,15 +273,22 @@ impl Meter {
 
     /// A tuple of these elements.
     pub fn tuple(&self, items: Vec<Value>) -> Result<Value, Fault> {
+        let items = match <[Value; 2]>::try_from(items) {
+            Ok([first, second]) => return self.pair(first, second),
+            Err(items) => items,
+        };
         let charge = self.charge(container_bytes(items.len()))?;
         Ok(Value::Tuple(Rc::new(Tuple { items: Elements::Any(items), _charge: charge })))
     }
 
     /// A tuple of two elements; small numbers take no memory of their own.
     pub fn pair(&self, first: Value, second: Value) -> Result<Value, Fault> {
-        if let (Value::Int(first), Value::Int(second)) = (&first, &second)
-            && let Some(pair) = Pair::new(*first, *second)
-        {
+        let small = match (&first, &second) {
+            (Value::Int(first), Value::Int(second)) => Pair::new(*first, *second),
+            (Value::Int(first), Value::Pair(second)) => second.behind(*first),
+            _ => None,
+        };
+        if let Some(pair) = small {
             return Ok(Value::Pair(pair));
         }
         let charge = self.charge(container_bytes(2))?;

@@ -118,9 +118,10 @@ fn vconcat(context: &mut Context, arguments: &[Value]) -> Outcome {
         }
     }
     // Rows of any lengths follow each other: a tuple that is a grid only if they fit.
-    let (_, mut rows) = elements(context, &arguments[0])?;
-    rows.extend(elements(context, &arguments[1])?.1);
-    container(context, Shape::Tuple, rows)
+    let (_, above) = elements(context, &arguments[0])?;
+    let (_, below) = elements(context, &arguments[1])?;
+    context.meter().room((above.len() + below.len()) * size_of::<Value>())?;
+    container(context, Shape::Tuple, [&above[..], &below[..]].concat())
 }
 
 fn rot90(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -163,7 +164,7 @@ type Rows = Vec<Vec<Value>>;
 /// Any tuple of tuples in a mirror: what the rows hold does not matter.
 fn mirrored_rows(context: &mut Context, value: &Value, mirror: fn(&[Vec<Value>]) -> Rows) -> Outcome {
     let (_, rows) = elements(context, value)?;
-    let rows = rows.iter().map(|row| Ok(elements(context, row)?.1)).collect::<Result<Rows, Fault>>()?;
+    let rows = rows.iter().map(|row| Ok(elements(context, row)?.1.into_owned())).collect::<Result<Rows, Fault>>()?;
     let mirrored = mirror(&rows).into_iter().map(|row| context.meter().tuple(row)).collect::<Result<_, _>>()?;
     context.meter().tuple(mirrored)
 }

@@ -2,12 +2,13 @@
 
 use super::containers::{element, merged};
 use super::declare;
-use super::fused::Fused;
+use super::fused;
 use super::loose::Loose;
 use super::packed::{Point, as_patch};
 use super::read::{Outcome, elements, int, len, part, patch_value, set};
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
+use std::borrow::Cow;
 
 declare! {
     sfilter(container: Container, condition: Callable) -> Container:
@@ -39,11 +40,10 @@ fn sfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Outcome {
     context.spend(patch.len() as u64 / 2 + 1)?;
     context.meter().room(patch.len().saturating_mul(size_of::<u64>()))?;
-    let condition = Fused::new(condition, patch.len());
     let mut kept = Vec::with_capacity(patch.len());
     for &key in patch.keys() {
         let item = Loose::Made(Point { kind: patch.kind(), key }.value());
-        if condition.apply(context, &item)?.is_true() {
+        if fused::apply(context, condition, item)?.is_true() {
             kept.push(key);
         }
     }
@@ -52,10 +52,9 @@ fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Ou
 
 fn filtered(context: &mut Context, container: &Value, condition: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
-    let condition = Fused::new(condition, items.len());
     let mut kept = Vec::with_capacity(items.len());
-    for item in &items {
-        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+    for item in items.iter() {
+        if fused::apply(context, condition, Loose::Kept(item))?.is_true() {
             kept.push(item.clone());
         }
     }
@@ -69,9 +68,8 @@ fn mfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn extract(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, items) = elements(context, &arguments[0])?;
-    let condition = Fused::new(&arguments[1], items.len());
-    for item in &items {
-        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+    for item in items.iter() {
+        if fused::apply(context, &arguments[1], Loose::Kept(item))?.is_true() {
             return Ok(item.clone());
         }
     }
@@ -82,9 +80,9 @@ fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
     let n = int(&arguments[1])?;
     let (shape, items) = elements(context, &arguments[0])?;
     let mut kept = Vec::new();
-    for item in items {
-        if len(context, &item)? as i64 == n {
-            kept.push(item);
+    for item in items.iter() {
+        if len(context, item)? as i64 == n {
+            kept.push(item.clone());
         }
     }
     match shape {
@@ -95,11 +93,11 @@ fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
     let mut kept = Vec::new();
-    for item in elements(context, &arguments[0])?.1 {
-        let cell = element(context, &item, |_| 0)?;
+    for item in elements(context, &arguments[0])?.1.iter() {
+        let cell = element(context, item, |_| 0)?;
         let colour = element(context, &cell, |_| 0)?;
         if context.equal(&colour, &arguments[1])? {
-            kept.push(item);
+            kept.push(item.clone());
         }
     }
     set(context, kept)
@@ -108,10 +106,9 @@ fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 /// Each element behind what a function gives for it.
 fn keyed(context: &mut Context, container: &Value, function: &Value) -> Result<Vec<(Value, Value)>, Fault> {
     let (_, items) = elements(context, container)?;
-    let function = Fused::new(function, items.len());
     let mut keyed = Vec::with_capacity(items.len());
-    for item in &items {
-        keyed.push((function.value(context, item)?, item.clone()));
+    for item in items.iter() {
+        keyed.push((fused::value(context, function, item)?, item.clone()));
     }
     Ok(keyed)
 }
@@ -224,7 +221,7 @@ fn leastcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     least_of(tally(context, &items)?).ok_or_else(nothing)
 }
 
-fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
+fn of_tuple<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'a, [Value]>, Fault> {
     match elements(context, value)? {
         (Shape::Tuple, items) => Ok(items),
         (Shape::FrozenSet, _) => Err(Fault::type_error("a tuple is needed: in a set everything occurs once")),
