@@ -98,6 +98,7 @@ impl Context {
     }
 
     /// How many parameters a function has; `None` where it takes any number, or is no function.
+    #[inline]
     pub fn n_params(&self, function: &Value) -> Option<usize> {
         match function {
             Value::Native(native) => match native.body {

@@ -22,9 +22,9 @@ const KEY_BYTES: usize = size_of::<u64>();
 
 fn objects(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
-    // Every neighbour of every cell is looked at, and each cell may be an object of its own.
+    // Every neighbour of every cell is looked at, each cell may be an object of its own, and all of them may wait for their neighbours.
     context.spend(3 * grid.cells().len() as u64)?;
-    make(context, grid.cells().len() as i64, KEY_BYTES)?;
+    make(context, grid.cells().len() as i64, 4 * KEY_BYTES)?;
     let grouping = Grouping {
         is_univalued: context.truth(&arguments[1]),
         is_diagonal: context.truth(&arguments[2]),

@@ -25,6 +25,7 @@ pub(super) enum Quick {
 }
 
 /// The quick form of a function of the grid language, where it has one.
+#[inline]
 pub(super) fn quick_of(function: &Value) -> Option<&'static Quick> {
     /// The functions in the order of their numbers, which follow each other.
     static FORMS: LazyLock<Vec<(Arc<Native>, Option<Quick>)>> = LazyLock::new(|| {
