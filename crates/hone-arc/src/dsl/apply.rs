@@ -6,7 +6,7 @@ use super::fused;
 use super::gathered::Gathered;
 use super::loose::Loose;
 use super::read::{Outcome, container, elements, set};
-use hone_program::{Context, Fault, Shape, Value};
+use hone_program::{Context, Fault, Pair, Shape, Value};
 
 declare! {
     apply(function: Callable, container: Container) -> Container: "The function of each element, in the same kind.";
@@ -20,13 +20,18 @@ declare! {
 
 fn apply(context: &mut Context, arguments: &[Value]) -> Outcome {
     if let Some(pair) = arguments[1].as_pair() {
-        context.spend(3)?;
-        let first = fused::apply(context, &arguments[0], Loose::Made(pair.element(0)))?.into_value(context)?;
-        let second = fused::apply(context, &arguments[0], Loose::Made(pair.element(1)))?.into_value(context)?;
-        return context.meter().pair(first, second);
+        return to_pair(context, &arguments[0], pair);
     }
     let (shape, results) = applied(context, &arguments[0], &arguments[1])?;
     container(context, shape, results)
+}
+
+/// The function of both elements of a pair.
+pub(super) fn to_pair(context: &mut Context, function: &Value, pair: Pair) -> Outcome {
+    context.spend(3)?;
+    let first = fused::apply(context, function, Loose::Made(pair.element(0)))?.into_value(context)?;
+    let second = fused::apply(context, function, Loose::Made(pair.element(1)))?.into_value(context)?;
+    context.meter().pair(first, second)
 }
 
 fn applied(context: &mut Context, function: &Value, container: &Value) -> Result<(Shape, Vec<Value>), Fault> {

@@ -53,7 +53,10 @@ fn is_in(context: &mut Context, value: &Value, container: &Value) -> Result<bool
 fn told(context: &Context, value: &Value, container: &Value) -> Result<Option<bool>, Fault> {
     context.spend(1)?;
     match container.container() {
-        Some((_, Items::Packed(packed))) => Ok(packed.contains(value)),
+        Some((_, Items::Packed(packed))) => {
+            context.spend(u64::from((packed.len() + 1).ilog2()))?;
+            Ok(packed.contains(value))
+        }
         _ => Ok(None),
     }
 }
@@ -212,7 +215,9 @@ pub(super) fn merged(context: &mut Context, shape: Shape, containers: &[Value]) 
     }
     let mut items = Vec::new();
     for inner in containers {
-        items.extend_from_slice(&elements(context, inner)?.1);
+        let (_, inner) = elements(context, inner)?;
+        context.spend(inner.len() as u64)?;
+        items.extend_from_slice(&inner);
     }
     container(context, shape, items)
 }

@@ -43,6 +43,7 @@ fn fgpartition(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn parts(context: &mut Context, value: &Value, is_without_background: bool) -> Outcome {
     let grid = grid(context, value)?;
+    context.spend(grid.cells().len() as u64 / 4)?;
     make(context, grid.cells().len() as i64, KEY_BYTES)?;
     object_set(context, grid.partition(is_without_background)?)
 }
@@ -62,6 +63,7 @@ fn occurrences(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn frontiers(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
+    context.spend(grid.cells().len() as u64 / 2)?;
     make(context, 2 * grid.cells().len() as i64, KEY_BYTES)?;
     object_set(context, grid.frontiers()?)
 }

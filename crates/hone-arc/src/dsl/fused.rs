@@ -1,6 +1,6 @@
 //! Functions that builders put together, followed part by part: what the parts give to each other need not become values.
 //!
-//! `compose`, `chain`, `fork`, `matcher`, `lbind` and `rbind` are known here, and so are the functions that have quick forms. It gives what
+//! `compose`, `chain`, `fork`, `matcher`, `power`, `lbind` and `rbind` are known here, and so are the functions that have quick forms. It gives what
 //! calling the function would give, and fails as it would. Whatever is not known here is called as ever.
 
 use super::loose::Loose;
@@ -15,8 +15,8 @@ use std::borrow::Cow;
 pub(super) const DEPTH_MAX: usize = 12;
 
 /// Applies a function of one parameter.
-pub(super) fn apply(context: &mut Context, function: &Value, x: Loose<'_>) -> Result<Loose<'static>, Fault> {
-    follow(context, function, x, DEPTH_MAX)
+pub(super) fn apply(context: &mut Context, function: &Value, mut x: Loose<'_>) -> Result<Loose<'static>, Fault> {
+    follow(context, function, &mut x, DEPTH_MAX)
 }
 
 /// Applies a function of one parameter to a value and gives the value of the result.
@@ -24,40 +24,48 @@ pub(super) fn value(context: &mut Context, function: &Value, x: &Value) -> Outco
     apply(context, function, Loose::Kept(x))?.into_value(context)
 }
 
-fn follow(context: &mut Context, function: &Value, x: Loose<'_>, depth: usize) -> Result<Loose<'static>, Fault> {
+/// Applies a function to a result that nobody needs afterwards. It is not moved on the way: most functions only look at it.
+fn follow(context: &mut Context, function: &Value, x: &mut Loose<'_>, depth: usize) -> Result<Loose<'static>, Fault> {
     let Some(depth) = depth.checked_sub(1) else { return called(context, function, x) };
     let Some((name, parts)) = function.as_built() else { return quickly(context, function, x) };
     context.spend(1)?;
     match (name, parts) {
         ("compose", [outer, inner]) => {
-            let inner = follow(context, inner, x, depth)?;
-            follow(context, outer, inner, depth)
+            let mut inner = follow(context, inner, x, depth)?;
+            follow(context, outer, &mut inner, depth)
         }
         ("chain", [h, g, f]) => {
-            let inner = follow(context, f, x, depth)?;
-            let middle = follow(context, g, inner, depth)?;
-            follow(context, h, middle, depth)
+            let mut inner = follow(context, f, x, depth)?;
+            let mut middle = follow(context, g, &mut inner, depth)?;
+            follow(context, h, &mut middle, depth)
         }
         ("fork", [outer, a, b]) => {
-            let a = follow(context, a, x.lent(), depth)?;
-            let b = follow(context, b, x, depth)?;
-            apply_two(context, outer, a, b)
+            let mut a = follow(context, a, &mut x.lent(), depth)?;
+            let mut b = follow(context, b, x, depth)?;
+            join(context, outer, &mut a, &mut b)
         }
         ("matcher", [inner, target]) => {
             let result = follow(context, inner, x, depth)?.into_value(context)?;
             Ok(Loose::Made(Value::Bool(context.equal(&result, target)?)))
         }
-        ("lbind", [inner, fixed]) if context.n_params(function) == Some(1) => apply_two(context, inner, Loose::Kept(fixed), x),
-        ("rbind", [inner, fixed]) if context.n_params(function) == Some(1) => apply_two(context, inner, x, Loose::Kept(fixed)),
+        ("power", [inner, Value::Int(n)]) => {
+            let mut result = follow(context, inner, x, depth)?;
+            for _ in 1..*n {
+                result = follow(context, inner, &mut result, depth)?;
+            }
+            Ok(result)
+        }
+        ("lbind", [inner, fixed]) if context.n_params(function) == Some(1) => join(context, inner, &mut Loose::Kept(fixed), x),
+        ("rbind", [inner, fixed]) if context.n_params(function) == Some(1) => join(context, inner, x, &mut Loose::Kept(fixed)),
         _ => called(context, function, x),
     }
 }
 
 /// Applies a function that nobody built.
-fn quickly(context: &mut Context, function: &Value, x: Loose<'_>) -> Result<Loose<'static>, Fault> {
+fn quickly(context: &mut Context, function: &Value, x: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
     if let Some(Quick::One(quick)) = quick_of(function) {
-        context.spend(1)?;
-        if let Some(result) = quick(context, &x)? {
+        context.spend(2)?;
+        if let Some(result) = quick(context, x)? {
             return Ok(result);
         }
     }
@@ -65,20 +73,30 @@ fn quickly(context: &mut Context, function: &Value, x: Loose<'_>) -> Result<Loos
 }
 
 /// Applies a function of two parameters.
-pub(super) fn apply_two(context: &mut Context, function: &Value, a: Loose<'_>, b: Loose<'_>) -> Result<Loose<'static>, Fault> {
-    context.spend(1)?;
+pub(super) fn apply_two(
+    context: &mut Context,
+    function: &Value,
+    mut a: Loose<'_>,
+    mut b: Loose<'_>,
+) -> Result<Loose<'static>, Fault> {
+    join(context, function, &mut a, &mut b)
+}
+
+/// Applies a function of two parameters to results that nobody needs afterwards.
+fn join(context: &mut Context, function: &Value, a: &mut Loose<'_>, b: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
+    context.spend(2)?;
     let result = match quick_of(function) {
-        Some(Quick::Two(quick)) => quick(context, &a, &b)?,
+        Some(Quick::Two(quick)) => quick(context, a, b)?,
         Some(_) => None,
         None => match cropped(function) {
-            Some(grid) => crop(context, grid, &a, &b)?,
+            Some(grid) => crop(context, grid, a, b)?,
             None => None,
         },
     };
     match result {
         Some(result) => Ok(result),
         None => {
-            let arguments = [a.into_value(context)?, b.into_value(context)?];
+            let arguments = [a.take().into_value(context)?, b.take().into_value(context)?];
             context.call(function, &arguments).map(Loose::Made)
         }
     }
@@ -98,10 +116,10 @@ pub(super) fn is_combine(function: &Value) -> bool {
 }
 
 /// Calls a function that is not known here.
-fn called(context: &mut Context, function: &Value, x: Loose<'_>) -> Result<Loose<'static>, Fault> {
+fn called(context: &mut Context, function: &Value, x: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
     let x = match x {
-        Loose::Kept(value) => return context.call(function, std::slice::from_ref(value)).map(Loose::Made),
-        x => x.into_value(context)?,
+        Loose::Kept(value) => return context.call(function, std::slice::from_ref(*value)).map(Loose::Made),
+        x => x.take().into_value(context)?,
     };
     context.call(function, &[x]).map(Loose::Made)
 }
@@ -181,18 +199,24 @@ mod tests {
                 assert_eq!(quickly, told(context.call(&native, &arguments)), "{} of {arguments:?}", function.name);
             }
         }
-        assert_eq!(n_quick, 67);
+        assert_eq!(n_quick, 68);
     }
 
     #[test]
     fn what_is_built_without_end_is_refused_as_too_deep() {
         let mut context = Context::new(&Limits { memory: 1 << 30, fuel: u64::MAX, ..Limits::default() });
         let native = |name: &str| Value::Native(Arc::clone(library().native(MODULE, name).unwrap()));
-        let mut tower = native("increment");
+        let (increment, identity) = (native("increment"), native("identity"));
+        let twice = context.call(&native("fork"), &[native("astuple"), identity.clone(), identity]).unwrap();
+        let (mut chain, mut pairs) = (increment.clone(), increment.clone());
         for _ in 0..20_000 {
-            tower = context.call(&native("compose"), &[native("increment"), tower]).unwrap();
+            chain = context.call(&native("compose"), &[increment.clone(), chain]).unwrap();
+            let of_both = context.call(&native("lbind"), &[native("apply"), pairs]).unwrap();
+            pairs = context.call(&native("compose"), &[of_both, twice.clone()]).unwrap();
         }
-        let mut fault = || apply(&mut context, &tower, Loose::Made(Value::Int(0))).err().unwrap();
-        assert_eq!(fault().kind(), hone_program::ErrorKind::Depth);
+        for tower in [chain, pairs] {
+            let fault = apply(&mut context, &tower, Loose::Made(Value::Int(0))).err().unwrap();
+            assert_eq!(fault.kind(), hone_program::ErrorKind::Depth);
+        }
     }
 }

@@ -33,6 +33,11 @@ impl Loose<'_> {
         }
     }
 
+    /// The result itself; nothing is left in its place.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Made(Value::None))
+    }
+
     /// The value, where it is one already.
     #[inline]
     pub(super) fn seen(&self) -> Option<&Value> {

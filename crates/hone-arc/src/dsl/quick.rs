@@ -1,7 +1,7 @@
 //! Quick forms of functions, which take and give results that need not be values.
 //!
 //! A quick form does what the function of that name does, or says `None`: then the function itself is called, which also says
-//! what is wrong. So a quick form fails only where fuel or memory ends.
+//! what is wrong. So a quick form fails only where fuel or memory ends, or what it calls in turn fails.
 
 use super::loose::Loose;
 use super::packed::Point;
@@ -47,7 +47,7 @@ pub(super) type Quickly = Result<Option<Loose<'static>>, Fault>;
 /// The quick form of a function of one parameter.
 pub(super) type QuickOne = fn(&Context, &Loose<'_>) -> Quickly;
 /// The quick form of a function of two parameters.
-pub(super) type QuickTwo = fn(&Context, &Loose<'_>, &Loose<'_>) -> Quickly;
+pub(super) type QuickTwo = fn(&mut Context, &Loose<'_>, &Loose<'_>) -> Quickly;
 
 fn int(number: i64) -> Loose<'static> {
     Loose::Made(Value::Int(number))
@@ -139,6 +139,7 @@ fn quick_two(name: &str) -> Option<QuickTwo> {
         "multiply" => |_, a, b| Ok(binary(a, b, i64::checked_mul)),
         "add" => |_, a, b| Ok(binary(a, b, i64::checked_add)),
         "subtract" => |_, a, b| Ok(binary(a, b, i64::checked_sub)),
+        "apply" => apply,
         "astuple" => astuple,
         "recolor" => |context, colour, x| match colour.int() {
             Some(colour) => sorted(context, x, |patch| patch.recolor(colour).ok()),
@@ -186,7 +187,18 @@ fn binary(a: &Loose<'_>, b: &Loose<'_>, of: fn(i64, i64) -> Option<i64>) -> Opti
     }
 }
 
-fn astuple(context: &Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
+/// Of the container only a pair.
+fn apply(context: &mut Context, function: &Loose<'_>, container: &Loose<'_>) -> Quickly {
+    match (function.seen(), container.seen().and_then(Value::as_pair)) {
+        (Some(function), Some(pair)) => {
+            let applied = context.nested(|context| super::apply::to_pair(context, function, pair));
+            Ok(Some(Loose::Made(applied.map_err(|fault| fault.within("apply"))?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn astuple(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
     match (a.seen(), b.seen()) {
         (Some(a), Some(b)) => context.meter().pair(a.clone(), b.clone()).map(Loose::Made).map(Some),
         _ => Ok(None),
@@ -254,7 +266,7 @@ fn palette(context: &Context, x: &Loose<'_>) -> Quickly {
 }
 
 /// Whether a number is in a plain set of numbers.
-fn contained(context: &Context, number: &Loose<'_>, set: &Loose<'_>) -> Quickly {
+fn contained(context: &mut Context, number: &Loose<'_>, set: &Loose<'_>) -> Quickly {
     let (Some(number), Some(Items::Plain(items))) = (number.int(), set.seen().and_then(Value::as_frozenset)) else {
         return Ok(None);
     };
@@ -299,19 +311,19 @@ fn asobject(context: &Context, x: &Loose<'_>) -> Quickly {
     grid.as_object().map_or(Ok(None), |object| made(context, object))
 }
 
-fn ofcolor(context: &Context, grid: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
+fn ofcolor(context: &mut Context, grid: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
     let (Some(grid), Some(colour)) = (grid.grid(), colour.int()) else { return Ok(None) };
     make(context, grid.cells().len() as i64, size_of::<u64>())?;
     grid.of_color(colour).map_or(Ok(None), |indices| made(context, indices))
 }
 
-fn occurrences(context: &Context, grid: &Loose<'_>, object: &Loose<'_>) -> Quickly {
+fn occurrences(context: &mut Context, grid: &Loose<'_>, object: &Loose<'_>) -> Quickly {
     let (Some(grid), Some(object)) = (grid.grid(), object.patch()) else { return Ok(None) };
     super::finding::seek(context, grid, object)?;
     grid.occurrences(object).map_or(Ok(None), |places| made(context, places))
 }
 
-fn canvas(context: &Context, colour: &Loose<'_>, sides: &Loose<'_>) -> Quickly {
+fn canvas(context: &mut Context, colour: &Loose<'_>, sides: &Loose<'_>) -> Quickly {
     let (Some(Ok(colour)), Some((height, width))) = (colour.int().map(crate::paint::colour), sides.place()) else {
         return Ok(None);
     };
@@ -339,25 +351,25 @@ fn initset(context: &Context, x: &Loose<'_>) -> Quickly {
     made(context, Patch::sorted(point.kind, vec![point.key]))
 }
 
-fn connect(context: &Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
+fn connect(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
     let (Some(a), Some(b)) = (a.place(), b.place()) else { return Ok(None) };
     make(context, super::making::steps_between(a, b), size_of::<u64>())?;
     relation::connect(a, b).map_or(Ok(None), |patch| made(context, patch))
 }
 
-fn shoot(context: &Context, start: &Loose<'_>, direction: &Loose<'_>) -> Quickly {
+fn shoot(context: &mut Context, start: &Loose<'_>, direction: &Loose<'_>) -> Quickly {
     let (Some(start), Some(direction)) = (start.place(), direction.place()) else { return Ok(None) };
     make(context, super::making::steps_along(direction), size_of::<u64>())?;
     relation::shoot(start, direction).map_or(Ok(None), |patch| made(context, patch))
 }
 
-fn shift(context: &Context, patch: &Loose<'_>, by: &Loose<'_>) -> Quickly {
+fn shift(context: &mut Context, patch: &Loose<'_>, by: &Loose<'_>) -> Quickly {
     let (Some(patch), Some(by)) = (patch.patch(), by.place()) else { return Ok(None) };
     make(context, patch.len() as i64, size_of::<u64>())?;
     patch.shift(by).map_or(Ok(None), |patch| made(context, patch))
 }
 
-fn toobject(context: &Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
+fn toobject(context: &mut Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
     let (Some(patch), Some(grid)) = (patch.patch(), grid.grid()) else { return Ok(None) };
     make(context, patch.len() as i64, size_of::<u64>())?;
     sort(context, patch.len())?;
@@ -371,7 +383,7 @@ fn both(context: &Context, a: &Loose<'_>, b: &Loose<'_>, of: fn(&Patch, &Patch) 
     made(context, of(a, b))
 }
 
-fn combine(context: &Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
+fn combine(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
     let (Some(patch_a), Some(patch_b)) = (a.patch(), b.patch()) else { return Ok(None) };
     if !patch_a.is_empty() && !patch_b.is_empty() && patch_a.kind() != patch_b.kind() {
         return Ok(None);
@@ -380,19 +392,19 @@ fn combine(context: &Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
     both(context, a, b, Patch::union)
 }
 
-fn colorcount(context: &Context, x: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
+fn colorcount(context: &mut Context, x: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
     let (Some(object), Some(colour)) = (object(x), colour.int()) else { return Ok(None) };
     touch(context, object.len())?;
     Ok(Some(int(object.keys().iter().filter(|&&key| colour_of(key) == colour).count() as i64)))
 }
 
-fn adjacent(context: &Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
+fn adjacent(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
     let (Some(a), Some(b)) = (a.patch(), b.patch()) else { return Ok(None) };
     super::relations::seek(context, a, b, 1)?;
     Ok(a.is_adjacent(b).ok().map(truth))
 }
 
-fn bordering(context: &Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
+fn bordering(context: &mut Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
     let (Some(patch), Some(grid)) = (patch.patch(), grid.grid()) else { return Ok(None) };
     touch(context, patch.len())?;
     Ok(patch.borders(grid).ok().map(truth))

@@ -88,6 +88,10 @@ pub(super) fn elements<'a>(context: &mut Context, value: &'a Value) -> Result<(S
     let shape = match value {
         Value::List(_) | Value::Range(_) => Shape::Tuple,
         Value::Set(_) => Shape::FrozenSet,
+        other if let Some(set) = other.packed::<PatchSet>() => {
+            context.spend(set.values().len() as u64 + 1)?;
+            return Ok((Shape::FrozenSet, Cow::Borrowed(set.values())));
+        }
         other => match other.container().ok_or_else(|| wanted("a tuple or a set", other))? {
             (shape, Items::Plain(items)) => {
                 context.spend(items.len() as u64 + 1)?;

@@ -90,7 +90,8 @@ fn righthalf(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn split(context: &mut Context, arguments: &[Value], pieces: fn(&Grid, i64) -> Result<Vec<Grid>, Misuse>) -> Outcome {
     let grid = grid(context, &arguments[0])?;
     let n = int(&arguments[1])?;
-    context.spend(n.max(0) as u64)?;
+    // Each piece takes its part of each row.
+    context.spend((n.max(0) as u64).saturating_mul(1 + grid.height() as u64 / 8))?;
     make(context, n, size_of::<Grid>() + size_of::<Value>())?;
     let pieces = pieces(&grid, n)?.into_iter().map(|piece| grid_value(context, piece)).collect::<Result<_, _>>()?;
     context.meter().tuple(pieces)
@@ -154,7 +155,8 @@ fn mirrored(
     }
     let patch = patch(context, value)?;
     make(context, patch.len() as i64, size_of::<u64>())?;
-    sort(context, patch.len())?;
+    // One of the mirrors is made of three others.
+    sort(context, 2 * patch.len())?;
     patch_value(context, of_patch(&patch)?)
 }
 

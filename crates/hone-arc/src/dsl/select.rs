@@ -138,16 +138,17 @@ fn is_more_or_larger(context: &Context, challenger: &Value, incumbent: &Value) -
     }
 }
 
-/// The best by its key, the first of equals.
-fn best(context: &Context, keyed: Vec<(Value, Value)>, is_better: Better) -> Result<Option<(Value, Value)>, Fault> {
-    let mut keyed = keyed.into_iter();
-    let Some(mut incumbent) = keyed.next() else { return Ok(None) };
-    for challenger in keyed {
-        if is_better(context, &challenger.0, &incumbent.0)? {
-            incumbent = challenger;
+/// The best by its key with that key, the first of equals.
+fn best(context: &mut Context, arguments: &[Value], is_better: Better) -> Result<Option<(Value, Value)>, Fault> {
+    let (_, items) = elements(context, &arguments[0])?;
+    let mut best: Option<(Value, &Value)> = None;
+    for item in items.iter() {
+        let key = fused::value(context, &arguments[1], item)?;
+        if best.as_ref().map_or(Ok(true), |(incumbent, _)| is_better(context, &key, incumbent))? {
+            best = Some((key, item));
         }
     }
-    Ok(Some(incumbent))
+    Ok(best.map(|(key, item)| (key, item.clone())))
 }
 
 /// The best element itself; 0 if there is none.
@@ -181,8 +182,7 @@ fn minimum(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The best key; what the function gives for 0 if there is no element.
 fn best_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
-    let keyed = keyed(context, &arguments[0], &arguments[1])?;
-    match best(context, keyed, is_better)? {
+    match best(context, arguments, is_better)? {
         Some((key, _)) => Ok(key),
         None => context.call(&arguments[1], &[Value::Int(0)]),
     }
@@ -198,8 +198,7 @@ fn valmin(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The element of the best key.
 fn best_by_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
-    let keyed = keyed(context, &arguments[0], &arguments[1])?;
-    let found = best(context, keyed, is_better)?;
+    let found = best(context, arguments, is_better)?;
     found.map(|(_, item)| item).ok_or_else(|| Fault::value_error("an empty container has no best element"))
 }
 
