@@ -76,7 +76,7 @@ impl Dict {
             Ok(place) => table.replace(place, value),
             Err(place) => {
                 let n_entries = table.entries.len() + 1;
-                meter.spend((table.index.len() - place) as u64 / 64)?;
+                meter.spend(1 + (table.index.len() - place) as u64 / 64)?;
                 self.charge.resize(HEAD_BYTES + ENTRY_BYTES * grown(n_entries))?;
                 table.add(place, key, value);
                 None

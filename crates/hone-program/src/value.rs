@@ -25,6 +25,9 @@ pub(crate) const HEAD_BYTES: usize = 64;
 /// Bytes that one element of a container counts.
 pub(crate) const SLOT_BYTES: usize = size_of::<Value>();
 
+/// Fuel for a pair that takes no memory.
+const PAIR_FUEL: u64 = 5;
+
 /// A value of a program.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
@@ -297,6 +300,8 @@ impl Meter {
             _ => None,
         };
         if let Some(pair) = small {
+            // Whatever asks for a pair does some work for it.
+            self.spend(PAIR_FUEL)?;
             return Ok(Value::Pair(pair));
         }
         let charge = self.charge(container_bytes(2))?;
