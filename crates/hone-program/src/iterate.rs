@@ -141,7 +141,7 @@ impl Drop for Iter {
 
 /// Fuel for a step of an iterator that is asked from outside of the loop, and for taking up a generator again: each is
 /// worth several operations.
-const STEP_FUEL: u64 = 4;
+const STEP_FUEL: u64 = 6;
 
 impl Context {
     /// An iterator over a value.

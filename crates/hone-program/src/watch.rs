@@ -180,14 +180,11 @@ fn reach_all(values: &[Value]) -> HashSet<usize> {
 pub(crate) fn are_fixed(values: &[Value]) -> bool {
     let (mut reached, mut waiting) = (HashSet::new(), values.to_vec());
     while let Some(value) = waiting.pop() {
-        match value {
-            Value::Tuple(_) | Value::FrozenSet(_) | Value::Function(_) => {
-                if reached.insert(address(&value)) {
-                    children_of(&value, &mut waiting);
-                }
-            }
-            value if value.is_nest() => return false,
-            _ => {}
+        if value.is_nest() && !matches!(value, Value::Tuple(_) | Value::FrozenSet(_) | Value::Function(_)) {
+            return false;
+        }
+        if value.is_nest() && reached.insert(address(&value)) {
+            children_of(&value, &mut waiting);
         }
     }
     true

@@ -271,7 +271,7 @@ fn dedupe(context: &mut Context, arguments: &[Value]) -> Outcome {
         // Equal elements stand side by side, the earliest first.
         is_kept[two[1]] = !context.equal(&items[two[0]], &items[two[1]])?;
     }
-    let kept = items.iter().zip(is_kept).filter_map(|(item, is_kept)| is_kept.then(|| item.clone()));
+    let kept = items.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(item, _)| item.clone());
     context.meter().tuple(kept.collect())
 }
 
