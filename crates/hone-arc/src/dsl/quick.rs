@@ -3,16 +3,19 @@
 //! A quick form does what the function of that name does, or says `None`: then the function itself is called, which also says
 //! what is wrong. So a quick form fails only where fuel or memory ends, or what it calls in turn fails.
 
+mod patches;
+
 use super::loose::Loose;
-use super::packed::Point;
-use super::read::{area, make, sort, touch};
 use super::{MODULE, functions, library};
-use crate::grid::Grid;
-use crate::patch::{Extent, Kind, Patch, Place, colour_of};
-use crate::relation;
+use crate::patch::{Kind, Patch, Place, colour_of};
 use hone_program::{Context, Fault, Items, Native, Pair, Value};
-use std::borrow::Cow;
+use patches::{
+    adjacent, around, asobject, bordering, both, canvas, colorcount, combine, connect, extent, initset, line, moved, numcolors,
+    occurrences, ofcolor, palette, shift, shoot, sides, sorted, toobject,
+};
 use std::sync::{Arc, LazyLock};
+
+pub(super) use patches::crop;
 
 /// The quick form of a function, by how many parameters it has.
 pub(super) enum Quick {
@@ -66,15 +69,6 @@ fn pair(numbers: Place) -> Option<Loose<'static>> {
 fn colour(colour: Option<i8>) -> Loose<'static> {
     Loose::Made(colour.map_or(Value::None, |colour| Value::Int(i64::from(colour))))
 }
-
-/// Spends what making a patch of so many elements costs, and gives it.
-fn made(context: &Context, patch: Patch) -> Quickly {
-    context.spend(PATCH_FUEL + patch.len() as u64 / 8)?;
-    Ok(Some(Loose::Patch(Cow::Owned(patch))))
-}
-
-/// Fuel for a patch that is no value: it takes one piece of memory.
-const PATCH_FUEL: u64 = 5;
 
 /// The quick form of a function of one parameter, where it has one.
 fn quick_one(name: &str) -> Option<QuickOne> {
@@ -247,24 +241,6 @@ fn extreme(context: &Context, x: &Loose<'_>, of: fn(i64, i64) -> i64) -> Quickly
     Ok(rest.iter().try_fold(*first, better).map(int))
 }
 
-fn numcolors(context: &Context, x: &Loose<'_>) -> Quickly {
-    let Some(grid) = x.grid() else { return Ok(None) };
-    touch(context, 2 * grid.cells().len())?;
-    Ok(Some(int(grid.counts().occurring().count() as i64)))
-}
-
-/// The patch, where it has colours or is empty.
-fn object<'a>(x: &'a Loose<'_>) -> Option<&'a Patch> {
-    x.patch().filter(|patch| patch.kind() == Kind::Object || patch.is_empty())
-}
-
-fn palette(context: &Context, x: &Loose<'_>) -> Quickly {
-    let Some(object) = object(x) else { return Ok(None) };
-    touch(context, object.len())?;
-    let colours = super::colours::runs(object).map(|(colour, _)| Value::Int(colour)).collect();
-    Ok(Some(Loose::Made(context.meter().frozenset_sorted(colours)?)))
-}
-
 /// Whether a number is in a plain set of numbers.
 fn contained(context: &mut Context, number: &Loose<'_>, set: &Loose<'_>) -> Quickly {
     let (Some(number), Some(Items::Plain(items))) = (number.int(), set.seen().and_then(Value::as_frozenset)) else {
@@ -273,148 +249,4 @@ fn contained(context: &mut Context, number: &Loose<'_>, set: &Loose<'_>) -> Quic
     context.spend(1 + items.len() as u64 / 4)?;
     let is_plain = items.iter().all(|item| matches!(item, Value::Int(_)));
     Ok(is_plain.then(|| truth(items.iter().any(|item| matches!(item, Value::Int(item) if *item == number)))))
-}
-
-/// What a function makes of height and width.
-fn sides(context: &Context, x: &Loose<'_>, of: fn(Place) -> Option<Loose<'static>>) -> Quickly {
-    if let Some(grid) = x.grid() {
-        return Ok(of((grid.height() as i64, grid.width() as i64)));
-    }
-    let Some(patch) = x.patch() else { return Ok(None) };
-    touch(context, patch.len())?;
-    Ok(of(patch.extent().map_or((0, 0), |extent| (extent.height(), extent.width()))))
-}
-
-/// What a function makes of the rectangle around a patch.
-fn extent(context: &Context, x: &Loose<'_>, of: fn(&Extent) -> Option<Loose<'static>>) -> Quickly {
-    let Some(patch) = x.patch() else { return Ok(None) };
-    touch(context, patch.len())?;
-    Ok(patch.extent().as_ref().and_then(of))
-}
-
-/// What a function makes of a patch, element by element in the same order.
-fn moved(context: &Context, x: &Loose<'_>, of: impl Fn(&Patch) -> Option<Patch>) -> Quickly {
-    let Some(patch) = x.patch() else { return Ok(None) };
-    make(context, patch.len() as i64, size_of::<u64>())?;
-    of(patch).map_or(Ok(None), |patch| made(context, patch))
-}
-
-/// What a function makes of a patch, where the elements may get another order.
-fn sorted(context: &Context, x: &Loose<'_>, of: impl Fn(&Patch) -> Option<Patch>) -> Quickly {
-    sort(context, x.patch().map_or(0, Patch::len))?;
-    moved(context, x, of)
-}
-
-fn asobject(context: &Context, x: &Loose<'_>) -> Quickly {
-    let Some(grid) = x.grid() else { return Ok(None) };
-    make(context, grid.cells().len() as i64, size_of::<u64>())?;
-    grid.as_object().map_or(Ok(None), |object| made(context, object))
-}
-
-fn ofcolor(context: &mut Context, grid: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
-    let (Some(grid), Some(colour)) = (grid.grid(), colour.int()) else { return Ok(None) };
-    make(context, grid.cells().len() as i64, size_of::<u64>())?;
-    grid.of_color(colour).map_or(Ok(None), |indices| made(context, indices))
-}
-
-fn occurrences(context: &mut Context, grid: &Loose<'_>, object: &Loose<'_>) -> Quickly {
-    let (Some(grid), Some(object)) = (grid.grid(), object.patch()) else { return Ok(None) };
-    super::finding::seek(context, grid, object)?;
-    grid.occurrences(object).map_or(Ok(None), |places| made(context, places))
-}
-
-fn canvas(context: &mut Context, colour: &Loose<'_>, sides: &Loose<'_>) -> Quickly {
-    let (Some(Ok(colour)), Some((height, width))) = (colour.int().map(crate::paint::colour), sides.place()) else {
-        return Ok(None);
-    };
-    make(context, area(height, width.saturating_add(1)), 1)?;
-    context.spend(PATCH_FUEL)?;
-    Ok(Some(Loose::Grid(Cow::Owned(Grid::canvas(colour, height.max(0) as usize, width.max(0) as usize)))))
-}
-
-/// Whether a patch is one wide across and as long along as it has elements.
-fn line(context: &Context, x: &Loose<'_>, along_across: fn(Place) -> Place) -> Quickly {
-    let Some(patch) = x.patch() else { return Ok(None) };
-    touch(context, patch.len())?;
-    let (along, across) = along_across(patch.extent().map_or((0, 0), |extent| (extent.height(), extent.width())));
-    Ok(Some(truth(across == 1 && along == patch.len() as i64)))
-}
-
-fn around(context: &Context, x: &Loose<'_>, distances: &[Place]) -> Quickly {
-    let Some(Ok(patch)) = x.place().map(|place| Patch::around(place, distances)) else { return Ok(None) };
-    made(context, patch)
-}
-
-fn initset(context: &Context, x: &Loose<'_>) -> Quickly {
-    let Some(pair) = x.seen().and_then(Value::as_pair) else { return Ok(None) };
-    let point = Point::of(pair);
-    made(context, Patch::sorted(point.kind, vec![point.key]))
-}
-
-fn connect(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
-    let (Some(a), Some(b)) = (a.place(), b.place()) else { return Ok(None) };
-    make(context, super::making::steps_between(a, b), size_of::<u64>())?;
-    relation::connect(a, b).map_or(Ok(None), |patch| made(context, patch))
-}
-
-fn shoot(context: &mut Context, start: &Loose<'_>, direction: &Loose<'_>) -> Quickly {
-    let (Some(start), Some(direction)) = (start.place(), direction.place()) else { return Ok(None) };
-    make(context, super::making::steps_along(direction), size_of::<u64>())?;
-    relation::shoot(start, direction).map_or(Ok(None), |patch| made(context, patch))
-}
-
-fn shift(context: &mut Context, patch: &Loose<'_>, by: &Loose<'_>) -> Quickly {
-    let (Some(patch), Some(by)) = (patch.patch(), by.place()) else { return Ok(None) };
-    make(context, patch.len() as i64, size_of::<u64>())?;
-    patch.shift(by).map_or(Ok(None), |patch| made(context, patch))
-}
-
-fn toobject(context: &mut Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
-    let (Some(patch), Some(grid)) = (patch.patch(), grid.grid()) else { return Ok(None) };
-    make(context, patch.len() as i64, size_of::<u64>())?;
-    sort(context, patch.len())?;
-    grid.object_at(patch).map_or(Ok(None), |patch| made(context, patch))
-}
-
-/// What a function makes of two patches.
-fn both(context: &Context, a: &Loose<'_>, b: &Loose<'_>, of: fn(&Patch, &Patch) -> Patch) -> Quickly {
-    let (Some(a), Some(b)) = (a.patch(), b.patch()) else { return Ok(None) };
-    make(context, (a.len() + b.len()) as i64, size_of::<u64>())?;
-    made(context, of(a, b))
-}
-
-fn combine(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
-    let (Some(patch_a), Some(patch_b)) = (a.patch(), b.patch()) else { return Ok(None) };
-    if !patch_a.is_empty() && !patch_b.is_empty() && patch_a.kind() != patch_b.kind() {
-        return Ok(None);
-    }
-    sort(context, patch_a.len() + patch_b.len())?;
-    both(context, a, b, Patch::union)
-}
-
-fn colorcount(context: &mut Context, x: &Loose<'_>, colour: &Loose<'_>) -> Quickly {
-    let (Some(object), Some(colour)) = (object(x), colour.int()) else { return Ok(None) };
-    touch(context, object.len())?;
-    Ok(Some(int(object.keys().iter().filter(|&&key| colour_of(key) == colour).count() as i64)))
-}
-
-fn adjacent(context: &mut Context, a: &Loose<'_>, b: &Loose<'_>) -> Quickly {
-    let (Some(a), Some(b)) = (a.patch(), b.patch()) else { return Ok(None) };
-    super::relations::seek(context, a, b, 1)?;
-    Ok(a.is_adjacent(b).ok().map(truth))
-}
-
-fn bordering(context: &mut Context, patch: &Loose<'_>, grid: &Loose<'_>) -> Quickly {
-    let (Some(patch), Some(grid)) = (patch.patch(), grid.grid()) else { return Ok(None) };
-    touch(context, patch.len())?;
-    Ok(patch.borders(grid).ok().map(truth))
-}
-
-/// The part of a grid that begins at a place, with these sides.
-pub(super) fn crop(context: &Context, grid: &Grid, start: &Loose<'_>, sides: &Loose<'_>) -> Quickly {
-    let (Some(start), Some(sides)) = (start.place(), sides.place()) else { return Ok(None) };
-    let part = grid.crop(start, sides);
-    touch(context, part.cells().len())?;
-    context.spend(PATCH_FUEL)?;
-    Ok(Some(Loose::Grid(Cow::Owned(part))))
 }
