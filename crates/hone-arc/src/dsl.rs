@@ -18,6 +18,7 @@ mod making;
 mod numbers;
 mod packed;
 mod painting;
+mod quick;
 mod read;
 mod relations;
 mod reshaping;

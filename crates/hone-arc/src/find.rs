@@ -2,7 +2,8 @@
 
 use crate::grid::Grid;
 use crate::misuse::Misuse;
-use crate::patch::{Extent, Kind, Patch, Place, cell_key, colour_of, key, place_of, rectangle};
+use crate::patch::{BITS, Extent, Kind, Patch, Place, colour_of, coloured, key, place_of};
+use std::ops::Range;
 
 /// What makes cells one object.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +15,6 @@ pub struct Grouping {
     /// The most common colour is in no object.
     pub is_without_background: bool,
 }
-
-/// The four cells that share an edge, then the four that share a corner.
-const AROUND: [Place; 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)];
 
 impl Grid {
     /// Every place.
@@ -42,25 +40,30 @@ impl Grid {
             n += count as usize;
         }
         let mut keys = vec![0; n];
-        for (colour, place) in self.each().filter(|&(colour, _)| is_wanted(colour)) {
-            let next = &mut starts[usize::from(colour as u8)];
-            keys[*next] = cell_key(i64::from(colour), place)?;
-            *next += 1;
+        for (start, row) in self.keyed_rows()? {
+            for (place, &colour) in (start..).zip(row).filter(|&(_, &colour)| is_wanted(colour)) {
+                let next = &mut starts[usize::from(colour as u8)];
+                keys[*next] = coloured(colour, place);
+                *next += 1;
+            }
         }
         Ok(Patch::sorted(Kind::Object, keys))
     }
 
     /// The places that hold a colour.
     pub fn of_color(&self, colour: i64) -> Result<Patch, Misuse> {
-        let keys = self.each().filter(|&(at, _)| i64::from(at) == colour).map(|(_, place)| key(place));
-        Ok(Patch::sorted(Kind::Indices, keys.collect::<Result<_, _>>()?))
+        let mut keys = Vec::new();
+        for (start, row) in self.keyed_rows()? {
+            keys.extend((start..).zip(row).filter(|&(_, &at)| i64::from(at) == colour).map(|(place, _)| place));
+        }
+        Ok(Patch::sorted(Kind::Indices, keys))
     }
 
-    /// Colours with their places, row by row.
-    fn each(&self) -> impl Iterator<Item = (i8, Place)> {
-        let row = |(row, colours): (usize, &'_ [i8])| (row as i64, colours.len());
-        let places = self.rows().enumerate().map(row).flat_map(|(row, len)| (0..len as i64).map(move |column| (row, column)));
-        self.cells().iter().copied().zip(places)
+    /// The rows, each behind the packed place of its first cell: the places of a row are numbers that follow each other.
+    fn keyed_rows(&self) -> Result<impl Iterator<Item = (u64, &[i8])>, Misuse> {
+        key(((self.height() as i64 - 1).max(0), (self.width() as i64 - 1).max(0)))?;
+        let first = key((0, 0))?;
+        Ok((0..).map(move |row: u64| first + (row << BITS)).zip(self.rows()))
     }
 
     /// The cells of the grid at these places; places outside are dropped.
@@ -75,35 +78,20 @@ impl Grid {
             return Err(Misuse::NoRows("objects"));
         }
         let background = if grouping.is_without_background { Some(self.most_common()?) } else { None };
-        let mut is_seen: Vec<bool> = self.cells().iter().map(|&colour| Some(colour) == background).collect();
-        let (mut objects, mut waiting) = (Vec::new(), Vec::new());
-        for start in 0..self.cells().len() {
-            if !is_seen[start] {
-                objects.push(self.grow(start, grouping, &mut is_seen, &mut waiting)?);
-            }
+        if self.cells().is_empty() {
+            return Ok(Vec::new());
         }
-        objects.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
-        Ok(objects)
-    }
-
-    /// The part that a cell belongs to. Cells that are seen belong to others. `waiting` is empty before and after.
-    fn grow(&self, start: usize, grouping: Grouping, is_seen: &mut [bool], waiting: &mut Vec<usize>) -> Result<Patch, Misuse> {
-        let around = if grouping.is_diagonal { &AROUND[..] } else { &AROUND[..4] };
-        let mut keys = Vec::new();
-        waiting.push(start);
-        is_seen[start] = true;
-        while let Some(at) = waiting.pop() {
-            let (row, column) = ((at / self.width()) as i64, (at % self.width()) as i64);
-            keys.push(cell_key(i64::from(self.cells()[at]), (row, column))?);
-            for (down, right) in around {
-                let Some(next) = self.place(row + down, column + right) else { continue };
-                if !is_seen[next] && (!grouping.is_univalued || self.cells()[next] == self.cells()[at]) {
-                    is_seen[next] = true;
-                    waiting.push(next);
-                }
-            }
+        let mut parts = Parts::new(self, background);
+        for start in parts.starts() {
+            parts.grow(start, grouping);
         }
-        Ok(Patch::of(Kind::Object, keys))
+        // All cells ascend, and so do those of each part.
+        let mut objects: Vec<Vec<u64>> = parts.lens.iter().map(|&len| Vec::with_capacity(len)).collect();
+        for &key in self.object_where(|colour| Some(colour) != background)?.keys() {
+            objects[parts.part_at(place_of(key))].push(key);
+        }
+        objects.sort_unstable();
+        Ok(objects.into_iter().map(|keys| Patch::sorted(Kind::Object, keys)).collect())
     }
 
     /// One object per colour, from the lowest; without the most common colour on request.
@@ -112,31 +100,6 @@ impl Grid {
         let wanted = self.object_where(|colour| Some(colour) != background)?;
         let of_one_colour = wanted.keys().chunk_by(|&a, &b| colour_of(a) == colour_of(b));
         Ok(of_one_colour.map(|keys| Patch::sorted(Kind::Object, keys.to_vec())).collect())
-    }
-
-    /// Where the upper left corner of the object's rectangle can be put so that every cell meets its colour.
-    pub fn occurrences(&self, object: &Patch) -> Result<Patch, Misuse> {
-        if object.kind() == Kind::Indices && !object.is_empty() {
-            return Err(Misuse::NeedsObject("occurrences"));
-        }
-        let (rows, columns) = object.extent().map_or((0, 0), |extent| (extent.height(), extent.width()));
-        let (last_row, last_column) = (self.height() as i64 - rows, self.width() as i64 - columns);
-        if last_row < 0 || last_column < 0 {
-            return Ok(Patch::default());
-        }
-        // The box lies inside, so that each cell is a fixed number of cells behind its upper left corner.
-        let steps = |(row, column): Place| row as usize * self.width() + column as usize;
-        let normal = object.normalize()?;
-        let wanted: Option<Vec<(i8, usize)>> =
-            normal.keys().iter().map(|&key| Some((i8::try_from(colour_of(key)).ok()?, steps(place_of(key))))).collect();
-        // A colour that no grid can hold is nowhere.
-        let Some(wanted) = wanted else { return Ok(Patch::default()) };
-        let meets = |&(top, left): &Place| {
-            let here = &self.cells()[steps((top, left)).min(self.cells().len())..];
-            wanted.iter().all(|&(colour, step)| here.get(step) == Some(&colour))
-        };
-        let keys = rectangle(0..=last_row, 0..=last_column).filter(meets).map(key).collect::<Result<_, _>>()?;
-        Ok(Patch::sorted(Kind::Indices, keys))
     }
 
     /// Every one-coloured row and column as an object, in the order of sets.
@@ -153,6 +116,70 @@ impl Grid {
         found.sort_unstable_by(|a, b| a.keys().cmp(b.keys()));
         found.dedup();
         Ok(found)
+    }
+}
+
+/// Which part each cell of a grid belongs to. A cell more on every side belongs to none, so that every cell has all its neighbours.
+struct Parts {
+    width: usize,
+    colours: Vec<i8>,
+    parts: Vec<u32>,
+    /// How many cells each part has.
+    lens: Vec<usize>,
+    waiting: Vec<usize>,
+}
+
+/// The part of a cell that is in none yet, and that of one that is in none for good.
+const OPEN: u32 = u32::MAX;
+const NO_PART: u32 = u32::MAX - 1;
+
+impl Parts {
+    fn new(grid: &Grid, background: Option<i8>) -> Self {
+        let width = grid.width() + 2;
+        let n_cells = width * (grid.height() + 2);
+        let (mut colours, mut parts) = (vec![0; n_cells], vec![NO_PART; n_cells]);
+        for (row, cells) in (1..).zip(grid.rows()) {
+            let start = row * width + 1;
+            colours[start..start + cells.len()].copy_from_slice(cells);
+            for (part, &colour) in parts[start..].iter_mut().zip(cells) {
+                *part = if Some(colour) == background { NO_PART } else { OPEN };
+            }
+        }
+        Self { width, colours, parts, lens: Vec::new(), waiting: Vec::new() }
+    }
+
+    /// Every cell, from the first on.
+    fn starts(&self) -> Range<usize> {
+        0..self.parts.len()
+    }
+
+    /// Makes a part of a cell, if it is in none yet, and of all that join it.
+    fn grow(&mut self, start: usize, grouping: Grouping) {
+        if self.parts[start] != OPEN {
+            return;
+        }
+        // The four cells that share an edge, then the four that share a corner.
+        let around = [self.width, 1, self.width + 1, self.width - 1];
+        let around = if grouping.is_diagonal { &around[..] } else { &around[..2] };
+        let part = self.lens.len() as u32;
+        let mut len = 0;
+        self.parts[start] = part;
+        self.waiting.push(start);
+        while let Some(at) = self.waiting.pop() {
+            len += 1;
+            for next in around.iter().flat_map(|step| [at - step, at + step]) {
+                if self.parts[next] == OPEN && (!grouping.is_univalued || self.colours[next] == self.colours[at]) {
+                    self.parts[next] = part;
+                    self.waiting.push(next);
+                }
+            }
+        }
+        self.lens.push(len);
+    }
+
+    /// The part of a cell that is in one.
+    fn part_at(&self, (row, column): Place) -> usize {
+        self.parts[(row as usize + 1) * self.width + column as usize + 1] as usize
     }
 }
 
@@ -185,14 +212,6 @@ mod tests {
         assert_eq!(diagonal.objects(Grouping { is_diagonal: true, ..MIXED }).unwrap().len(), 1);
         assert!(grid(&[&[4, 4]]).objects(MIXED).unwrap().is_empty());
         assert_eq!(Grid::default().objects(MIXED), Err(Misuse::NoRows("objects")));
-    }
-
-    #[test]
-    fn occurrences_ignore_cells_that_the_object_does_not_name() {
-        let object = object(&[(2, (8, 8)), (2, (8, 10))]);
-        let found = grid(&[&[2, 6, 2, 2]]).occurrences(&object).unwrap();
-        assert_eq!(found, Patch::indices([(0, 0)]).unwrap());
-        assert_eq!(grid(&[&[1, 1]]).occurrences(&Patch::default()).unwrap().len(), 6);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod grid;
 pub mod measure;
 mod misuse;
 mod near;
+mod occur;
 mod paint;
 pub mod parts;
 mod patch;

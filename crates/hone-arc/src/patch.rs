@@ -27,6 +27,11 @@ pub(crate) fn cell_key(colour: i64, place: Place) -> Result<u64, Misuse> {
     Ok((component(colour)? << (2 * BITS)) | key(place)?)
 }
 
+/// Packs a cell of a grid's colour at a packed place.
+pub(crate) fn coloured(colour: i8, place: u64) -> u64 {
+    ((i64::from(colour) + BIAS) as u64) << (2 * BITS) | place
+}
+
 fn component(value: i64) -> Result<u64, Misuse> {
     u64::try_from(value.saturating_add(BIAS)).ok().filter(|&packed| packed <= COMPONENT).ok_or(Misuse::TooFar)
 }

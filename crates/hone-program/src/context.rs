@@ -84,7 +84,7 @@ impl Context {
     }
 
     /// Goes one level deeper, where that is allowed; takes more stack from the heap when little is left.
-    pub(crate) fn nested<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub fn nested<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         if self.n_natives >= NATIVES_MAX {
             return Err(Fault::depth("calls through natives", NATIVES_MAX));
         }
@@ -98,6 +98,7 @@ impl Context {
     }
 
     /// How many parameters a function has; `None` where it takes any number, or is no function.
+    #[inline]
     pub fn n_params(&self, function: &Value) -> Option<usize> {
         match function {
             Value::Native(native) => match native.body {

@@ -13,6 +13,8 @@ use crate::value::{HEAD_BYTES, SLOT_BYTES, Value};
 
 /// Bytes that an entry counts: key, value and its place in the index.
 const ENTRY_BYTES: usize = 2 * SLOT_BYTES + 8;
+/// Fuel for an entry that is new, and for a table without any.
+const ENTRY_FUEL: u64 = 4;
 
 /// A dictionary.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ impl Meter {
 
     /// An empty dictionary of this type, with what makes missing values.
     pub(crate) fn dict_of(&self, kind: Type, default: Value) -> Result<Rc<Dict>, Fault> {
+        self.spend(ENTRY_FUEL)?;
         let charge = self.charge(HEAD_BYTES)?;
         Ok(Rc::new(Dict { table: RefCell::default(), kind, default: default.into(), watched: false.into(), charge }))
     }
@@ -76,7 +79,7 @@ impl Dict {
             Ok(place) => table.replace(place, value),
             Err(place) => {
                 let n_entries = table.entries.len() + 1;
-                meter.spend((table.index.len() - place) as u64 / 64)?;
+                meter.spend(ENTRY_FUEL + (table.index.len() - place) as u64 / 64)?;
                 self.charge.resize(HEAD_BYTES + ENTRY_BYTES * grown(n_entries))?;
                 table.add(place, key, value);
                 None

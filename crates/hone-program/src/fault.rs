@@ -148,7 +148,7 @@ impl Fault {
     }
 
     /// The same failure with the name of the native in front of its words.
-    pub(crate) fn within(mut self, name: &str) -> Self {
+    pub fn within(mut self, name: &str) -> Self {
         if self.0.line == 0 && !self.0.kind.is_limit() && self.0.exception.is_none() {
             self.0.message = format!("{name}: {}", self.0.message);
         }

@@ -301,9 +301,10 @@ impl Context {
         let span = Span::of(start, stop, step, items.len())?;
         let mut is_removed = vec![false; items.len()];
         span.places().for_each(|place| is_removed[place] = true);
-        let (removed, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut *items).into_iter().zip(is_removed).partition(|(_, removed)| *removed);
-        *items = kept.into_iter().map(|(item, _)| item).collect();
+        let marked = items.iter_mut().zip(&is_removed).filter(|(_, is_removed)| **is_removed);
+        let removed: Vec<Value> = marked.map(|(item, _)| std::mem::take(item)).collect();
+        let mut is_removed = is_removed.iter();
+        items.retain(|_| is_removed.next() != Some(&true));
         drop(items);
         drop(removed);
         Ok(())

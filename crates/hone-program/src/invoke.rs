@@ -11,6 +11,9 @@ use crate::iterate::State;
 use crate::library::{self, Native};
 use crate::value::{HEAD_BYTES, SLOT_BYTES, Value};
 
+/// Fuel for a function of the program that a native calls.
+const LOOP_FUEL: u64 = 8;
+
 /// Keyword arguments of a call.
 pub(crate) type Keywords<'a> = &'a [(&'a str, Value)];
 
@@ -181,6 +184,8 @@ impl Context {
         let Some(program) = self.program.clone() else {
             return Err(Fault::type_error("a function of a program cannot be called without it"));
         };
+        // Starting the loop again takes as long as some steps in it.
+        self.meter.spend(LOOP_FUEL)?;
         let code = &program.codes[code_idx as usize];
         let at = self.stack.len();
         let waiting = self.ip;

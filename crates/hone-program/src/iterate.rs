@@ -10,6 +10,9 @@ use crate::frame::Suspended;
 use crate::meter::{Charge, Meter};
 use crate::value::{HEAD_BYTES, Value};
 
+/// Fuel for making an iterator beside that for a value: what it goes through is held in pieces of memory of their own.
+const ITERATOR_FUEL: u64 = 10;
+
 /// An iterator that is under way.
 #[derive(Debug)]
 pub struct Iter {
@@ -53,6 +56,7 @@ impl Meter {
 
     /// An iterator that counts so many bytes.
     pub(crate) fn iterator_of(&self, state: State, bytes: usize) -> Result<Value, Fault> {
+        self.spend(ITERATOR_FUEL)?;
         Ok(Value::Iterator(Rc::new(Iter { state: RefCell::new(state), _charge: self.charge(bytes)? })))
     }
 }
@@ -137,7 +141,7 @@ impl Drop for Iter {
 
 /// Fuel for a step of an iterator that is asked from outside of the loop, and for taking up a generator again: each is
 /// worth several operations.
-const STEP_FUEL: u64 = 4;
+const STEP_FUEL: u64 = 6;
 
 impl Context {
     /// An iterator over a value.

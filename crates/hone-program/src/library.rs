@@ -73,11 +73,13 @@ pub(crate) enum Body {
 
 impl Native {
     /// The number by which it compares.
+    #[inline]
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Its name.
+    #[inline]
     pub fn name(&self) -> &'static str {
         self.name
     }

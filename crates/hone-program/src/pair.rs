@@ -42,6 +42,12 @@ impl Pair {
         Self(key | IS_NESTED)
     }
 
+    /// The pair of a number and this pair, where that is small enough and not nested already.
+    pub(crate) fn behind(self, first: i64) -> Option<Self> {
+        let first = packed(first).filter(|_| !self.is_nested())?;
+        Some(Self::nested((first << (2 * BITS)) | self.key()))
+    }
+
     /// Whether the second element is a pair.
     #[inline]
     pub fn is_nested(self) -> bool {
@@ -123,11 +129,12 @@ mod tests {
     #[test]
     fn a_nested_pair_holds_a_number_and_a_pair() {
         let place = Pair::new(-3, 4).unwrap();
-        let nested = Pair::nested((packed(7).unwrap() << (2 * BITS)) | place.key());
+        let nested = place.behind(7).unwrap();
         let meter = Meter::free();
         assert_eq!(nested.item(0, &meter).unwrap().as_int(), Some(7));
         assert_eq!(nested.item(1, &meter).unwrap().as_pair(), Some(place));
         assert_eq!((nested.numbers(), nested.order(&place)), (None, None));
+        assert_eq!((nested.behind(7), place.behind(524_288)), (None, None));
     }
 
     #[test]

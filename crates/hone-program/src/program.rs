@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ruff_python_parser::parse_module;
 use ruff_text_size::Ranged;
 
-use crate::code::Compiled;
+use crate::code::{Compiled, Op};
 use crate::context::Context;
 use crate::fault::{Error, ErrorKind, Fault};
 use crate::frame::Exit;
@@ -141,6 +141,13 @@ impl Session {
         let result = self.context.end_call(result).map_err(Fault::into_error);
         let output = std::mem::take(&mut self.context.output);
         Run { result, fuel: meter.fuel_used(), memory_peak: meter.memory_peak(), output }
+    }
+
+    /// Whether no call can leave anything behind for the next one: what stands outside of functions never changes.
+    pub fn is_fixed(&self) -> bool {
+        let stores = |op: &Op| matches!(op, Op::StoreGlobal(_) | Op::DeleteGlobal(_) | Op::ImportNames(_));
+        let functions = self.context.program.iter().flat_map(|program| program.codes.iter().skip(1));
+        !functions.flat_map(|code| &code.ops).any(stores) && crate::watch::are_fixed(&self.context.globals)
     }
 }
 

@@ -24,7 +24,7 @@ impl Writer {
 
     pub(crate) fn push(&mut self, text: &str) -> Result<(), Fault> {
         let len = self.text.len() + text.len();
-        self.charge.meter().spend(1 + text.len() as u64 / 16)?;
+        self.charge.meter().spend(2 + text.len() as u64 / 8)?;
         if len > self.room {
             let room = (self.room * 2).max(len).max(64);
             self.charge.resize(HEAD_BYTES + room)?;

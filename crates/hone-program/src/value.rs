@@ -25,6 +25,9 @@ pub(crate) const HEAD_BYTES: usize = 64;
 /// Bytes that one element of a container counts.
 pub(crate) const SLOT_BYTES: usize = size_of::<Value>();
 
+/// Fuel for a pair that takes no memory.
+const PAIR_FUEL: u64 = 5;
+
 /// A value of a program.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
@@ -159,6 +162,7 @@ pub struct SharedCell {
 
 impl Value {
     /// The whole number, where it is one of 64 bits; booleans count as 0 and 1.
+    #[inline]
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -176,6 +180,7 @@ impl Value {
     }
 
     /// The elements, where it is a tuple or immutable set, in either representation.
+    #[inline]
     pub fn container(&self) -> Option<(Shape, Items<'_>)> {
         match self {
             Self::Tuple(tuple) => Some((Shape::Tuple, Items::Plain(&tuple.items))),
@@ -187,16 +192,19 @@ impl Value {
     }
 
     /// The elements of a tuple, in either representation.
+    #[inline]
     pub fn as_tuple(&self) -> Option<Items<'_>> {
         self.container().and_then(|(shape, items)| (shape == Shape::Tuple).then_some(items))
     }
 
     /// The elements of an immutable set, in either representation.
+    #[inline]
     pub fn as_frozenset(&self) -> Option<Items<'_>> {
         self.container().and_then(|(shape, items)| (shape == Shape::FrozenSet).then_some(items))
     }
 
     /// The host's own representation, where the value has this one.
+    #[inline]
     pub fn packed<T: Packed>(&self) -> Option<&T> {
         match self {
             Self::Packed(pack) => pack.get().as_any().downcast_ref(),
@@ -214,6 +222,7 @@ impl Value {
     }
 
     /// The name and what it captured, where it is a function that a native built.
+    #[inline]
     pub fn as_built(&self) -> Option<(&'static str, &[Value])> {
         match self {
             Self::Function(function) => match function.body {
@@ -225,6 +234,7 @@ impl Value {
     }
 
     /// Whether it counts as true.
+    #[inline]
     pub fn is_true(&self) -> bool {
         crate::context::truth(self)
     }
@@ -273,15 +283,25 @@ impl Meter {
 
     /// A tuple of these elements.
     pub fn tuple(&self, items: Vec<Value>) -> Result<Value, Fault> {
+        let items = match <[Value; 2]>::try_from(items) {
+            Ok([first, second]) => return self.pair(first, second),
+            Err(items) => items,
+        };
         let charge = self.charge(container_bytes(items.len()))?;
         Ok(Value::Tuple(Rc::new(Tuple { items: Elements::Any(items), _charge: charge })))
     }
 
     /// A tuple of two elements; small numbers take no memory of their own.
+    #[inline]
     pub fn pair(&self, first: Value, second: Value) -> Result<Value, Fault> {
-        if let (Value::Int(first), Value::Int(second)) = (&first, &second)
-            && let Some(pair) = Pair::new(*first, *second)
-        {
+        let small = match (&first, &second) {
+            (Value::Int(first), Value::Int(second)) => Pair::new(*first, *second),
+            (Value::Int(first), Value::Pair(second)) => second.behind(*first),
+            _ => None,
+        };
+        if let Some(pair) = small {
+            // Whatever asks for a pair does some work for it.
+            self.spend(PAIR_FUEL)?;
             return Ok(Value::Pair(pair));
         }
         let charge = self.charge(container_bytes(2))?;

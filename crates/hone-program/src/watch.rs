@@ -176,6 +176,20 @@ fn reach_all(values: &[Value]) -> HashSet<usize> {
     reached
 }
 
+/// Whether nothing that values lead to can change.
+pub(crate) fn are_fixed(values: &[Value]) -> bool {
+    let (mut reached, mut waiting) = (HashSet::new(), values.to_vec());
+    while let Some(value) = waiting.pop() {
+        if value.is_nest() && !matches!(value, Value::Tuple(_) | Value::FrozenSet(_) | Value::Function(_)) {
+            return false;
+        }
+        if value.is_nest() && reached.insert(address(&value)) {
+            children_of(&value, &mut waiting);
+        }
+    }
+    true
+}
+
 fn children_of(value: &Value, children: &mut Vec<Value>) {
     match value {
         Value::List(list) => children.extend_from_slice(&list.items.borrow()),

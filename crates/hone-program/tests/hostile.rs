@@ -192,3 +192,28 @@ fn a_session_keeps_its_variables_and_gives_every_call_a_budget() {
     assert_eq!((second.result.unwrap().as_int(), second.fuel), (Some(2), first.fuel));
     assert_eq!(call("nothing", &[]).result.unwrap_err().message, "the program defines no 'nothing'");
 }
+
+#[test]
+fn a_session_knows_whether_calls_can_leave_something_behind() {
+    let limits = Limits::default();
+    let is_fixed = |source: &str| {
+        let program = Program::parse(source, &Arc::new(Library::new()), &limits).unwrap();
+        program.start(&limits).unwrap().is_fixed()
+    };
+    for fixed in ["", "n = (1, 'a', (2.5, None))", "import math\ndef f(n=1):\n    m = []\n    return lambda: m", "f = sorted"] {
+        assert!(is_fixed(fixed), "{fixed}");
+    }
+    for open in [
+        "seen = []",
+        "seen = ((1, {}),)",
+        "n = 1\ndef f():\n    global n\n    n += 1",
+        "n = 1\ndef f():\n    def g():\n        global n\n        del n",
+        "def f(seen=[]):\n    return seen",
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n    return g\ng = f()",
+        "numbers = iter((1, 2))",
+        "def f():\n    yield 1\nnumbers = f()",
+        "s = set()\nadd = s.add",
+    ] {
+        assert!(!is_fixed(open), "{open}");
+    }
+}

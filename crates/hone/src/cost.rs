@@ -52,10 +52,17 @@ impl Forecast {
         Some(Self { who, n_episodes, projected: Projected { before, corrected: None }, n_groups: 0, costs_usd: Vec::new() })
     }
 
+    /// Says what was projected before the first call, and what has to hold for it.
+    pub(crate) fn tell(&self, condition: &str, printer: &Printer) {
+        if let Some(projection) = self.projected.before {
+            printer.say(&format!("{} will cost {}, {condition}", self.who, range(projection)));
+        }
+    }
+
     /// Takes in what a group did cost, and says what the whole will when enough of them are played.
-    pub(crate) fn group(&mut self, traces: &[Trace], printer: &Printer) {
+    pub(crate) fn group<'a>(&mut self, traces: impl IntoIterator<Item = &'a Trace>, printer: &Printer) {
         self.n_groups += 1;
-        self.costs_usd.extend(traces.iter().map(|trace| trace.head().cost_usd));
+        self.costs_usd.extend(traces.into_iter().map(|trace| trace.head().cost_usd));
         if self.n_groups == N_GROUPS_TO_PROJECT
             && let Some(projection) = project(&self.costs_usd, self.n_episodes)
         {
@@ -77,10 +84,8 @@ pub(crate) fn announce<'a>(
 ) -> Result<(), Failure> {
     let mut low_usd = 0.0;
     for forecast in forecasts {
-        if let Some(projection) = forecast.projected.before {
-            low_usd += projection.low_usd;
-            printer.say(&format!("{} will cost {}, if it plays like gold", forecast.who, range(projection)));
-        }
+        low_usd += forecast.projected.before.map_or(0.0, |projection| projection.low_usd);
+        forecast.tell("if it plays like gold", printer);
     }
     match bank.budget.limit_usd() {
         Some(limit_usd) if low_usd > limit_usd => {
@@ -93,13 +98,23 @@ pub(crate) fn announce<'a>(
 
 /// What episodes take when they are played as the gold player plays some of these scenarios. None where it cannot.
 pub(crate) fn gold_episodes(world: &World, scenarios: &[Scenario], play: &PlayArgs, context: &Context<'_>) -> Vec<Usage> {
-    let apart = scenarios.len().div_ceil(N_SCENARIOS_TO_GUESS).max(1);
-    let some: Vec<Scenario> = scenarios.iter().step_by(apart).cloned().collect();
+    let some = to_guess(scenarios);
     let once = Play { n_samples: 1, luck: Luck::Shared, is_script: true };
     let plan = play.plan(RunId::derived(&["cost"]), &context.settings.tenant, &some, once);
-    let played = traces(world.env.as_ref(), Player::Gold, &plan);
+    episodes(world, Player::Gold, &plan)
+}
+
+/// Some of many, as many as a guess needs, from the first on.
+pub(crate) fn to_guess<T: Clone>(many: &[T]) -> Vec<T> {
+    let apart = many.len().div_ceil(N_SCENARIOS_TO_GUESS).max(1);
+    many.iter().step_by(apart).cloned().collect()
+}
+
+/// What episodes of a plan take when a script plays them. None where it cannot.
+pub(crate) fn episodes(world: &World, player: Player<'_>, plan: &Plan<'_>) -> Vec<Usage> {
+    let played = traces(world.env.as_ref(), player, plan);
     let is_whole = |trace: &&Trace| trace.turns().flat_map(|turn| &turn.errors).all(|error| error.kind != "env_error");
-    played.iter().filter(is_whole).map(|trace| usage(trace, &plan)).collect()
+    played.iter().filter(is_whole).map(|trace| usage(trace, plan)).collect()
 }
 
 /// The tokens that a provider would count for this trace.

@@ -2,11 +2,11 @@
 
 use super::containers::merged;
 use super::declare;
-use super::fused::{Fused, Joint};
+use super::fused;
 use super::gathered::Gathered;
 use super::loose::Loose;
 use super::read::{Outcome, container, elements, set};
-use hone_program::{Context, Fault, Shape, Value};
+use hone_program::{Context, Fault, Pair, Shape, Value};
 
 declare! {
     apply(function: Callable, container: Container) -> Container: "The function of each element, in the same kind.";
@@ -19,18 +19,28 @@ declare! {
 }
 
 fn apply(context: &mut Context, arguments: &[Value]) -> Outcome {
+    if let Some(pair) = arguments[1].as_pair() {
+        return to_pair(context, &arguments[0], pair);
+    }
     let (shape, results) = applied(context, &arguments[0], &arguments[1])?;
     container(context, shape, results)
 }
 
+/// The function of both elements of a pair.
+pub(super) fn to_pair(context: &mut Context, function: &Value, pair: Pair) -> Outcome {
+    context.spend(3)?;
+    let first = fused::apply(context, function, Loose::Made(pair.element(0)))?.into_value(context)?;
+    let second = fused::apply(context, function, Loose::Made(pair.element(1)))?.into_value(context)?;
+    context.meter().pair(first, second)
+}
+
 fn applied(context: &mut Context, function: &Value, container: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
-    let function = Fused::new(function, items.len());
     let mut results = Vec::with_capacity(items.len());
     // Many lines and parts are empty: a set takes the first of them only.
     let mut has_empty = false;
-    for item in &items {
-        let result = function.apply(context, &Loose::Kept(item))?;
+    for item in items.iter() {
+        let result = fused::apply(context, function, Loose::Kept(item))?;
         let is_empty = matches!(&result, Loose::Patch(patch) if patch.is_empty());
         if !(is_empty && has_empty && shape == Shape::FrozenSet) {
             results.push(result.into_value(context)?);
@@ -43,8 +53,8 @@ fn applied(context: &mut Context, function: &Value, container: &Value) -> Result
 fn rapply(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (shape, functions) = elements(context, &arguments[0])?;
     let mut results = Vec::with_capacity(functions.len());
-    for function in functions {
-        results.push(context.call(&function, &arguments[1..])?);
+    for function in functions.iter() {
+        results.push(fused::value(context, function, &arguments[1])?);
     }
     container(context, shape, results)
 }
@@ -52,10 +62,9 @@ fn rapply(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn mapply(context: &mut Context, arguments: &[Value]) -> Outcome {
     if arguments[1].as_frozenset().is_some() {
         let (_, items) = elements(context, &arguments[1])?;
-        let function = Fused::new(&arguments[0], items.len());
         let mut gathered = Gathered::new(context)?;
-        for item in &items {
-            gathered.take(context, &function, &Loose::Kept(item))?;
+        for item in items.iter() {
+            gathered.take(context, &arguments[0], item)?;
         }
         return gathered.into_value(context);
     }
@@ -72,9 +81,8 @@ fn in_parallel(context: &mut Context, arguments: &[Value]) -> Result<Vec<Value>,
     let (_, a) = elements(context, &arguments[1])?;
     let (_, b) = elements(context, &arguments[2])?;
     let mut results = Vec::with_capacity(a.len().min(b.len()));
-    let function = Joint::new(&arguments[0]);
-    for (x, y) in a.iter().zip(&b) {
-        results.push(function.apply(context, &Loose::Kept(x), &Loose::Kept(y))?.into_value(context)?);
+    for (x, y) in a.iter().zip(b.iter()) {
+        results.push(fused::apply_two(context, &arguments[0], Loose::Kept(x), Loose::Kept(y))?.into_value(context)?);
     }
     Ok(results)
 }
@@ -89,10 +97,9 @@ fn prapply(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, b) = elements(context, &arguments[2])?;
     context.meter().room(a.len().saturating_mul(b.len()).saturating_mul(size_of::<Value>()))?;
     let mut results = Vec::with_capacity(a.len() * b.len());
-    let function = Joint::new(&arguments[0]);
-    for x in &a {
-        for y in &b {
-            results.push(function.apply(context, &Loose::Kept(x), &Loose::Kept(y))?.into_value(context)?);
+    for x in a.iter() {
+        for y in b.iter() {
+            results.push(fused::apply_two(context, &arguments[0], Loose::Kept(x), Loose::Kept(y))?.into_value(context)?);
         }
     }
     set(context, results)

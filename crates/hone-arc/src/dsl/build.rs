@@ -1,7 +1,7 @@
 //! Function builders: each gives a new function, which equals only itself.
 
 use super::declare;
-use super::fused::Fused;
+use super::fused;
 use super::loose::Loose;
 use super::read::{Outcome, int};
 use hone_program::{Context, Fault, Value};
@@ -18,31 +18,31 @@ declare! {
 
 fn compose(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("compose", 1, arguments.to_vec(), |context, captured, arguments| {
-        let inner = context.call(&captured[1], arguments)?;
-        context.call(&captured[0], &[inner])
+        let inner = fused::apply(context, &captured[1], Loose::Kept(&arguments[0]))?;
+        fused::apply(context, &captured[0], inner)?.into_value(context)
     })
 }
 
 fn chain(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("chain", 1, arguments.to_vec(), |context, captured, arguments| {
-        let inner = context.call(&captured[2], arguments)?;
-        let middle = context.call(&captured[1], &[inner])?;
-        context.call(&captured[0], &[middle])
+        let inner = fused::apply(context, &captured[2], Loose::Kept(&arguments[0]))?;
+        let middle = fused::apply(context, &captured[1], inner)?;
+        fused::apply(context, &captured[0], middle)?.into_value(context)
     })
 }
 
 fn matcher(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("matcher", 1, arguments.to_vec(), |context, captured, arguments| {
-        let result = context.call(&captured[0], arguments)?;
+        let result = fused::value(context, &captured[0], &arguments[0])?;
         Ok(Value::Bool(context.equal(&result, &captured[1])?))
     })
 }
 
 fn fork(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.function("fork", 1, arguments.to_vec(), |context, captured, arguments| {
-        let a = context.call(&captured[1], arguments)?;
-        let b = context.call(&captured[2], arguments)?;
-        context.call(&captured[0], &[a, b])
+        let a = fused::apply(context, &captured[1], Loose::Kept(&arguments[0]))?;
+        let b = fused::apply(context, &captured[2], Loose::Kept(&arguments[0]))?;
+        fused::apply_two(context, &captured[0], a, b)?.into_value(context)
     })
 }
 
@@ -52,12 +52,11 @@ fn power(context: &mut Context, arguments: &[Value]) -> Outcome {
         n if n < 1 => Err(Fault::value_error(format!("a function is applied at least once, and n is {n}"))),
         _ => context.function("power", 1, arguments.to_vec(), |context, captured, arguments| {
             let n = int(&captured[1])?;
-            let function = Fused::new(&captured[0], usize::try_from(n).unwrap_or(usize::MAX));
-            let mut value = Loose::Kept(&arguments[0]);
+            let mut result = Loose::Kept(&arguments[0]);
             for _ in 0..n {
-                value = function.apply(context, &value)?;
+                result = fused::apply(context, &captured[0], result)?;
             }
-            value.into_value(context)
+            result.into_value(context)
         }),
     }
 }

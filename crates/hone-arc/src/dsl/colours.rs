@@ -27,8 +27,8 @@ fn tallied(context: &mut Context, value: &Value) -> Result<Vec<(Value, usize)>, 
     }
     if is_tuple(value) {
         let mut listed = Vec::new();
-        for row in elements(context, value)?.1 {
-            listed.extend(elements(context, &row)?.1);
+        for row in elements(context, value)?.1.iter() {
+            listed.extend_from_slice(&elements(context, row)?.1);
         }
         return select::tally(context, &listed);
     }

@@ -6,6 +6,7 @@ use super::read::{Outcome, container, elements, grid_value, int, len, make, part
 use crate::grid::Grid;
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 declare! {
@@ -52,7 +53,10 @@ fn is_in(context: &mut Context, value: &Value, container: &Value) -> Result<bool
 fn told(context: &Context, value: &Value, container: &Value) -> Result<Option<bool>, Fault> {
     context.spend(1)?;
     match container.container() {
-        Some((_, Items::Packed(packed))) => Ok(packed.contains(value)),
+        Some((_, Items::Packed(packed))) => {
+            context.spend(u64::from((packed.len() + 1).ilog2()))?;
+            Ok(packed.contains(value))
+        }
         _ => Ok(None),
     }
 }
@@ -98,7 +102,7 @@ fn initset(context: &mut Context, arguments: &[Value]) -> Outcome {
 }
 
 /// The elements of a set, or a fault: a tuple has no such operation.
-fn of_set(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
+fn of_set<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'a, [Value]>, Fault> {
     match elements(context, value)? {
         (Shape::FrozenSet, items) => Ok(items),
         (Shape::Tuple, _) => Err(Fault::type_error("a set is needed, and this is a tuple")),
@@ -106,7 +110,7 @@ fn of_set(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
 }
 
 fn insert(context: &mut Context, arguments: &[Value]) -> Outcome {
-    let mut items = of_set(context, &arguments[1])?;
+    let mut items = of_set(context, &arguments[1])?.into_owned();
     items.push(arguments[0].clone());
     set(context, items)
 }
@@ -120,18 +124,18 @@ fn remove(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn without(context: &mut Context, container: &Value, value: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
     let mut kept = Vec::with_capacity(items.len());
-    for item in items {
-        if !context.equal(&item, value)? {
-            kept.push(item);
+    for item in items.iter() {
+        if !context.equal(item, value)? {
+            kept.push(item.clone());
         }
     }
     Ok((shape, kept))
 }
 
 fn other(context: &mut Context, arguments: &[Value]) -> Outcome {
-    for item in elements(context, &arguments[0])?.1 {
-        if !context.equal(&item, &arguments[1])? {
-            return Ok(item);
+    for item in elements(context, &arguments[0])?.1.iter() {
+        if !context.equal(item, &arguments[1])? {
+            return Ok(item.clone());
         }
     }
     Err(Fault::value_error("there is no other element"))
@@ -148,9 +152,10 @@ fn combine(context: &mut Context, arguments: &[Value]) -> Outcome {
     if let (Some(a), Some(b)) = (as_patch(a), as_patch(b)) {
         return merged_patches(context, &[a, b]);
     }
-    let (shape, mut items) = elements(context, a)?;
-    items.extend(elements(context, b)?.1);
-    container(context, shape, items)
+    let (shape, items) = elements(context, a)?;
+    let (_, more) = elements(context, b)?;
+    context.meter().room((items.len() + more.len()) * size_of::<Value>())?;
+    container(context, shape, [&items[..], &more[..]].concat())
 }
 
 fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -161,9 +166,9 @@ fn intersection(context: &mut Context, arguments: &[Value]) -> Outcome {
     }
     let theirs = of_set(context, b)?;
     let mut items = Vec::new();
-    for item in of_set(context, a)? {
-        if is_among(context, &item, b, &theirs)? {
-            items.push(item);
+    for item in of_set(context, a)?.iter() {
+        if is_among(context, item, b, &theirs)? {
+            items.push(item.clone());
         }
     }
     part(context, Shape::FrozenSet, items)
@@ -178,9 +183,9 @@ fn difference(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (shape, items) = elements(context, a)?;
     let (_, theirs) = elements(context, b)?;
     let mut kept = Vec::new();
-    for item in items {
-        if !is_among(context, &item, b, &theirs)? {
-            kept.push(item);
+    for item in items.iter() {
+        if !is_among(context, item, b, &theirs)? {
+            kept.push(item.clone());
         }
     }
     part(context, shape, kept)
@@ -210,7 +215,9 @@ pub(super) fn merged(context: &mut Context, shape: Shape, containers: &[Value]) 
     }
     let mut items = Vec::new();
     for inner in containers {
-        items.extend(elements(context, inner)?.1);
+        let (_, inner) = elements(context, inner)?;
+        context.spend(inner.len() as u64)?;
+        items.extend_from_slice(&inner);
     }
     container(context, shape, items)
 }
@@ -264,7 +271,7 @@ fn dedupe(context: &mut Context, arguments: &[Value]) -> Outcome {
         // Equal elements stand side by side, the earliest first.
         is_kept[two[1]] = !context.equal(&items[two[0]], &items[two[1]])?;
     }
-    let kept = items.into_iter().zip(is_kept).filter_map(|(item, is_kept)| is_kept.then_some(item));
+    let kept = items.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(item, _)| item.clone());
     context.meter().tuple(kept.collect())
 }
 
@@ -304,7 +311,7 @@ fn interval(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn totuple(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, items) = elements(context, &arguments[0])?;
-    context.meter().tuple(items)
+    context.meter().tuple(items.into_owned())
 }
 
 fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -314,8 +321,8 @@ fn product(context: &mut Context, arguments: &[Value]) -> Outcome {
     context.spend(n as u64)?;
     context.meter().room(n.saturating_mul(size_of::<Value>()))?;
     let mut pairs = Vec::with_capacity(n);
-    for x in &a {
-        for y in &b {
+    for x in a.iter() {
+        for y in b.iter() {
             pairs.push(context.meter().pair(x.clone(), y.clone())?);
         }
     }
@@ -330,8 +337,8 @@ fn pair(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, a) = elements(context, &arguments[0])?;
     let (_, b) = elements(context, &arguments[1])?;
     let mut pairs = Vec::with_capacity(a.len().min(b.len()));
-    for (x, y) in a.into_iter().zip(b) {
-        pairs.push(context.meter().pair(x, y)?);
+    for (x, y) in a.iter().zip(b.iter()) {
+        pairs.push(context.meter().pair(x.clone(), y.clone())?);
     }
     context.meter().tuple(pairs)
 }

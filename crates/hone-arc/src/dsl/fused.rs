@@ -1,183 +1,140 @@
-//! Functions that builders put together, taken apart again: what they give to each other need not become values.
+//! Functions that builders put together, followed part by part: what the parts give to each other need not become values.
 //!
-//! `compose`, `chain`, `fork`, `matcher`, `lbind` and `rbind` become a tree that is applied to one element after the other by those
-//! functions that go over containers. It gives what calling the function would give, and fails as it would. Whatever is not known here
-//! is called as ever.
+//! `compose`, `chain`, `fork`, `matcher`, `power`, `lbind` and `rbind` are known here, and so are the functions that have quick forms. It gives what
+//! calling the function would give, and fails as it would. Whatever is not known here is called as ever.
 
-use super::loose::{Loose, QuickOne, QuickTwo, crop, quick_one, quick_two};
+use super::loose::Loose;
+use super::quick::{Quick, crop, quick_of};
 use super::read::Outcome;
-use super::{MODULE, library};
 use crate::grid::Grid;
+use crate::patch::Patch;
 use hone_program::{Context, Fault, Value};
-use std::sync::Arc;
+use std::borrow::Cow;
 
-/// How deep a function is taken apart, and into how many parts: what lies beyond is called.
-const DEPTH_MAX: usize = 12;
-const PARTS_MAX: usize = 48;
-/// How often a function must be applied for taking it apart to pay.
-const TIMES_MIN: usize = 4;
+/// How deep a function is followed: what lies deeper is called, and calls count how deep they are.
+pub(super) const DEPTH_MAX: usize = 12;
 
-/// A function of one parameter.
-pub(super) enum Fused<'v> {
-    /// A function with a quick form.
-    One(&'v Value, QuickOne),
-    /// Functions one after the other, the innermost first.
-    Chain(Vec<Fused<'v>>),
-    /// A function of two results.
-    Fork(Box<(Joint<'v>, Fused<'v>, Fused<'v>)>),
-    /// Whether a result equals a value.
-    Match(Box<Fused<'v>>, &'v Value),
-    /// A function of two parameters, the first of them fixed.
-    Left(Joint<'v>, &'v Value),
-    /// A function of two parameters, the last of them fixed.
-    Right(Joint<'v>, &'v Value),
-    /// Anything else.
-    Called(&'v Value),
+/// Applies a function of one parameter.
+pub(super) fn apply(context: &mut Context, function: &Value, mut x: Loose<'_>) -> Result<Loose<'static>, Fault> {
+    follow(context, function, &mut x, DEPTH_MAX)
 }
 
-/// A function of two parameters.
-pub(super) enum Joint<'v> {
-    /// A function with a quick form.
-    Two(&'v Value, QuickTwo),
-    /// `combine`, which whoever collects patches may leave out.
-    Combine(&'v Value, QuickTwo),
-    /// `crop` of a grid.
-    Crop(&'v Value, &'v Grid),
-    /// Anything else.
-    Called(&'v Value),
+/// Applies a function of one parameter to a value and gives the value of the result.
+pub(super) fn value(context: &mut Context, function: &Value, x: &Value) -> Outcome {
+    apply(context, function, Loose::Kept(x))?.into_value(context)
 }
 
-/// The name of a function of the grid language.
-fn name_of(function: &Value) -> Option<&'static str> {
-    let Value::Native(native) = function else { return None };
-    let is_ours = library().native(MODULE, native.name()).is_some_and(|ours| Arc::ptr_eq(ours, native));
-    is_ours.then(|| native.name())
-}
-
-impl<'v> Fused<'v> {
-    /// Takes a function apart that is applied so many times; for a few it does not pay.
-    pub(super) fn new(function: &'v Value, n_times: usize) -> Self {
-        let mut parts_left = PARTS_MAX;
-        match n_times < TIMES_MIN {
-            true => Self::Called(function),
-            false => Self::part(function, DEPTH_MAX, &mut parts_left),
+/// Applies a function to a result that nobody needs afterwards. It is not moved on the way: most functions only look at it.
+fn follow(context: &mut Context, function: &Value, x: &mut Loose<'_>, depth: usize) -> Result<Loose<'static>, Fault> {
+    let Some(depth) = depth.checked_sub(1) else { return called(context, function, x) };
+    let Some((name, parts)) = function.as_built() else { return quickly(context, function, x) };
+    context.spend(1)?;
+    match (name, parts) {
+        ("compose", [outer, inner]) => {
+            let mut inner = follow(context, inner, x, depth)?;
+            follow(context, outer, &mut inner, depth)
         }
-    }
-
-    fn part(function: &'v Value, depth: usize, parts_left: &mut usize) -> Self {
-        let Some(left) = parts_left.checked_sub(1).filter(|_| depth > 0) else { return Self::Called(function) };
-        *parts_left = left;
-        if let Some(quick) = name_of(function).and_then(quick_one) {
-            return Self::One(function, quick);
+        ("chain", [h, g, f]) => {
+            let mut inner = follow(context, f, x, depth)?;
+            let mut middle = follow(context, g, &mut inner, depth)?;
+            follow(context, h, &mut middle, depth)
         }
-        let mut part = |inner: &'v Value| Self::part(inner, depth - 1, parts_left);
-        match function.as_built() {
-            Some(("compose", [outer, inner])) => Self::Chain(vec![part(inner), part(outer)]),
-            Some(("chain", [h, g, f])) => Self::Chain(vec![part(f), part(g), part(h)]),
-            Some(("matcher", [inner, target])) => Self::Match(Box::new(part(inner)), target),
-            Some(("fork", [outer, a, b])) => Self::Fork(Box::new((Joint::new(outer), part(a), part(b)))),
-            Some(("lbind", [inner, fixed])) => Joint::known(inner).map_or(Self::Called(function), |j| Self::Left(j, fixed)),
-            Some(("rbind", [inner, fixed])) => Joint::known(inner).map_or(Self::Called(function), |j| Self::Right(j, fixed)),
-            _ => Self::Called(function),
+        ("fork", [outer, a, b]) => {
+            let mut a = follow(context, a, &mut x.lent(), depth)?;
+            let mut b = follow(context, b, x, depth)?;
+            join(context, outer, &mut a, &mut b)
         }
-    }
-
-    /// Applies the function.
-    pub(super) fn apply(&self, context: &mut Context, x: &Loose<'v>) -> Result<Loose<'v>, Fault> {
-        match self {
-            Self::One(function, quick) => {
-                context.spend(1)?;
-                match quick(context, x)? {
-                    Some(result) => Ok(result),
-                    None => called(context, function, &[x]),
-                }
-            }
-            Self::Chain(parts) => {
-                context.spend(1)?;
-                let mut result = None;
-                for part in parts {
-                    result = Some(part.apply(context, result.as_ref().unwrap_or(x))?);
-                }
-                Ok(result.unwrap_or(Loose::Made(Value::None)))
-            }
-            Self::Fork(parts) => {
-                context.spend(1)?;
-                let (joint, a, b) = &**parts;
-                let (a, b) = (a.apply(context, x)?, b.apply(context, x)?);
-                joint.apply(context, &a, &b)
-            }
-            Self::Match(part, target) => {
-                context.spend(1)?;
-                let result = part.apply(context, x)?.into_value(context)?;
-                Ok(Loose::Made(Value::Bool(context.equal(&result, target)?)))
-            }
-            Self::Left(joint, fixed) => {
-                context.spend(1)?;
-                joint.apply(context, &Loose::Kept(fixed), x)
-            }
-            Self::Right(joint, fixed) => {
-                context.spend(1)?;
-                joint.apply(context, x, &Loose::Kept(fixed))
-            }
-            Self::Called(function) => called(context, function, &[x]),
+        ("matcher", [inner, target]) => {
+            let result = follow(context, inner, x, depth)?.into_value(context)?;
+            Ok(Loose::Made(Value::Bool(context.equal(&result, target)?)))
         }
-    }
-
-    /// Applies the function to a value and gives the value of the result.
-    pub(super) fn value(&self, context: &mut Context, x: &'v Value) -> Outcome {
-        self.apply(context, &Loose::Kept(x))?.into_value(context)
+        ("power", [inner, Value::Int(n)]) => {
+            let mut result = follow(context, inner, x, depth)?;
+            for _ in 1..*n {
+                result = follow(context, inner, &mut result, depth)?;
+            }
+            Ok(result)
+        }
+        ("lbind", [inner, fixed]) if context.n_params(function) == Some(1) => join(context, inner, &mut Loose::Kept(fixed), x),
+        ("rbind", [inner, fixed]) if context.n_params(function) == Some(1) => join(context, inner, x, &mut Loose::Kept(fixed)),
+        _ => called(context, function, x),
     }
 }
 
-impl<'v> Joint<'v> {
-    /// Takes a function of two parameters apart.
-    pub(super) fn new(function: &'v Value) -> Self {
-        Self::known(function).unwrap_or(Self::Called(function))
-    }
-
-    /// The function, where it is known to have two parameters.
-    fn known(function: &'v Value) -> Option<Self> {
-        if let Some(("lbind", [inner, fixed])) = function.as_built() {
-            let grid = fixed.packed::<Grid>()?;
-            return (name_of(inner)? == "crop").then_some(Self::Crop(function, grid));
+/// Applies a function that nobody built.
+fn quickly(context: &mut Context, function: &Value, x: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
+    if let Some(Quick::One(quick)) = quick_of(function) {
+        context.spend(2)?;
+        if let Some(result) = quick(context, x)? {
+            return Ok(result);
         }
-        let name = name_of(function)?;
-        let quick = quick_two(name)?;
-        Some(if name == "combine" { Self::Combine(function, quick) } else { Self::Two(function, quick) })
     }
-
-    /// Applies the function.
-    pub(super) fn apply(&self, context: &mut Context, a: &Loose<'v>, b: &Loose<'v>) -> Result<Loose<'v>, Fault> {
-        context.spend(1)?;
-        let (function, result) = match self {
-            Self::Two(function, quick) | Self::Combine(function, quick) => (function, quick(context, a, b)?),
-            Self::Crop(function, grid) => (function, crop(context, grid, a, b)?),
-            Self::Called(function) => (function, None),
-        };
-        result.map_or_else(|| called(context, function, &[a, b]), Ok)
-    }
+    called(context, function, x)
 }
 
-/// Calls a function that is not known here.
-fn called<'v>(context: &mut Context, function: &Value, arguments: &[&Loose<'v>]) -> Result<Loose<'v>, Fault> {
-    match arguments {
-        [x] => {
-            let x = x.to_value(context)?;
-            context.call(function, &[x]).map(Loose::Made)
-        }
-        _ => {
-            let arguments = arguments.iter().map(|x| x.to_value(context)).collect::<Result<Vec<_>, _>>()?;
+/// Applies a function of two parameters.
+pub(super) fn apply_two(
+    context: &mut Context,
+    function: &Value,
+    mut a: Loose<'_>,
+    mut b: Loose<'_>,
+) -> Result<Loose<'static>, Fault> {
+    join(context, function, &mut a, &mut b)
+}
+
+/// Applies a function of two parameters to results that nobody needs afterwards.
+fn join(context: &mut Context, function: &Value, a: &mut Loose<'_>, b: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
+    context.spend(2)?;
+    let result = match quick_of(function) {
+        Some(Quick::Two(quick)) => quick(context, a, b)?,
+        Some(_) => None,
+        None => match cropped(function) {
+            Some(grid) => crop(context, grid, a, b)?,
+            None => None,
+        },
+    };
+    match result {
+        Some(result) => Ok(result),
+        None => {
+            let arguments = [a.take().into_value(context)?, b.take().into_value(context)?];
             context.call(function, &arguments).map(Loose::Made)
         }
     }
 }
 
+/// The grid, where the function is `crop` of it.
+fn cropped(function: &Value) -> Option<&Grid> {
+    match function.as_built() {
+        Some(("lbind", [inner, fixed])) if matches!(quick_of(inner), Some(Quick::Crop)) => fixed.packed::<Grid>(),
+        _ => None,
+    }
+}
+
+/// Whether a function is `combine`, which whoever collects patches may leave out.
+pub(super) fn is_combine(function: &Value) -> bool {
+    matches!(function, Value::Native(native) if native.name() == "combine") && quick_of(function).is_some()
+}
+
+/// Calls a function that is not known here.
+fn called(context: &mut Context, function: &Value, x: &mut Loose<'_>) -> Result<Loose<'static>, Fault> {
+    let x = match x {
+        Loose::Kept(value) => return context.call(function, std::slice::from_ref(*value)).map(Loose::Made),
+        x => x.take().into_value(context)?,
+    };
+    context.call(function, &[x]).map(Loose::Made)
+}
+
+/// A patch without elements.
+pub(super) fn nothing() -> Loose<'static> {
+    Loose::Patch(Cow::Owned(Patch::default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dsl::{functions, patch};
-    use crate::patch::Patch;
+    use crate::dsl::{MODULE, functions, library, patch};
     use hone_program::{Limits, Meter};
+    use std::sync::Arc;
 
     /// Values of all kinds that functions meet, those included which they refuse.
     fn samples() -> Vec<Value> {
@@ -211,6 +168,9 @@ mod tests {
     }
 
     fn plain(value: &Value) -> String {
+        if let Some(large) = value.packed::<Grid>().filter(|grid| grid.height() > 1000) {
+            return format!("{} rows, {:?}", large.height(), large.counts());
+        }
         match value.container() {
             Some((shape, items)) => {
                 let items = items.to_vec(&Meter::free()).unwrap();
@@ -226,36 +186,37 @@ mod tests {
         let mut context = Context::new(&Limits { fuel: u64::MAX, ..Limits::default() });
         for function in functions() {
             let native = Value::Native(Arc::clone(library().native(MODULE, function.name).unwrap()));
-            if let Fused::One(..) = Fused::new(&native, TIMES_MIN) {
-                n_quick += 1;
-                for x in &samples {
-                    let quickly = told(Fused::new(&native, TIMES_MIN).value(&mut context, x));
-                    let called = told(context.call(&native, std::slice::from_ref(x)));
-                    assert_eq!(quickly, called, "{} of {x:?}", function.name);
-                }
-            }
-            let Some(joint) = Joint::known(&native) else { continue };
+            let Some(quick @ (Quick::One(_) | Quick::Two(_))) = quick_of(&native) else { continue };
             n_quick += 1;
             for (a, b) in samples.iter().flat_map(|a| samples.iter().map(move |b| (a, b))) {
-                let quickly = joint.apply(&mut context, &Loose::Kept(a), &Loose::Kept(b));
+                let (quickly, arguments) = match quick {
+                    Quick::One(_) => (apply(&mut context, &native, Loose::Kept(a)), vec![a.clone()]),
+                    Quick::Two(_) | Quick::Crop => {
+                        (apply_two(&mut context, &native, Loose::Kept(a), Loose::Kept(b)), vec![a.clone(), b.clone()])
+                    }
+                };
                 let quickly = told(quickly.and_then(|result| result.into_value(&context)));
-                let called = told(context.call(&native, &[a.clone(), b.clone()]));
-                assert_eq!(quickly, called, "{} of {a:?} and {b:?}", function.name);
+                assert_eq!(quickly, told(context.call(&native, &arguments)), "{} of {arguments:?}", function.name);
             }
         }
-        assert_eq!(n_quick, 38);
+        assert_eq!(n_quick, 68);
     }
 
     #[test]
-    fn what_is_built_without_end_is_taken_apart_to_an_end() {
+    fn what_is_built_without_end_is_refused_as_too_deep() {
         let mut context = Context::new(&Limits { memory: 1 << 30, fuel: u64::MAX, ..Limits::default() });
         let native = |name: &str| Value::Native(Arc::clone(library().native(MODULE, name).unwrap()));
-        let mut tower = native("increment");
-        for _ in 0..400 {
-            tower = context.call(&native("fork"), &[native("greater"), tower.clone(), tower]).unwrap();
+        let (increment, identity) = (native("increment"), native("identity"));
+        let twice = context.call(&native("fork"), &[native("astuple"), identity.clone(), identity]).unwrap();
+        let (mut chain, mut pairs) = (increment.clone(), increment.clone());
+        for _ in 0..20_000 {
+            chain = context.call(&native("compose"), &[increment.clone(), chain]).unwrap();
+            let of_both = context.call(&native("lbind"), &[native("apply"), pairs]).unwrap();
+            pairs = context.call(&native("compose"), &[of_both, twice.clone()]).unwrap();
         }
-        let mut parts_left = PARTS_MAX;
-        Fused::part(&tower, DEPTH_MAX, &mut parts_left);
-        assert_eq!(parts_left, 0);
+        for tower in [chain, pairs] {
+            let fault = apply(&mut context, &tower, Loose::Made(Value::Int(0))).err().unwrap();
+            assert_eq!(fault.kind(), hone_program::ErrorKind::Depth);
+        }
     }
 }

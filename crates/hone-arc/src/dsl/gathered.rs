@@ -1,7 +1,7 @@
 //! The union of patches as they come, before any of them becomes a value.
 
 use super::containers::merged;
-use super::fused::{Fused, Joint};
+use super::fused::{DEPTH_MAX, apply, apply_two, is_combine, nothing};
 use super::loose::Loose;
 use super::read::{Outcome, patch_value, sort};
 use crate::near::Near;
@@ -30,30 +30,36 @@ impl Gathered {
     }
 
     /// Gathers what a function gives for a value.
-    pub(super) fn take<'v>(&mut self, context: &mut Context, function: &Fused<'v>, x: &Loose<'v>) -> Result<(), Fault> {
-        match self.pour(context, function, x)? {
+    pub(super) fn take(&mut self, context: &mut Context, function: &Value, x: &Value) -> Result<(), Fault> {
+        match self.pour(context, function, x, DEPTH_MAX)? {
             Some(rest) => self.put(context, rest),
             None => Ok(()),
         }
     }
 
     /// Gathers what a function gives if that is a patch, and gives it back otherwise.
-    fn pour<'v>(&mut self, context: &mut Context, function: &Fused<'v>, x: &Loose<'v>) -> Result<Option<Loose<'v>>, Fault> {
-        if let Fused::Fork(parts) = function
-            && let (joint @ Joint::Combine(..), a, b) = &**parts
+    fn pour(
+        &mut self,
+        context: &mut Context,
+        function: &Value,
+        x: &Value,
+        depth: usize,
+    ) -> Result<Option<Loose<'static>>, Fault> {
+        if let Some(("fork", [outer, a, b])) = function.as_built()
+            && let (true, Some(depth)) = (is_combine(outer), depth.checked_sub(1))
         {
             context.spend(2)?;
-            if let Some(a) = self.pour(context, a, x)? {
-                let b = b.apply(context, x)?;
-                return joint.apply(context, &a, &b).map(Some);
+            if let Some(a) = self.pour(context, a, x, depth)? {
+                let b = apply(context, b, Loose::Kept(x))?;
+                return apply_two(context, outer, a, b).map(Some);
             }
             // The elements of the first are here already, and stand for a set that may be empty.
-            return match self.pour(context, b, x)? {
-                Some(b) => joint.apply(context, &Loose::Patch(Patch::default()), &b).map(Some),
+            return match self.pour(context, b, x, depth)? {
+                Some(b) => apply_two(context, outer, nothing(), b).map(Some),
                 None => Ok(None),
             };
         }
-        let result = function.apply(context, x)?;
+        let result = apply(context, function, Loose::Kept(x))?;
         match result.patch() {
             Some(patch) if self.fits(patch) => self.add(context, patch).map(|()| None),
             _ => Ok(Some(result)),

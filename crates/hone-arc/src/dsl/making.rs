@@ -36,12 +36,14 @@ const KEY_BYTES: usize = size_of::<u64>();
 
 fn asindices(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
+    context.spend(grid.cells().len() as u64 / 2)?;
     make(context, grid.cells().len() as i64, KEY_BYTES)?;
     patch_value(context, grid.as_indices()?)
 }
 
 fn asobject(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
+    context.spend(grid.cells().len() as u64 / 2)?;
     make(context, grid.cells().len() as i64, KEY_BYTES)?;
     patch_value(context, grid.as_object()?)
 }
@@ -82,12 +84,17 @@ fn shift(context: &mut Context, arguments: &[Value]) -> Outcome {
         return Ok(arguments[0].clone());
     }
     let by = place(context, &arguments[1])?;
+    make(context, 2 * patch.len() as i64, KEY_BYTES)?;
     patch_value(context, patch.shift(by)?)
 }
 
 fn normalize(context: &mut Context, arguments: &[Value]) -> Outcome {
     let patch = patch(context, &arguments[0])?;
-    if patch.is_empty() { Ok(arguments[0].clone()) } else { patch_value(context, patch.normalize()?) }
+    if patch.is_empty() {
+        return Ok(arguments[0].clone());
+    }
+    make(context, 2 * patch.len() as i64, KEY_BYTES)?;
+    patch_value(context, patch.normalize()?)
 }
 
 /// The places at these distances from a location.
@@ -170,7 +177,9 @@ fn delta(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The outline of a rectangle.
 fn outline(context: &mut Context, extent: &Extent) -> Outcome {
-    make(context, extent.height().saturating_add(extent.width()).saturating_mul(2), KEY_BYTES)?;
+    let n = extent.height().saturating_add(extent.width()).saturating_mul(2);
+    context.spend(n as u64 / 2)?;
+    make(context, n, KEY_BYTES)?;
     patch_value(context, extent.outline()?)
 }
 

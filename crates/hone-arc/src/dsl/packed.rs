@@ -109,6 +109,11 @@ impl PatchSet {
         self.patches().map(Patch::keys)
     }
 
+    /// The patches as values, ascending.
+    pub(super) fn values(&self) -> &[Value] {
+        &self.patches
+    }
+
     /// The patches, ascending.
     pub(super) fn patches(&self) -> impl Iterator<Item = &Patch> {
         self.patches.iter().filter_map(as_patch)

@@ -27,6 +27,7 @@ enum Over {
 fn filled(context: &mut Context, arguments: &[Value], over: &Over) -> Outcome {
     let (grid, colour) = (grid(context, &arguments[0])?, colour(&arguments[1])?);
     let (_, keys) = points(context, &arguments[2])?;
+    context.spend(keys.len() as u64)?;
     make(context, grid.cells().len() as i64, 1)?;
     let background = match over {
         Over::Everything => None,
@@ -47,6 +48,7 @@ fn painted(context: &mut Context, arguments: &[Value], over: &Over) -> Outcome {
     let grid = grid(context, &arguments[0])?;
     let (kind, keys) = points(context, &arguments[1])?;
     check_object(kind, keys.len())?;
+    context.spend(keys.len() as u64)?;
     make(context, grid.cells().len() as i64, 1)?;
     let background = match over {
         Over::Everything => None,
@@ -76,6 +78,7 @@ fn underpaint(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn cover(context: &mut Context, arguments: &[Value]) -> Outcome {
     let grid = grid(context, &arguments[0])?;
     let (_, keys) = points(context, &arguments[1])?;
+    context.spend(keys.len() as u64)?;
     make(context, grid.cells().len() as i64, 1)?;
     grid_value(context, grid.fill(grid.most_common()?, &keys, None)?)
 }

@@ -84,16 +84,26 @@ pub(super) fn is_tuple(value: &Value) -> bool {
 }
 
 /// The elements of a container with what it is; a list counts as a tuple, a mutable set as an immutable one.
-pub(super) fn elements(context: &mut Context, value: &Value) -> Result<(Shape, Vec<Value>), Fault> {
+pub(super) fn elements<'a>(context: &mut Context, value: &'a Value) -> Result<(Shape, Cow<'a, [Value]>), Fault> {
     let shape = match value {
         Value::List(_) | Value::Range(_) => Shape::Tuple,
         Value::Set(_) => Shape::FrozenSet,
-        other => other.container().ok_or_else(|| wanted("a tuple or a set", other))?.0,
+        other if let Some(set) = other.packed::<PatchSet>() => {
+            context.spend(set.values().len() as u64 + 1)?;
+            return Ok((Shape::FrozenSet, Cow::Borrowed(set.values())));
+        }
+        other => match other.container().ok_or_else(|| wanted("a tuple or a set", other))? {
+            (shape, Items::Plain(items)) => {
+                context.spend(items.len() as u64 + 1)?;
+                return Ok((shape, Cow::Borrowed(items)));
+            }
+            (shape, Items::Packed(_)) => shape,
+        },
     };
     let items = context.collect(value)?;
     // Whoever asks for the elements looks at each of them.
     context.spend(items.len() as u64 / 2)?;
-    Ok((shape, items))
+    Ok((shape, Cow::Owned(items)))
 }
 
 /// The number of elements of a container.

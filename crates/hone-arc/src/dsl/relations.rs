@@ -25,7 +25,7 @@ fn compare(context: &Context, a: &Patch, b: &Patch) -> Result<(), Fault> {
 pub(super) fn seek(context: &Context, a: &Patch, b: &Patch, times: u64) -> Result<(), Fault> {
     sort(context, a.len() + b.len())?;
     let look_up = u64::from(b.len().max(1).ilog2()) + 1;
-    context.spend(times.saturating_mul(1 + a.len() as u64 * look_up / 4))
+    context.spend(times.saturating_mul(1 + a.len() as u64 * look_up / 2))
 }
 
 fn hmatching(context: &mut Context, arguments: &[Value]) -> Outcome {

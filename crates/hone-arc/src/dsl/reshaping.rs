@@ -90,7 +90,8 @@ fn righthalf(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn split(context: &mut Context, arguments: &[Value], pieces: fn(&Grid, i64) -> Result<Vec<Grid>, Misuse>) -> Outcome {
     let grid = grid(context, &arguments[0])?;
     let n = int(&arguments[1])?;
-    context.spend(n.max(0) as u64)?;
+    // Each piece takes its part of each row.
+    context.spend((n.max(0) as u64).saturating_mul(1 + grid.height() as u64 / 8))?;
     make(context, n, size_of::<Grid>() + size_of::<Value>())?;
     let pieces = pieces(&grid, n)?.into_iter().map(|piece| grid_value(context, piece)).collect::<Result<_, _>>()?;
     context.meter().tuple(pieces)
@@ -118,9 +119,10 @@ fn vconcat(context: &mut Context, arguments: &[Value]) -> Outcome {
         }
     }
     // Rows of any lengths follow each other: a tuple that is a grid only if they fit.
-    let (_, mut rows) = elements(context, &arguments[0])?;
-    rows.extend(elements(context, &arguments[1])?.1);
-    container(context, Shape::Tuple, rows)
+    let (_, above) = elements(context, &arguments[0])?;
+    let (_, below) = elements(context, &arguments[1])?;
+    context.meter().room((above.len() + below.len()) * size_of::<Value>())?;
+    container(context, Shape::Tuple, [&above[..], &below[..]].concat())
 }
 
 fn rot90(context: &mut Context, arguments: &[Value]) -> Outcome {
@@ -153,7 +155,8 @@ fn mirrored(
     }
     let patch = patch(context, value)?;
     make(context, patch.len() as i64, size_of::<u64>())?;
-    sort(context, patch.len())?;
+    // One of the mirrors is made of three others.
+    sort(context, 2 * patch.len())?;
     patch_value(context, of_patch(&patch)?)
 }
 
@@ -163,7 +166,7 @@ type Rows = Vec<Vec<Value>>;
 /// Any tuple of tuples in a mirror: what the rows hold does not matter.
 fn mirrored_rows(context: &mut Context, value: &Value, mirror: fn(&[Vec<Value>]) -> Rows) -> Outcome {
     let (_, rows) = elements(context, value)?;
-    let rows = rows.iter().map(|row| Ok(elements(context, row)?.1)).collect::<Result<Rows, Fault>>()?;
+    let rows = rows.iter().map(|row| Ok(elements(context, row)?.1.into_owned())).collect::<Result<Rows, Fault>>()?;
     let mirrored = mirror(&rows).into_iter().map(|row| context.meter().tuple(row)).collect::<Result<_, _>>()?;
     context.meter().tuple(mirrored)
 }

@@ -2,12 +2,13 @@
 
 use super::containers::{element, merged};
 use super::declare;
-use super::fused::Fused;
+use super::fused;
 use super::loose::Loose;
 use super::packed::{Point, as_patch};
 use super::read::{Outcome, elements, int, len, part, patch_value, set};
 use crate::patch::Patch;
 use hone_program::{Context, Fault, Items, Shape, Value};
+use std::borrow::Cow;
 
 declare! {
     sfilter(container: Container, condition: Callable) -> Container:
@@ -39,11 +40,10 @@ fn sfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Outcome {
     context.spend(patch.len() as u64 / 2 + 1)?;
     context.meter().room(patch.len().saturating_mul(size_of::<u64>()))?;
-    let condition = Fused::new(condition, patch.len());
     let mut kept = Vec::with_capacity(patch.len());
     for &key in patch.keys() {
         let item = Loose::Made(Point { kind: patch.kind(), key }.value());
-        if condition.apply(context, &item)?.is_true() {
+        if fused::apply(context, condition, item)?.is_true() {
             kept.push(key);
         }
     }
@@ -52,10 +52,9 @@ fn filtered_patch(context: &mut Context, patch: &Patch, condition: &Value) -> Ou
 
 fn filtered(context: &mut Context, container: &Value, condition: &Value) -> Result<(Shape, Vec<Value>), Fault> {
     let (shape, items) = elements(context, container)?;
-    let condition = Fused::new(condition, items.len());
     let mut kept = Vec::with_capacity(items.len());
-    for item in &items {
-        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+    for item in items.iter() {
+        if fused::apply(context, condition, Loose::Kept(item))?.is_true() {
             kept.push(item.clone());
         }
     }
@@ -69,9 +68,8 @@ fn mfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn extract(context: &mut Context, arguments: &[Value]) -> Outcome {
     let (_, items) = elements(context, &arguments[0])?;
-    let condition = Fused::new(&arguments[1], items.len());
-    for item in &items {
-        if condition.apply(context, &Loose::Kept(item))?.is_true() {
+    for item in items.iter() {
+        if fused::apply(context, &arguments[1], Loose::Kept(item))?.is_true() {
             return Ok(item.clone());
         }
     }
@@ -82,9 +80,9 @@ fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
     let n = int(&arguments[1])?;
     let (shape, items) = elements(context, &arguments[0])?;
     let mut kept = Vec::new();
-    for item in items {
-        if len(context, &item)? as i64 == n {
-            kept.push(item);
+    for item in items.iter() {
+        if len(context, item)? as i64 == n {
+            kept.push(item.clone());
         }
     }
     match shape {
@@ -95,11 +93,11 @@ fn sizefilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
     let mut kept = Vec::new();
-    for item in elements(context, &arguments[0])?.1 {
-        let cell = element(context, &item, |_| 0)?;
+    for item in elements(context, &arguments[0])?.1.iter() {
+        let cell = element(context, item, |_| 0)?;
         let colour = element(context, &cell, |_| 0)?;
         if context.equal(&colour, &arguments[1])? {
-            kept.push(item);
+            kept.push(item.clone());
         }
     }
     set(context, kept)
@@ -108,10 +106,9 @@ fn colorfilter(context: &mut Context, arguments: &[Value]) -> Outcome {
 /// Each element behind what a function gives for it.
 fn keyed(context: &mut Context, container: &Value, function: &Value) -> Result<Vec<(Value, Value)>, Fault> {
     let (_, items) = elements(context, container)?;
-    let function = Fused::new(function, items.len());
     let mut keyed = Vec::with_capacity(items.len());
-    for item in &items {
-        keyed.push((function.value(context, item)?, item.clone()));
+    for item in items.iter() {
+        keyed.push((fused::value(context, function, item)?, item.clone()));
     }
     Ok(keyed)
 }
@@ -141,16 +138,17 @@ fn is_more_or_larger(context: &Context, challenger: &Value, incumbent: &Value) -
     }
 }
 
-/// The best by its key, the first of equals.
-fn best(context: &Context, keyed: Vec<(Value, Value)>, is_better: Better) -> Result<Option<(Value, Value)>, Fault> {
-    let mut keyed = keyed.into_iter();
-    let Some(mut incumbent) = keyed.next() else { return Ok(None) };
-    for challenger in keyed {
-        if is_better(context, &challenger.0, &incumbent.0)? {
-            incumbent = challenger;
+/// The best by its key with that key, the first of equals.
+fn best(context: &mut Context, arguments: &[Value], is_better: Better) -> Result<Option<(Value, Value)>, Fault> {
+    let (_, items) = elements(context, &arguments[0])?;
+    let mut best: Option<(Value, &Value)> = None;
+    for item in items.iter() {
+        let key = fused::value(context, &arguments[1], item)?;
+        if best.as_ref().map_or(Ok(true), |(incumbent, _)| is_better(context, &key, incumbent))? {
+            best = Some((key, item));
         }
     }
-    Ok(Some(incumbent))
+    Ok(best.map(|(key, item)| (key, item.clone())))
 }
 
 /// The best element itself; 0 if there is none.
@@ -184,8 +182,7 @@ fn minimum(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The best key; what the function gives for 0 if there is no element.
 fn best_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
-    let keyed = keyed(context, &arguments[0], &arguments[1])?;
-    match best(context, keyed, is_better)? {
+    match best(context, arguments, is_better)? {
         Some((key, _)) => Ok(key),
         None => context.call(&arguments[1], &[Value::Int(0)]),
     }
@@ -201,8 +198,7 @@ fn valmin(context: &mut Context, arguments: &[Value]) -> Outcome {
 
 /// The element of the best key.
 fn best_by_key(context: &mut Context, arguments: &[Value], is_better: Better) -> Outcome {
-    let keyed = keyed(context, &arguments[0], &arguments[1])?;
-    let found = best(context, keyed, is_better)?;
+    let found = best(context, arguments, is_better)?;
     found.map(|(_, item)| item).ok_or_else(|| Fault::value_error("an empty container has no best element"))
 }
 
@@ -224,7 +220,7 @@ fn leastcommon(context: &mut Context, arguments: &[Value]) -> Outcome {
     least_of(tally(context, &items)?).ok_or_else(nothing)
 }
 
-fn of_tuple(context: &mut Context, value: &Value) -> Result<Vec<Value>, Fault> {
+fn of_tuple<'a>(context: &mut Context, value: &'a Value) -> Result<Cow<'a, [Value]>, Fault> {
     match elements(context, value)? {
         (Shape::Tuple, items) => Ok(items),
         (Shape::FrozenSet, _) => Err(Fault::type_error("a tuple is needed: in a set everything occurs once")),

@@ -122,6 +122,10 @@ impl<'a> Scopes<'a> {
 
     fn resolve(&mut self) {
         for scope in 0..self.all.len() {
+            // Around a function of the module there is none whose names it could take.
+            if self.all[self.all[scope].owner].parent == 0 {
+                continue;
+            }
             let used = std::mem::take(&mut self.all[scope].used);
             let mut seen = HashSet::new();
             for name in used.into_iter().filter(|name| seen.insert(*name)) {

@@ -25,6 +25,7 @@ impl Context {
             MethodName::Join => {
                 check_count("join", arguments.len(), 1, 1)?;
                 let parts = self.collect(&arguments[0])?;
+                self.meter.spend(parts.len() as u64)?;
                 self.join(&text.text, &parts)
             }
             MethodName::Split | MethodName::RSplit => {

@@ -264,7 +264,11 @@ fn extreme(context: &mut Context, arguments: &[Value], keywords: Keywords<'_>, n
 }
 
 /// Writes into the output of the run, as far as its limit allows.
+/// Fuel for a call of `print` beside the texts that it makes.
+const PRINT_FUEL: u64 = 8;
+
 fn print(context: &mut Context, arguments: &[Value], keywords: Keywords<'_>) -> Result<Value, Fault> {
+    context.spend(PRINT_FUEL)?;
     let (mut separator, mut end) = (" ".to_owned(), "\n".to_owned());
     for (keyword, value) in keywords {
         match (*keyword, value) {

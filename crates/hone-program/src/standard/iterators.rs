@@ -118,7 +118,7 @@ fn select(context: &mut Context, arguments: &[Value], choice: Choice) -> Result<
     context.meter().room(r.saturating_mul(8))?;
     let mut places: Vec<usize> = if choice == Choice::WithReplacement { vec![0; r] } else { (0..r).collect() };
     loop {
-        context.spend(1 + r as u64)?;
+        context.spend(1 + 2 * r as u64)?;
         items.push(context.meter().tuple(places.iter().map(|&place| pool[place].clone()).collect())?)?;
         if !step(&mut places, pool.len(), choice) {
             return finish(context, items);

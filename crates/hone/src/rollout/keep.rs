@@ -16,7 +16,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 /// Groups that may wait for the store before the players do.
 const N_WAITING_MAX: usize = 4;
 
-/// Plays a plan and keeps all of it, with what the listener notes on it. Returns how many records were there already with other content.
+/// Plays a plan and keeps all of it, with what the listener notes on it; not a group whose traces the listener takes away. Returns how
+/// many records were there already with other content.
 pub(crate) fn play(
     world: &World,
     player: Player<'_>,
@@ -35,6 +36,9 @@ pub(crate) fn play(
             rollout(world.env.as_ref(), player, plan, |mut played| {
                 weigher.weigh(&mut played);
                 listen(&mut played);
+                if played.traces.is_empty() {
+                    return ControlFlow::Continue(());
+                }
                 // The store is gone when nobody receives: why, the writer tells.
                 match send.blocking_send(writes(played)) {
                     Ok(()) => ControlFlow::Continue(()),

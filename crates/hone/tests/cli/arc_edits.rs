@@ -170,7 +170,31 @@ fn a_model_edits_until_its_tokens_or_its_dollars_are_spent() {
     let again = desk.hone(&format!("{search} --run a")).expect(0, "\"stopped_by\":null", "round 5/5").json().remove(0);
     assert_eq!((&again["calls"], &again["rounds"][1]["known"]), (&6.into(), &2.into()), "what was paid for is not asked again");
     assert_eq!(n_calls.load(std::sync::atomic::Ordering::SeqCst), before + 6);
-    desk.hone(&format!("{search} --run b --budget 0.004")).expect(1, "\"stopped_by\":\"dollars\"", "the budget of dollars");
+    let stopped = desk.hone(&format!("{search} --run b --budget 0.004"));
+    let stopped = stopped.expect(1, "\"stopped_by\":\"dollars\"", "the budget of dollars").json().remove(0);
+    assert_eq!(stopped["edits"], 0, "a group that the money did not suffice for is not played");
+    let whole = desk.hone(&format!("{search} --run b")).expect(0, "\"stopped_by\":null", "round 5/5").json().remove(0);
+    assert_eq!((&whole["edits"], &whole["rounds"][0]["known"]), (&10.into(), &0.into()), "it is asked for again, whole");
+}
+
+#[test]
+fn what_a_search_will_cost_is_said_before_it_begins() {
+    let answer = "```python\nfrom arc_dsl import *\n\n\ndef solve(I):\n    return hmirror(I)\n```";
+    let (url, n_calls) =
+        provider::start(move |_, _| Some(provider::Reply { text: answer.into(), tokens_in: 300, tokens_out: 60 }));
+    let desk = desk();
+    let search = format!("env arc evolve --tasks tasks.jsonl --policy {url} --rounds 4 --edits 2 --price 10,100 --json");
+    let found = desk.hone(&search).expect(0, "projection", "if no task is right before the last round");
+    let found = found.expect(0, "corrected", "by its first 3 groups").json().remove(0);
+    let (before, spent) = (&found["projection"]["before"], found["usd"].as_f64().unwrap());
+    assert!((found["projection"]["corrected"]["mean_usd"].as_f64().unwrap() - spent).abs() < 1e-9, "{found}");
+    assert!(before["low_usd"].as_f64().unwrap() > 0.0 && before["high_usd"].as_f64().unwrap() > spent / 4.0, "{found}");
+    assert_eq!(n_calls.load(std::sync::atomic::Ordering::SeqCst), 8);
+    // Nothing is left to ask for, and so nothing to say.
+    let again = desk.hone(&search).json().remove(0);
+    assert_eq!((again.get("projection"), &again["calls"]), (None, &0.into()));
+    let free = desk.hone(&search.replace(" --price 10,100", " --run free")).json().remove(0);
+    assert_eq!(free.get("projection"), None);
 }
 
 #[test]

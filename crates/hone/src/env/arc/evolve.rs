@@ -5,11 +5,13 @@
 //! a search may be killed at any time. Which edit is kept never depends on a hidden output.
 
 mod budget;
+mod likely;
 mod line;
 mod search;
 
 use super::edits::Edit;
 use crate::context::Context;
+use crate::cost::Projected;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::printer::counted;
@@ -94,6 +96,9 @@ struct Summary {
     rounds: Vec<Round>,
     #[serde(flatten)]
     spent: Spent,
+    /// What it was likely to cost, where it costs something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projection: Option<Projected>,
     /// The budget that ended the search, if one did.
     stopped_by: Option<&'static str>,
 }
@@ -124,9 +129,13 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let player = ready.as_ref().map_or(Player::Script("arc-editor", &editor), Ready::player);
     let is_script = ready.as_ref().is_none_or(Ready::is_script);
     let world = world(args, context)?;
-    let mut search = Search { args, player, is_script, budget: Budget::new(args.calls, args.tokens), lines: Vec::new(), world };
+    let budget = Budget::new(args.calls, args.tokens);
+    let mut search = Search { args, player, is_script, budget, lines: Vec::new(), world, forecast: None };
     search.lines = search.begin(context)?;
     let known = search.known(context)?;
+    if let Some(ready) = &ready {
+        search.forecast = search.forecast(ready, &known, context)?;
+    }
     let summary = search.run(known, &bank, context)?;
     summary.print(args, context)
 }

@@ -5,6 +5,7 @@ use super::line::Line;
 use super::{Args, Round, Summary};
 use crate::clock::RealClock;
 use crate::context::Context;
+use crate::cost::Forecast;
 use crate::env::arc::edits::{self, Edit, Origin};
 use crate::env::arc::read_programs;
 use crate::failure::Failure;
@@ -20,14 +21,15 @@ use hone_env::Player;
 use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
 use hone_reward::Recipe;
 use hone_trace::env::Split;
-use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId};
+use hone_trace::policy::PolicyErrorKind;
+use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId, Trace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The world of edits: one program an episode, weighed by what it gains.
 pub(super) struct Edits {
-    arc: Arc<ArcWorld>,
-    world: World,
+    pub(super) arc: Arc<ArcWorld>,
+    pub(super) world: World,
 }
 
 pub(super) fn world(args: &Args, context: &Context<'_>) -> Result<Edits, Failure> {
@@ -48,6 +50,7 @@ pub(super) struct Search<'a> {
     pub(super) budget: Budget,
     pub(super) lines: Vec<Line>,
     pub(super) world: Edits,
+    pub(super) forecast: Option<Forecast>,
 }
 
 /// The edits that the store has, by round and task.
@@ -164,11 +167,13 @@ impl Search<'_> {
             };
             let batch: Vec<usize> = missing.drain(..n).collect();
             let played = self.ask(&batch, round.round, context)?;
-            let mut is_broke = played.len() < batch.len();
+            let is_broke = played.len() < batch.len();
             for (nth, edits) in played {
                 tick(edits.len() as u64);
                 self.budget.take(&edits);
-                is_broke |= edits.iter().any(|edit| has_error(edit, "policy_budget"));
+                if let Some(forecast) = &mut self.forecast {
+                    forecast.group(edits.iter().map(|edit| &edit.trace), context.printer);
+                }
                 self.take(nth, &edits, round);
             }
             if is_broke {
@@ -178,7 +183,8 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// Samples edits of the best programs of these lines. All of them are durable when this returns.
+    /// Samples edits of the best programs of these lines. All of them are durable when this returns. A group that the money did not
+    /// suffice for is not among them: it is asked for again, whole.
     fn ask(&self, batch: &[usize], round: u64, context: &Context<'_>) -> Result<Vec<(usize, Vec<Edit>)>, Failure> {
         let mut places: BTreeMap<ScenarioId, usize> = BTreeMap::new();
         let mut scenarios: Vec<Scenario> = Vec::new();
@@ -192,6 +198,10 @@ impl Search<'_> {
         let mut played = Vec::new();
         let conflicts = keep::play(&self.world.world, self.player, &plan, context, |group: &mut Played| {
             let Some(&nth) = group.group.scenario.as_ref().and_then(|id| places.get(id)) else { return };
+            if group.traces.iter().any(is_cut_off) {
+                group.traces.clear();
+                return;
+            }
             let origin = self.lines[nth].origin(&self.args.run, round);
             group.traces.iter_mut().for_each(|trace| origin.note(trace));
             played.push((nth, group.traces.iter().cloned().filter_map(Edit::of).collect()));
@@ -203,7 +213,7 @@ impl Search<'_> {
         }
     }
 
-    fn plan<'b>(&self, scenarios: &'b [Scenario], round: u64, context: &Context<'_>) -> Plan<'b> {
+    pub(super) fn plan<'b>(&self, scenarios: &'b [Scenario], round: u64, context: &Context<'_>) -> Plan<'b> {
         let number = round.to_string();
         Plan {
             run: RunId::derived(&["arc evolve", &self.args.run, &number]),
@@ -235,13 +245,15 @@ impl Search<'_> {
             solved: self.lines.iter().filter(|line| line.is_solved()).count(),
             rounds,
             spent,
+            projection: self.forecast.as_ref().map(Forecast::projected),
             stopped_by,
         }
     }
 }
 
-fn has_error(edit: &Edit, kind: &str) -> bool {
-    edit.trace.turns().flat_map(|turn| &turn.errors).any(|error| error.kind == kind)
+/// Whether the money did not suffice for a trace.
+fn is_cut_off(trace: &Trace) -> bool {
+    trace.turns().flat_map(|turn| &turn.errors).any(|error| error.kind == PolicyErrorKind::Budget.as_str())
 }
 
 impl Line {
