@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 37] = [
+const ROUTES: [(&str, &str, Option<Role>); 39] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/completions", Some(Role::Call)),
     ("POST", "/v1/responses", Some(Role::Call)),
@@ -18,6 +18,8 @@ const ROUTES: [(&str, &str, Option<Role>); 37] = [
     ("POST", "/v1/feedback", Some(Role::Report)),
     ("POST", "/v1/traces", Some(Role::Call)),
     ("POST", "/api/public/otel/v1/traces", Some(Role::Call)),
+    ("POST", "/api/public/otel/v1/logs", Some(Role::Call)),
+    ("POST", "/v1/logs", Some(Role::Call)),
     ("GET", "/v1/agents", Some(Role::Read)),
     ("GET", "/v1/agents/{name}", Some(Role::Read)),
     ("GET", "/metrics", Some(Role::Report)),
