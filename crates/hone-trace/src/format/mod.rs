@@ -74,7 +74,7 @@ impl Format {
             "segments" => Some(Self::Hone),
             "messages" => Some(Self::Openai),
             "messages_and_choices" | "trajectories" => Some(Self::Art),
-            "resourceSpans" => Some(Self::Otlp),
+            "resourceSpans" | "resourceLogs" => Some(Self::Otlp),
             _ => None,
         })
     }
@@ -110,6 +110,8 @@ pub struct Imported {
     pub refused: Vec<FormatError>,
     /// Spans of conversations in which no model and no tool took part (OTLP only): they are not kept.
     pub n_spans_skipped: u64,
+    /// Log records that tell of a call whose trace has no span here (OTLP only): they are not kept.
+    pub n_records_skipped: u64,
 }
 
 /// Reads lines of one format. It counts repeated content, so that equal lines become different traces

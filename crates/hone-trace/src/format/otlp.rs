@@ -1,4 +1,5 @@
-//! OTLP/JSON: an `ExportTraceServiceRequest` per line (the OTLP file exporter), with GenAI or OpenInference attributes.
+//! OTLP/JSON: an `ExportTraceServiceRequest` per line (the OTLP file exporter), with GenAI or OpenInference attributes. Lines may also be
+//! `ExportLogsServiceRequest`s: a record that tells what was said in a call becomes an event of the call's span, as in [`live`].
 //!
 //! The spans of one conversation become one trace. A conversation is named by `gen_ai.conversation.id`, else by
 //! `session.id`; a span that has neither belongs to the conversation of its `traceId`. Because spans of a conversation

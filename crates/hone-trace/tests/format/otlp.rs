@@ -304,6 +304,7 @@ fn assemble(lines: &[String]) -> Imported {
         all.traces.extend(imported.traces);
         all.refused.extend(imported.refused);
         all.n_spans_skipped += imported.n_spans_skipped;
+        all.n_records_skipped += imported.n_records_skipped;
     }
     assert_eq!(assembler.finish(), Imported::default(), "every conversation ended on its last line");
     all
@@ -395,4 +396,40 @@ fn a_huge_position_and_a_lone_request_cost_nothing() {
     assert_eq!(imported.traces[0].turns().next().unwrap().input.len(), 1);
     let skipped = read(Format::Otlp, &request(&[json!({"traceId": "1", "name": "GET /"})]));
     assert_eq!((skipped.traces.len(), skipped.n_spans_skipped), (0, 1));
+}
+
+#[test]
+fn what_log_records_say_finds_its_span_wherever_it_stands() {
+    let silent = |no: u64, conversation: &str| {
+        json!({"traceId": "0000000000000000000000000000000A", "spanId": format!("{no:016x}"), "name": "chat m", "attributes": [
+            attribute("gen_ai.operation.name", said("chat")), attribute("gen_ai.conversation.id", said(conversation))]})
+    };
+    let record = |no: u64, name: &str, text: &str| {
+        let body = json!({"kvlistValue": {"values": [{"key": "content", "value": said(text)}]}});
+        json!({"traceId": "0000000000000000000000000000000a", "spanId": format!("{no:016x}"), "eventName": name, "body": body})
+    };
+    let logs = |records: &[Value]| json!({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}).to_string();
+    let lines = [
+        logs(&[record(1, "gen_ai.user.message", "hi"), json!({"body": said("started")})]),
+        request(&[silent(1, "one"), silent(2, "two")]),
+        logs(&[
+            record(1, "gen_ai.choice", "ho"),
+            record(2, "gen_ai.user.message", "you"),
+            record(9, "gen_ai.choice", "of no span"),
+        ]),
+        logs(&[record(2, "gen_ai.choice", "me"), json!({"eventName": "gen_ai.choice", "spanId": "0000000000000003"})]),
+        logs(&[record(1, "gen_ai.choice", "of no trace")]).replace("000a\"", "000b\""),
+    ];
+    assert_eq!(Format::detect(&lines[0]), Some(Format::Otlp));
+    let imported = assemble(&lines);
+    assert_eq!(imported.n_records_skipped, 1);
+    let heard = |trace: &hone_trace::Trace| {
+        let turn = trace.turns().next().unwrap();
+        (turn.input[0].content.text(), turn.answer.content.text())
+    };
+    let heard: Vec<_> = imported.traces.iter().map(heard).collect();
+    assert_eq!(heard, [("hi".to_owned(), "ho".to_owned()), ("you".to_owned(), "me".to_owned())]);
+    let refused: Vec<String> = imported.refused.iter().map(ToString::to_string).collect();
+    let reason = "must be 32 hexadecimal digits that are not all zero";
+    assert_eq!(refused, [format!("resourceLogs[0].scopeLogs[0].logRecords[1].traceId: {reason}")]);
 }

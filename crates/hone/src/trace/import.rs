@@ -162,6 +162,7 @@ impl Import<'_> {
                     Ok(fresh) => {
                         fresh.imported.refused.iter().for_each(|error| tally.bad(line, &error.to_string()));
                         tally.counts().spans_skipped += fresh.imported.n_spans_skipped;
+                        tally.counts().records_skipped += fresh.imported.n_records_skipped;
                         if let Some(writing) = &mut writing {
                             writing.take(line, n_bytes, fresh, tally).await?;
                         }

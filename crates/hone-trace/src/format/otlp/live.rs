@@ -24,16 +24,16 @@ use super::places::Places;
 use super::span::{Kind, Span};
 use super::stream::conversation;
 use super::wire::{self, Place};
-use crate::format::{Format, FormatError, check_line};
-use logs::{TOLD, Told, told};
+use crate::format::FormatError;
+pub(super) use logs::{AllTold, Told, told_in};
+use logs::{TOLD, told};
 use serde_json::{Map, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Reads an export request in its JSON form.
 pub fn read_json(bytes: &[u8]) -> Result<Value, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|_| FormatError::new("", "the body is not UTF-8"))?;
-    check_line(Format::Otlp, text)?;
-    serde_json::from_str(text).map_err(|error| FormatError::from_json(&error))
+    wire::request(text).map(Value::Object)
 }
 
 /// A span, or what was said in one, on its way to its conversation.
@@ -47,9 +47,10 @@ enum Part {
 }
 
 /// Cuts a request that was taken into its spans, or into what it says of spans.
-pub fn pieces(mut request: Value) -> Result<Vec<Piece>, FormatError> {
-    if let Some(list) = request.get_mut(TOLD) {
-        return Ok(told(list.take()).map(|told| Piece(Part::Told(told))).collect());
+pub fn pieces(request: Value) -> Result<Vec<Piece>, FormatError> {
+    let mut request = wire::object(request, String::new)?;
+    if let Some(list) = request.remove(TOLD) {
+        return Ok(told(list).map(|told| Piece(Part::Told(told))).collect());
     }
     let mut pieces = Vec::new();
     wire::apart(request, |place, span| pieces.push(Piece(Part::Span(place.clone(), span))))?;
@@ -84,7 +85,7 @@ fn is_root(span: &Map<String, Value>) -> bool {
 }
 
 /// Trace and span: what makes two spans the same.
-type SpanId = (String, String);
+pub(super) type SpanId = (String, String);
 
 fn id(span: &Map<String, Value>) -> SpanId {
     let text = |key| span.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -98,8 +99,7 @@ pub struct Gathering {
     /// The number of the place, and the span as text: that takes a tenth of the memory.
     spans: Vec<(usize, String)>,
     ids: HashSet<SpanId>,
-    /// Events that came apart from their spans, as text, in the order in which they came.
-    told: HashMap<SpanId, Vec<String>>,
+    told: AllTold,
     bytes: usize,
 }
 
@@ -113,15 +113,7 @@ impl Gathering {
                 self.spans.push((self.places.number(&place), text));
             }
             Part::Span(..) => {}
-            Part::Told(Told { span, event }) => self.tell(&span, event.to_string()),
-        }
-    }
-
-    fn tell(&mut self, span: &SpanId, event: String) {
-        let told = self.told.entry(span.clone()).or_default();
-        if !told.contains(&event) {
-            self.bytes += event.len() + 128;
-            told.push(event);
+            Part::Told(told) => self.told.add(told),
         }
     }
 
@@ -131,9 +123,7 @@ impl Gathering {
         for (place, text) in &other.spans {
             self.add(Piece(Part::Span(places[*place].clone(), fields(text))));
         }
-        for (span, events) in &other.told {
-            events.iter().for_each(|event| self.tell(span, event.clone()));
-        }
+        self.told.extend(other.told.clone());
     }
 
     /// Whether there is something to make a trace of. Of what was said alone there is not: its span is still to come.
@@ -148,18 +138,14 @@ impl Gathering {
 
     /// The memory that it holds.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.places.bytes
+        self.bytes + self.told.bytes + self.places.bytes
     }
 
     /// The spans, each with the events that came apart from it.
     fn spans(&self) -> impl Iterator<Item = Span> {
         self.spans.iter().map(|(place, text)| {
             let mut span = Span { place: *place, fields: fields(text) };
-            if let Some(told) = self.told.get(&id(&span.fields)) {
-                let events = span.fields.entry("events").or_insert_with(|| Value::Array(Vec::new()));
-                let list = events.as_array_mut();
-                list.into_iter().for_each(|list| list.extend(told.iter().map(|event| Value::Object(fields(event)))));
-            }
+            self.told.add_to(&mut span.fields);
             span
         })
     }

@@ -1,6 +1,7 @@
 //! Conversations whose spans lie anywhere in a file, with memory only for those that are open.
 
 use super::assemble;
+use super::live::{self, AllTold, Told};
 use super::places::Places;
 use super::span::Span;
 use super::wire::{self, Place};
@@ -25,24 +26,33 @@ pub struct Plan {
     traces: HashMap<Key, u64>,
     /// The conversation that a trace belongs to, where one of its spans says so: the first one said.
     of_trace: HashMap<Key, Key>,
+    /// The others that its spans name.
+    also_of_trace: HashMap<Key, Vec<Key>>,
+    /// The last line with a record of what was said, by its trace.
+    told: HashMap<Key, u64>,
 }
 
 impl Plan {
     /// Notes the conversations of this line. A line that is refused here will be refused in the second pass too.
     pub fn note(&mut self, line_no: u64, line: &str) -> Result<(), FormatError> {
-        wire::spans(line, |_, span| {
+        let (told, _) = parts(line, |_, span| {
             let trace = trace_key(&span);
             match conversation(&span) {
                 Some(name) => {
                     let key = hash("conversation", name);
                     self.conversations.insert(key, line_no);
-                    self.of_trace.entry(trace).or_insert(key);
+                    if *self.of_trace.entry(trace).or_insert(key) != key {
+                        let also = self.also_of_trace.entry(trace).or_default();
+                        also.extend(Some(key).filter(|key| !also.contains(key)));
+                    }
                 }
                 None => {
                     self.traces.insert(trace, line_no);
                 }
             }
-        })
+        })?;
+        self.told.extend(told.iter().map(|told| (trace_hash(&told.span.0), line_no)));
+        Ok(())
     }
 
     /// How many conversations the file holds.
@@ -57,6 +67,18 @@ impl Plan {
             let last = self.conversations.entry(key).or_insert(line_no);
             *last = line_no.max(*last);
         }
+        for (trace, line_no) in std::mem::take(&mut self.told) {
+            for key in self.keys(trace) {
+                self.conversations.entry(key).and_modify(|last| *last = line_no.max(*last));
+            }
+        }
+    }
+
+    /// All conversations that a trace has spans of.
+    fn keys(&self, trace: Key) -> Vec<Key> {
+        let first = self.of_trace.get(&trace).copied().unwrap_or(trace);
+        let also = self.also_of_trace.get(&trace).into_iter().flatten().copied();
+        std::iter::once(first).chain(also).filter(|key| self.conversations.contains_key(key)).collect()
     }
 
     fn key(&self, span: &Map<String, Value>) -> Key {
@@ -77,8 +99,23 @@ pub(super) fn conversation(span: &Map<String, Value>) -> Option<&str> {
     names.into_iter().find_map(|key| wire::text(attributes, key).filter(|name| !name.is_empty()))
 }
 
+/// Takes a line apart: each span with its place, then what was said apart from spans, and what is wrong with the rest of that.
+fn parts(line: &str, each: impl FnMut(&Place, Map<String, Value>)) -> Result<(Vec<Told>, Vec<FormatError>), FormatError> {
+    let mut request = wire::request(line)?;
+    let has_logs = request.contains_key("resourceLogs");
+    let told = live::told_in(&mut request)?;
+    if request.contains_key("resourceSpans") || !has_logs {
+        wire::apart(request, each)?;
+    }
+    Ok(told)
+}
+
 fn trace_key(span: &Map<String, Value>) -> Key {
-    hash("trace", span.get("traceId").and_then(Value::as_str).unwrap_or_default())
+    trace_hash(span.get("traceId").and_then(Value::as_str).unwrap_or_default())
+}
+
+fn trace_hash(id: &str) -> Key {
+    hash("trace", &id.to_ascii_lowercase())
 }
 
 fn hash(kind: &str, name: &str) -> Key {
@@ -139,15 +176,25 @@ impl Stream {
     pub(super) fn line(&mut self, line_no: u64, line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
         let mut here: Vec<(Key, Open)> = Vec::new();
         let mut position: HashMap<Key, usize> = HashMap::new();
-        wire::spans(line, |place, span| {
-            let key = self.plan.key(&span);
-            let at = *position.entry(key).or_insert_with(|| {
+        let mut at = |key: Key, here: &mut Vec<(Key, Open)>| {
+            *position.entry(key).or_insert_with(|| {
                 here.push((key, Open::default()));
                 here.len() - 1
-            });
+            })
+        };
+        let (told, refused) = parts(line, |place, span| {
+            let at = at(self.plan.key(&span), &mut here);
             here[at].1.add(place, span);
         })?;
-        let mut imported = Imported::default();
+        let mut imported = Imported { refused, ..Imported::default() };
+        for told in told {
+            let keys = self.plan.keys(trace_hash(&told.span.0));
+            imported.n_records_skipped += u64::from(keys.is_empty());
+            for key in keys {
+                let at = at(key, &mut here);
+                here[at].1.told.add(told.clone());
+            }
+        }
         for (key, mut part) in here {
             if self.dropped.contains(&key) {
                 continue;
@@ -191,6 +238,7 @@ impl Stream {
 struct Open {
     places: Places,
     spans: Vec<(usize, Held)>,
+    told: AllTold,
     /// The bytes of the spans that are held as text.
     bytes: usize,
 }
@@ -210,12 +258,13 @@ impl Open {
 
     /// The bytes that it holds while it waits.
     fn weight(&self) -> usize {
-        self.bytes + self.places.bytes
+        self.bytes + self.told.bytes + self.places.bytes
     }
 
     fn extend(&mut self, part: Self) {
         let numbers: Vec<usize> = part.places.iter().map(|place| self.places.number(&place)).collect();
         self.bytes += part.bytes;
+        self.told.extend(part.told);
         self.spans.extend(part.spans.into_iter().map(|(at, held)| (numbers[at], held)));
     }
 
@@ -236,10 +285,11 @@ impl Open {
             return imported.refused.push(FormatError::new("", reason));
         }
         let spans = self.spans.into_iter().map(|(place, held)| {
-            let fields = match held {
+            let mut fields = match held {
                 Held::Parsed(fields) => fields,
                 Held::Text(text) => serde_json::from_str(&text).unwrap_or_default(),
             };
+            self.told.add_to(&mut fields);
             Span { place, fields }
         });
         match assemble::trace(spans.collect(), &self.places, registrar) {

@@ -17,15 +17,20 @@ pub(super) struct Place {
     pub(super) scope: Arc<Map<String, Value>>,
 }
 
-/// Takes a line apart and hands over each span with its place.
-pub(super) fn spans(line: &str, each: impl FnMut(&Place, Map<String, Value>)) -> Result<(), FormatError> {
-    check_line(Format::Otlp, line)?;
-    apart(serde_json::from_str(line).map_err(|error| FormatError::from_json(&error))?, each)
+/// Reads a request.
+pub(super) fn request(text: &str) -> Result<Map<String, Value>, FormatError> {
+    check_line(Format::Otlp, text)?;
+    match serde_json::from_str(text).map_err(|error| FormatError::from_json(&error))? {
+        Value::Object(request) => Ok(request),
+        _ => Err(FormatError::new("", "an export request must be an object")),
+    }
 }
 
 /// Takes a request apart and hands over each span with its place.
-pub(super) fn apart(request: Value, mut each: impl FnMut(&Place, Map<String, Value>)) -> Result<(), FormatError> {
-    let Value::Object(mut request) = request else { return Err(FormatError::new("", "an export request must be an object")) };
+pub(super) fn apart(
+    mut request: Map<String, Value>,
+    mut each: impl FnMut(&Place, Map<String, Value>),
+) -> Result<(), FormatError> {
     let Some(resources) = request.remove("resourceSpans") else {
         return Err(FormatError::new("", "`resourceSpans` is missing"));
     };

@@ -24,6 +24,9 @@ pub(super) struct Counts {
     /// Spans of conversations without a model or a tool, which are not kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) spans_skipped: u64,
+    /// Log records of calls whose spans are not in the file, which are not kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) records_skipped: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -80,6 +83,7 @@ impl<'a> Tally<'a> {
             conflict: sum.conflict + counts.conflict,
             bad: sum.bad + counts.bad,
             spans_skipped: sum.spans_skipped + counts.spans_skipped,
+            records_skipped: sum.records_skipped + counts.records_skipped,
         })
     }
 
@@ -132,6 +136,10 @@ fn sentence(total: Counts, was_refused: bool) -> String {
     let mut text = format!("{} new, {} already there, {} conflicting, {} bad", total.new, total.same, total.conflict, total.bad);
     if total.spans_skipped > 0 {
         text += &format!("; {} of conversations without a model or a tool not kept", counted(total.spans_skipped, "span"));
+    }
+    if total.records_skipped > 0 {
+        let records = counted(total.records_skipped, "log record");
+        text += &format!("; {records} not kept, as the spans they tell of are not in the same file");
     }
     text
 }

@@ -8,6 +8,7 @@ use super::take::{self, Taken};
 use super::{SpanId, id};
 use crate::format::FormatError;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// Where the body of a record stands among the attributes of its event.
 const BODY: &str = "gen_ai.event.content";
@@ -15,10 +16,55 @@ const BODY: &str = "gen_ai.event.content";
 pub(super) const TOLD: &str = "told";
 
 /// An event on its way to its span.
-#[derive(Debug)]
-pub(super) struct Told {
-    pub(super) span: SpanId,
-    pub(super) event: Value,
+#[derive(Debug, Clone)]
+pub(in crate::format::otlp) struct Told {
+    pub(in crate::format::otlp) span: SpanId,
+    event: Value,
+}
+
+/// Events that came apart from their spans, as text, in the order in which they came, each once.
+#[derive(Debug, Clone, Default)]
+pub(in crate::format::otlp) struct AllTold {
+    events: HashMap<SpanId, Vec<String>>,
+    /// The memory that they hold.
+    pub(in crate::format::otlp) bytes: usize,
+}
+
+impl AllTold {
+    pub(in crate::format::otlp) fn add(&mut self, Told { span, event }: Told) {
+        self.add_text(span, event.to_string());
+    }
+
+    pub(in crate::format::otlp) fn extend(&mut self, other: Self) {
+        for (span, events) in other.events {
+            events.into_iter().for_each(|event| self.add_text(span.clone(), event));
+        }
+    }
+
+    /// Puts a span's events behind those that it has.
+    pub(in crate::format::otlp) fn add_to(&self, span: &mut Map<String, Value>) {
+        let (trace, span_id) = id(span);
+        let Some(told) = self.events.get(&(trace.to_ascii_lowercase(), span_id.to_ascii_lowercase())) else { return };
+        let events = span.entry("events").or_insert_with(|| Value::Array(Vec::new()));
+        let told = told.iter().filter_map(|event| serde_json::from_str(event).ok());
+        events.as_array_mut().into_iter().for_each(|events| events.extend(told.clone()));
+    }
+
+    fn add_text(&mut self, span: SpanId, event: String) {
+        let told = self.events.entry(span).or_default();
+        if !told.contains(&event) {
+            self.bytes += event.len() + 128;
+            told.push(event);
+        }
+    }
+}
+
+/// Takes what was said out of a request, and gives it with what is wrong with the records that are refused.
+pub(in crate::format::otlp) fn told_in(request: &mut Map<String, Value>) -> Result<(Vec<Told>, Vec<FormatError>), FormatError> {
+    let Some(logs) = request.remove("resourceLogs") else { return Ok((Vec::new(), Vec::new())) };
+    let taken = take_logs(wire::made([("resourceLogs", logs)]))?;
+    let list = taken.kept.and_then(|mut kept| kept.as_object_mut()?.remove(TOLD)).unwrap_or_default();
+    Ok((told(list).collect(), taken.reasons))
 }
 
 /// Takes a request in its JSON form. One that is not of that form is refused as a whole; a bad record of a good request by itself.
