@@ -140,11 +140,12 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
                 let diff = difference(&host, adapter, &prompts, &samples);
                 let (agreement, plans) = (host.backend().agreement(), host.backend().plans());
                 let plans = format!("{plans:?}").replace('"', "'");
+                let ways = format!("{:?}", host.backend().ways());
                 say(
                     "onpolicy",
                     shape,
                     size,
-                    &format!("\"max_diff\":{diff:e},\"plans\":\"{plans}\",\"agreement\":\"{agreement:?}\""),
+                    &format!("\"max_diff\":{diff:e},\"plans\":\"{plans}\",\"ways\":{ways},\"agreement\":\"{agreement:?}\""),
                 )?;
             }
         }

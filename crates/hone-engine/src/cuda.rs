@@ -19,6 +19,7 @@ mod memory;
 mod operations;
 mod plan;
 mod product;
+mod wide;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +68,18 @@ pub struct CudaOptions {
     pub folders: Vec<PathBuf>,
     /// Where compiled kernels are kept; without it they are compiled at every start.
     pub cache: Option<PathBuf>,
+    /// Whose matrix products are taken.
+    pub products: ProductsBy,
+}
+
+/// Who computes matrix products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProductsBy {
+    /// The library, and ours where they are faster.
+    #[default]
+    Library,
+    /// Our kernels alone: slow, and for tools that stumble over the library's.
+    Ours,
 }
 
 /// What is known of an open GPU.

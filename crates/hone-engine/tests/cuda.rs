@@ -5,13 +5,13 @@
 
 mod operations;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request};
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
-use hone_engine::cuda::{Cuda, CudaOptions};
+use hone_engine::cuda::{Cuda, CudaOptions, ProductsBy};
 use hone_engine::host::{Host, Sample};
 use hone_engine::layout::{Group, Packed};
 use hone_engine::lora::{LoraSpec, LoraWeights};
@@ -20,15 +20,28 @@ use hone_engine::optim::AdamOptions;
 use hone_engine::peft;
 use hone_engine::random::Stream;
 use hone_engine::reference::Reference;
+use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape::{Recompute, plain_targets};
 use hone_engine::trainer::Trainer;
 use operations::{Ops, close};
 
-/// The GPU, opened once for all tests.
-fn gpu() -> Option<&'static Cuda> {
-    static GPU: OnceLock<Option<Cuda>> = OnceLock::new();
-    let open = || Cuda::open(&CudaOptions::default()).map_err(|reason| eprintln!("skipped: {reason}")).ok();
-    GPU.get_or_init(open).as_ref()
+/// With `HONE_TEST_PRODUCTS=ours` nothing but our kernels runs on the GPU: a checker of races comes to no end in the library's.
+#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whose products are taken")]
+fn products_by() -> ProductsBy {
+    let ours = std::env::var_os("HONE_TEST_PRODUCTS").is_some_and(|by| by == "ours");
+    if ours { ProductsBy::Ours } else { ProductsBy::Library }
+}
+
+fn options() -> CudaOptions {
+    let cache = Some(std::env::temp_dir().join("hone-kernels"));
+    CudaOptions { products: products_by(), cache, ..CudaOptions::default() }
+}
+
+/// The GPU, opened once for all tests and lent to one at a time: while one records a graph, what another asks for would go into it.
+fn gpu() -> Option<MutexGuard<'static, Cuda>> {
+    static GPU: OnceLock<Option<Mutex<Cuda>>> = OnceLock::new();
+    let open = || Cuda::open(&options()).map(Mutex::new).map_err(|reason| eprintln!("skipped: {reason}")).ok();
+    GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Runs `body` on the reference, rounding as the GPU does, and on the GPU.
@@ -36,13 +49,17 @@ fn check(name: &str, tolerance: f32, body: &dyn Fn(&dyn Ops) -> Vec<f32>) {
     let Some(cuda) = gpu() else { return };
     let expected = body(&Reference::<f32>::new(Dtype::Bf16));
     // Where bf16 rounds a value that the two sides computed a last bit apart, one rounding step is allowed.
-    close(&format!("{name} {}", cuda.path()), &body(cuda), &expected, tolerance.max(2e-5) * 400.0);
+    close(&format!("{name} {}", cuda.path()), &body(&*cuda), &expected, tolerance.max(2e-5) * 400.0);
 }
 
 operations::operation_tests! { check }
 
-fn tiny() -> WideWeights {
-    let spec: TinySpec = "d128,l3,h4,kv2,ff256,v512,ctx256".parse().expect("a sound spec");
+const TINY: &str = "d128,l3,h4,kv2,ff256,v512,ctx256";
+/// Ten heads ask the same keys.
+const SHARED: &str = "d160,l1,h10,kv1,ff64,v512,ctx256";
+
+fn weights(spec: &str) -> WideWeights {
+    let spec: TinySpec = spec.parse().expect("a sound spec");
     WideWeights(RandomWeights { config: ModelConfig::try_from(spec).expect("sound sizes"), seed: 3 })
 }
 
@@ -76,7 +93,7 @@ struct Trained {
 
 /// Ten steps towards the batch, and the gradients of the first.
 fn train<B: Backend>(backend: &B, recompute: Recompute) -> Trained {
-    let source = tiny();
+    let source = weights(TINY);
     let mut model = Model::load(backend, &source, 256, Passes::ForwardBackward).expect("random weights");
     let config = model.config.clone();
     let mut trainer = Trainer::lora(backend, &config, &learned(&config), AdamOptions::default(), recompute);
@@ -100,7 +117,7 @@ fn train<B: Backend>(backend: &B, recompute: Recompute) -> Trained {
 #[test]
 fn a_step_of_training_is_the_cpus() {
     let Some(cuda) = gpu() else { return };
-    let found = train(cuda, Recompute::Never);
+    let found = train(&*cuda, Recompute::Never);
     let expected = train(&Cpu::new(Dtype::Bf16, 2), Recompute::Never);
     let square = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
     let (mut apart_all, mut expected_all) = (0.0, 0.0);
@@ -124,26 +141,28 @@ fn a_step_of_training_is_the_cpus() {
 #[test]
 fn the_same_seed_gives_the_same_adapter() {
     let Some(cuda) = gpu() else { return };
-    let found = train(cuda, Recompute::Never);
+    let found = train(&*cuda, Recompute::Never);
     for recompute in [Recompute::Never, Recompute::Blocks] {
-        let again = train(cuda, recompute);
+        let again = train(&*cuda, recompute);
         assert_eq!((again.losses, again.hash), (found.losses.clone(), found.hash.clone()), "{recompute:?}");
     }
 }
 
 /// A host of its own, as a host takes its backend with it.
-fn host() -> Option<Host<Cuda>> {
-    gpu()?;
-    let cuda = Cuda::open(&CudaOptions::default()).ok()?;
-    let model = Model::load(&cuda, &tiny(), 256, Passes::Forward).expect("random weights");
+fn host(spec: &str) -> Option<Host<Cuda>> {
+    drop(gpu()?);
+    let cuda = Cuda::open(&options()).ok()?;
+    let model = Model::load(&cuda, &weights(spec), 256, Passes::Forward).expect("random weights");
     Some(Host::new(cuda, model, BatchLimits { n_pages: 512, n_sequences_max: 64, n_rows_max: 256, queue_len_max: 64 }))
 }
 
-fn requests(temperature: f32, only: Option<usize>) -> Vec<Request<Cuda>> {
+fn requests(sampler: SamplerOptions, only: Option<usize>) -> Vec<Request<Cuda>> {
     let request = |(i, &(prompt, n_samples)): (usize, &(usize, usize))| {
-        let mut request = Request::new(ids(20 + i as u64, prompt), 40);
+        // A checker takes a thousand times as long.
+        let n_new = if products_by() == ProductsBy::Ours { 4 } else { 40 };
+        let mut request = Request::new(ids(20 + i as u64, prompt), n_new);
         (request.n_samples, request.seed, request.sequence) = (n_samples, 8, 100 * i as u64);
-        request.sampler.temperature = temperature;
+        request.sampler = sampler;
         request
     };
     let all = [(5, 3), (16, 1), (33, 4), (70, 2), (100, 1)];
@@ -156,10 +175,19 @@ fn tokens(samples: &[Vec<Sample>]) -> Vec<(u32, u32)> {
 
 #[test]
 fn what_is_sampled_is_what_is_trained() {
-    let Some(mut host) = host() else { return };
-    let version = host.load(&learned(&tiny().0.config));
-    for (temperature, adapter) in [(1.0, None), (0.7, Some(version)), (1.0, Some(version))] {
-        let mut asked = requests(temperature, None);
+    sampled_is_trained(TINY);
+}
+
+#[test]
+fn what_is_sampled_by_many_heads_of_one_key_is_what_is_trained() {
+    sampled_is_trained(SHARED);
+}
+
+fn sampled_is_trained(spec: &str) {
+    let Some(mut host) = host(spec) else { return };
+    let version = host.load(&learned(&weights(spec).0.config));
+    for (temperature, adapter) in [(0.7, Some(version)), (1.0, Some(version)), (1.0, None)] {
+        let mut asked = requests(SamplerOptions { temperature, ..SamplerOptions::default() }, None);
         asked.iter_mut().for_each(|request| request.adapter = adapter.and_then(|version| host.pin(version)));
         let prompts: Vec<Vec<u32>> = asked.iter().map(|request| request.prompt.clone()).collect();
         let samples = host.sample(asked).expect("sound requests");
@@ -171,18 +199,19 @@ fn what_is_sampled_is_what_is_trained() {
         let scored = host.score(adapter, &packed, &plain_targets(&packed, 1.0 / temperature));
         let drawn: Vec<u32> = tokens(&samples).iter().map(|&(_, logprob)| logprob).collect();
         let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
-        assert_eq!(drawn, trained, "temperature {temperature}, adapter {adapter:?}");
+        assert_eq!(drawn, trained, "{spec}: temperature {temperature}, adapter {adapter:?}");
     }
 }
 
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
-    let Some(mut host) = host() else { return };
-    for temperature in [0.0, 1.0] {
-        let together = host.sample(requests(temperature, None)).expect("sound requests");
+    let Some(mut host) = host(TINY) else { return };
+    for (temperature, top_p) in [(1.0, 0.9), (1.0, 1.0), (0.0, 1.0)] {
+        let sampler = SamplerOptions { temperature, top_p, ..SamplerOptions::default() };
+        let together = host.sample(requests(sampler, None)).expect("sound requests");
         for (i, samples) in together.iter().enumerate() {
-            let alone = host.sample(requests(temperature, Some(i))).expect("sound requests");
-            assert_eq!(tokens(&alone), tokens(std::slice::from_ref(samples)), "request {i} at temperature {temperature}");
+            let alone = host.sample(requests(sampler, Some(i))).expect("sound requests");
+            assert_eq!(tokens(&alone), tokens(std::slice::from_ref(samples)), "request {i}, {sampler:?}");
         }
     }
 }

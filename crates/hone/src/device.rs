@@ -14,6 +14,7 @@ pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Ma
         ordinal: 0,
         folders: doctor::cuda_folders(context.variables),
         cache: Some(context.settings.folder.join("kernels")),
+        ..CudaOptions::default()
     };
     Machine::open(context.settings.device, n_threads, &options).map_err(|missing| {
         Failure::world(missing)

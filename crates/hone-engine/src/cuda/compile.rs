@@ -7,17 +7,40 @@ use std::ptr;
 
 use super::Unavailable;
 use super::library::{Handle, Nvrtc};
+use super::wide::{self, Family};
 
-/// Row operations, scores and what decoding needs.
-pub(super) const ROWS: &[&str] = &[
-    include_str!("kernels/common.cu"),
-    include_str!("kernels/rows.cu"),
-    include_str!("kernels/head.cu"),
-    include_str!("kernels/decode.cu"),
-];
-/// Attention; needs `WIDTH`.
-pub(super) const ATTENTION: &[&str] =
-    &[include_str!("kernels/common.cu"), include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")];
+const COMMON: &str = include_str!("kernels/common.cu");
+
+/// Which of our sources a kernel is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    /// Row operations, scores and products of few rows.
+    Rows,
+    /// Attention, for heads of this width.
+    Attention(usize),
+    /// Products by groups of warps.
+    Wide(Family),
+}
+
+impl Code {
+    fn source(self) -> String {
+        match self {
+            Self::Rows => {
+                let parts = [include_str!("kernels/rows.cu"), include_str!("kernels/head.cu"), include_str!("kernels/decode.cu")];
+                [COMMON, &parts.join("\n")].join("\n")
+            }
+            Self::Attention(_) => [COMMON, include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")].join("\n"),
+            Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),
+        }
+    }
+
+    /// For a GPU of this architecture, or for its variant that alone has groups of warps.
+    fn options(self, architecture: &str) -> Vec<String> {
+        let variant = if matches!(self, Self::Wide(_)) { "a" } else { "" };
+        let width = if let Self::Attention(width) = self { Some(format!("-DWIDTH={width}")) } else { None };
+        [format!("--gpu-architecture={architecture}{variant}"), "--std=c++17".to_owned()].into_iter().chain(width).collect()
+    }
+}
 
 /// The compiler, opened when something has to be compiled.
 pub(super) struct Compiler {
@@ -28,11 +51,9 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// The code of these sources with these definitions.
-    pub(super) fn code(&self, sources: &[&str], definitions: &[String]) -> Result<Vec<u8>, Unavailable> {
-        let source = sources.join("\n");
-        let mut options = vec![format!("--gpu-architecture={}", self.architecture), "--std=c++17".to_owned()];
-        options.extend(definitions.iter().map(|definition| format!("-D{definition}")));
+    /// The GPU's own code, compiled unless it is kept.
+    pub(super) fn code(&self, code: Code) -> Result<Vec<u8>, Unavailable> {
+        let (source, options) = (code.source(), code.options(&self.architecture));
         let kept = self.cache.as_ref().map(|folder| folder.join(file_name(&source, &options)));
         if let Some(code) = kept.as_ref().and_then(|path| std::fs::read(path).ok()).filter(|code| !code.is_empty()) {
             return Ok(code);
@@ -43,6 +64,15 @@ impl Compiler {
             keep(&path, &code);
         }
         Ok(code)
+    }
+
+    /// Compiles side by side what is not kept yet, where it can be kept.
+    pub(super) fn prepare(&self, all: &[Code]) {
+        if self.cache.is_none() {
+            return;
+        }
+        // What cannot be compiled says so when it is asked for.
+        std::thread::scope(|scope| all.iter().for_each(|&code| drop(scope.spawn(move || self.code(code)))));
     }
 }
 
@@ -104,5 +134,49 @@ unsafe fn log(nvrtc: &Nvrtc, program: Handle, status: i32) -> Unavailable {
         (nvrtc.nvrtcGetProgramLog)(program, text.as_mut_ptr().cast());
         let text = String::from_utf8_lossy(&text).trim_end_matches('\0').trim().to_owned();
         Unavailable::Broken(format!("the kernels do not compile (NVRTC error {status}): {text}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles all of it for an architecture, if the compiler is where the loader looks.
+    fn check(architecture: &str, families: &[Family]) {
+        if let Err(missing) = Nvrtc::find(&[]) {
+            return eprintln!("skipped: {missing}");
+        }
+        let compiler = Compiler { folders: vec![], cache: None, architecture: architecture.to_owned() };
+        let attention = [16, 64, 80, 128, 256].map(Code::Attention);
+        for code in [Code::Rows].into_iter().chain(attention).chain(families.iter().map(|&family| Code::Wide(family))) {
+            let compiled = compiler.code(code);
+            assert!(matches!(&compiled, Ok(code) if !code.is_empty()), "{code:?} for {architecture}: {compiled:?}");
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_the_oldest_gpu() {
+        check("sm_80", &[]);
+    }
+
+    #[test]
+    fn kernels_compile_for_gpus_with_groups() {
+        check("sm_90", &[Family::Many, Family::Few, Family::Adapted]);
+    }
+
+    #[test]
+    fn what_is_compiled_side_by_side_is_kept() {
+        if let Err(missing) = Nvrtc::find(&[]) {
+            return eprintln!("skipped: {missing}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Some(folder.path().to_owned());
+        let compiler = Compiler { folders: vec![], cache, architecture: "sm_90".to_owned() };
+        let all = [Code::Attention(64), Code::Attention(128)];
+        compiler.prepare(&all);
+        let kept = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(kept, all.len());
+        let elsewhere = Compiler { folders: vec![], cache: None, architecture: "sm_90".to_owned() };
+        assert_eq!(compiler.code(all[0]), elsewhere.code(all[0]));
     }
 }

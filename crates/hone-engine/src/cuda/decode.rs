@@ -6,6 +6,7 @@
 //! training finds. Sizes of batch are rounded up to a few; the rows that fill a batch write to a page of nobody.
 
 mod project;
+mod ring;
 mod room;
 mod step;
 
@@ -82,6 +83,14 @@ impl Cuda {
             decoders.plans.iter().map(|(&(_, n_rows, rank), plan)| (n_rows, rank, format!("{plan:?}"))).collect();
         plans.sort_unstable();
         plans
+    }
+
+    /// How projections of decoding were computed when they were first met: each kind, and the microseconds of the fastest ways.
+    pub fn ways(&self) -> Vec<String> {
+        let choices = locked(&self.choices);
+        let mut ways: Vec<String> = choices.iter().map(|(asked, timed)| format!("{asked:?}: {timed}")).collect();
+        ways.sort_unstable();
+        ways
     }
 
     /// Lets sequences draw tokens in a row; see `Backend::burst`.

@@ -9,8 +9,9 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::compile::{ATTENTION, Compiler, ROWS};
-use super::library::{Address, Driver, EarlyStart, Handle, Launch};
+use super::compile::{Code, Compiler};
+use super::library::{Address, Attribute, Driver, Handle, Launch, Map};
+use super::wide::Family;
 use super::{CudaOptions, GpuFacts, Unavailable};
 
 const MAJOR: c_int = 75;
@@ -19,7 +20,10 @@ const PROCESSORS: c_int = 16;
 const SHARED_MAX: c_int = 97;
 const DECLARED: c_int = 1;
 const SHARED: c_int = 8;
-const EARLY_START: c_int = 6;
+/// Of the copy engine's maps: bf16, swapped within 128 bytes, 256 bytes at a time from memory.
+const MAP_BF16: c_int = 9;
+const MAP_SWAPPED: c_int = 3;
+const MAP_AT_ONCE: c_int = 3;
 
 /// One argument of a kernel: an address, a whole number or an f32, in the eight bytes the driver reads it from.
 #[derive(Clone, Copy)]
@@ -97,8 +101,8 @@ pub(super) struct Device {
     /// Most bytes of shared memory that a block may have.
     pub(super) shared_max: usize,
     compiler: Compiler,
-    kernels: Mutex<HashMap<(&'static str, usize), Kernel>>,
-    modules: Mutex<HashMap<usize, usize>>,
+    kernels: Mutex<HashMap<Code, HashMap<String, Kernel>>>,
+    modules: Mutex<HashMap<Code, Result<usize, Unavailable>>>,
     /// Pieces of memory that are kept, by size.
     pub(super) free: Mutex<BTreeMap<usize, Vec<Address>>>,
     /// Bytes taken from the driver: now, and at most.
@@ -170,7 +174,9 @@ impl Device {
             free: Mutex::default(),
             taken: Mutex::default(),
         };
-        opened.module(0)?;
+        let first = [Code::Rows, Code::Wide(Family::Many), Code::Wide(Family::Few)];
+        opened.compiler.prepare(if opened.has_groups() { &first } else { &first[..1] });
+        opened.module(Code::Rows)?;
         Ok(opened)
     }
 
@@ -202,89 +208,124 @@ impl Device {
         assert!(status == 0, "CUDA refused {what}: {}", describe(&self.driver, status));
     }
 
-    /// The code for heads of this width; 0 is the code that depends on none.
-    fn module(&self, width: usize) -> Result<Handle, Unavailable> {
+    /// True when groups of warps can multiply (`kernels/wide.cu`).
+    pub(super) fn has_groups(&self) -> bool {
+        self.capability == (9, 0)
+    }
+
+    /// Whether there is this code on this GPU; it is compiled now if it never was.
+    pub(super) fn has(&self, code: Code) -> bool {
+        self.module(code).is_ok()
+    }
+
+    fn module(&self, code: Code) -> Result<Handle, Unavailable> {
         let mut modules = locked(&self.modules);
-        if let Some(&module) = modules.get(&width) {
-            return Ok(module as Handle);
-        }
-        let (sources, definitions) = if width == 0 { (ROWS, vec![]) } else { (ATTENTION, vec![format!("WIDTH={width}")]) };
-        let code = self.compiler.code(sources, &definitions)?;
+        let module = modules.entry(code).or_insert_with(|| self.load(code));
+        module.clone().map(|module| module as Handle)
+    }
+
+    fn load(&self, code: Code) -> Result<usize, Unavailable> {
+        let compiled = self.compiler.code(code)?;
         let mut module = ptr::null_mut();
         self.enter();
         // SAFETY: the code is whole and outlives the call.
-        let status = unsafe { (self.driver.cuModuleLoadData)(&mut module, code.as_ptr().cast()) };
+        let status = unsafe { (self.driver.cuModuleLoadData)(&mut module, compiled.as_ptr().cast()) };
         if status != 0 {
             return Err(Unavailable::Broken(format!("the kernels do not load: {}", describe(&self.driver, status))));
         }
-        modules.insert(width, module as usize);
-        Ok(module)
+        Ok(module as usize)
     }
 
-    fn kernel(&self, name: &'static str, width: usize) -> Kernel {
-        if let Some(&kernel) = locked(&self.kernels).get(&(name, width)) {
+    fn kernel(&self, name: &str, code: Code) -> Kernel {
+        if let Some(&kernel) = locked(&self.kernels).get(&code).and_then(|kernels| kernels.get(name)) {
             return kernel;
         }
-        let module = self.module(width).unwrap_or_else(|error| panic!("{error}"));
+        let module = self.module(code).unwrap_or_else(|error| panic!("{error}"));
         let c_name = CString::new(name).expect("no zero in a kernel's name");
         let mut function = ptr::null_mut();
         self.enter();
         // SAFETY: the module is loaded and the name a C string.
         unsafe {
             self.check(name, (self.driver.cuModuleGetFunction)(&mut function, module, c_name.as_ptr()));
-            if width > 0 || name.starts_with("few_") {
+            if code != Code::Rows || name.starts_with("few_") {
                 let mut declared = 0;
                 self.check(name, (self.driver.cuFuncGetAttribute)(&mut declared, DECLARED, function));
                 self.check(name, (self.driver.cuFuncSetAttribute)(function, SHARED, self.shared_max as c_int - declared));
             }
         }
-        locked(&self.kernels).insert((name, width), Kernel(function));
+        locked(&self.kernels).entry(code).or_default().insert(name.to_owned(), Kernel(function));
         Kernel(function)
     }
 
     /// Runs a kernel that depends on no width.
-    pub(super) fn launch(&self, name: &'static str, grid: Grid, args: &[Arg]) {
-        self.launch_for(name, 0, grid, args);
+    pub(super) fn launch(&self, name: &str, grid: Grid, args: &[Arg]) {
+        self.launch_in(Code::Rows, name, grid, args);
     }
 
     /// Runs a kernel for heads of a width.
-    pub(super) fn launch_for(&self, name: &'static str, width: usize, grid: Grid, args: &[Arg]) {
-        let mut values: Vec<u64> = args.iter().map(|arg| arg.0).collect();
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        self.start(self.kernel(name, width), name, grid, &mut pointers);
+    pub(super) fn launch_for(&self, name: &str, width: usize, grid: Grid, args: &[Arg]) {
+        self.launch_in(Code::Attention(width), name, grid, args);
     }
 
-    /// Runs a kernel that takes one structure, for heads of a width or none.
-    pub(super) fn launch_with<T>(&self, name: &'static str, width: usize, grid: Grid, arg: &mut T) {
-        self.start(self.kernel(name, width), name, grid, &mut [ptr::from_mut(arg).cast()]);
+    fn launch_in(&self, code: Code, name: &str, grid: Grid, args: &[Arg]) {
+        let mut values: Vec<u64> = args.iter().map(|arg| arg.0).collect();
+        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
+        self.start(self.kernel(name, code), name, grid, &mut pointers);
+    }
+
+    /// Runs a kernel that takes one structure.
+    pub(super) fn launch_with<T>(&self, code: Code, name: &str, grid: Grid, arg: &mut T) {
+        self.start(self.kernel(name, code), name, grid, &mut [ptr::from_mut(arg).cast()]);
     }
 
     fn start(&self, Kernel(function): Kernel, name: &str, grid: Grid, pointers: &mut [*mut c_void]) {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return;
         }
-        let (x, y) = (grid.blocks.0 as u32, grid.blocks.1 as u32);
-        let (threads, shared) = (grid.threads as u32, grid.shared as u32);
-        self.enter();
-        let pointers = pointers.as_mut_ptr();
-        let status = if grid.early && self.capability.0 >= 9 {
-            let early = EarlyStart { id: EARLY_START, padding: 0, allowed: 1, rest: [0; 15] };
-            let launch = Launch {
-                blocks: [x, y, 1],
-                threads: [threads, 1, 1],
-                shared,
-                stream: self.stream,
-                attributes: &early,
-                n_attributes: 1,
-            };
-            // SAFETY: as below; the description of the launch outlives the call.
-            unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers, ptr::null_mut()) }
-        } else {
-            let none = ptr::null_mut();
-            // SAFETY: each argument is as large as what the kernel's source declares in its place.
-            unsafe { (self.driver.cuLaunchKernel)(function, x, y, 1, threads, 1, 1, shared, self.stream, pointers, none) }
+        let launch = Launch {
+            blocks: [grid.blocks.0 as u32, grid.blocks.1 as u32, 1],
+            threads: [grid.threads as u32, 1, 1],
+            shared: grid.shared as u32,
+            stream: self.stream,
+            attributes: &Attribute::EARLY_START,
+            n_attributes: u32::from(grid.early && self.capability.0 >= 9),
         };
+        self.enter();
+        // SAFETY: each argument is as large as what the kernel's source declares in its place; all outlive the call.
+        let status = unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers.as_mut_ptr(), ptr::null_mut()) };
         self.check(name, status);
+    }
+
+    /// A matrix of bf16 for the copy engine, which brings 64 columns of it at a time: of each further axis, how long it is, the bytes from
+    /// one to the next, and how many are brought at once. Beyond the ends are zeros.
+    pub(super) fn map(&self, address: Address, axes: [(usize, usize, usize); 4]) -> Map {
+        let mut map = Map::default();
+        let mut sizes = [64u64; 5];
+        let mut piece = [64u32; 5];
+        for (i, &(size, _, at_once)) in axes.iter().enumerate() {
+            (sizes[i + 1], piece[i + 1]) = (size as u64, at_once as u32);
+        }
+        let strides = axes.map(|(_, stride, _)| stride as u64);
+        self.enter();
+        // SAFETY: all arrays have as many entries as the driver asks for, and outlive the call.
+        let status = unsafe {
+            (self.driver.cuTensorMapEncodeTiled)(
+                &mut map,
+                MAP_BF16,
+                5,
+                address as *mut c_void,
+                sizes.as_ptr(),
+                strides.as_ptr(),
+                piece.as_ptr(),
+                [1u32; 5].as_ptr(),
+                0,
+                MAP_SWAPPED,
+                MAP_AT_ONCE,
+                0,
+            )
+        };
+        self.check("a map of a matrix", status);
+        map
     }
 
     /// Waits until everything asked for is done.

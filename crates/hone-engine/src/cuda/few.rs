@@ -1,7 +1,9 @@
 //! Our own products of few rows, as decoding needs them: see `kernels/decode.cu`.
 
+use std::fmt;
 use std::sync::Arc;
 
+use super::compile::Code;
 use super::device::{Device, Grid};
 
 /// Steps of the inner dimension of one stage, and elements from row to row of it, as in the kernels.
@@ -116,6 +118,12 @@ pub(super) struct Way {
     pub(super) n_each: usize,
 }
 
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.tile.names[0], self.n_each)
+    }
+}
+
 impl Few {
     /// The ways in which it can be computed on this GPU, one for each tile, those first that should take the least time.
     pub(super) fn ways(&self, device: &Device) -> Vec<Way> {
@@ -135,7 +143,12 @@ impl Few {
         (self.mode, self.n_each) = (then as i32, n_each as i32);
         let name = tile.names[usize::from(self.a != 0) + 2 * usize::from(self.stream != 0)];
         let blocks = (self.n_tiles(tile).div_ceil(n_each), (self.rows as usize).div_ceil(tile.rows));
-        device.launch_with(name, 0, Grid { blocks, threads: tile.threads, shared: self.shared(tile), early: true }, &mut self);
+        device.launch_with(
+            Code::Rows,
+            name,
+            Grid { blocks, threads: tile.threads, shared: self.shared(tile), early: true },
+            &mut self,
+        );
     }
 
     /// Whether the low-rank part of this rank can be computed on the way: its columns have room beside a tile's, and no tile has outputs

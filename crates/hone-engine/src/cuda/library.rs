@@ -30,14 +30,23 @@ macro_rules! functions {
     };
 }
 
-/// One attribute of a launch: whether a kernel may start before the one in front of it is done.
+/// One attribute of a launch.
 #[repr(C)]
-pub(super) struct EarlyStart {
-    pub(super) id: c_int,
-    pub(super) padding: c_int,
-    pub(super) allowed: c_int,
-    pub(super) rest: [c_int; 15],
+pub(super) struct Attribute {
+    id: c_int,
+    padding: c_int,
+    values: [c_int; 16],
 }
+
+impl Attribute {
+    /// The kernel may start before the one in front of it is done.
+    pub(super) const EARLY_START: Self = Self { id: 6, padding: 0, values: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] };
+}
+
+/// A matrix, as the GPU's copy engine reads it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Map(pub(super) [u64; 16]);
 
 /// How a kernel is launched with attributes.
 #[repr(C)]
@@ -46,7 +55,7 @@ pub(super) struct Launch {
     pub(super) threads: [c_uint; 3],
     pub(super) shared: c_uint,
     pub(super) stream: Handle,
-    pub(super) attributes: *const EarlyStart,
+    pub(super) attributes: *const Attribute,
     pub(super) n_attributes: c_uint,
 }
 
@@ -97,6 +106,7 @@ functions! {
         cuEventRecord: (Handle, Handle);
         cuEventSynchronize: (Handle);
         cuEventElapsedTime: (*mut f32, Handle, Handle);
+        cuTensorMapEncodeTiled: (*mut Map, c_int, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_int, c_int, c_int, c_int);
         cuProfilerStart: ();
         cuProfilerStop: ();
         cuModuleLoadData: (*mut Handle, *const c_void);
@@ -104,7 +114,6 @@ functions! {
         cuFuncGetAttribute: (*mut c_int, c_int, Handle);
         cuFuncSetAttribute: (Handle, c_int, c_int);
         cuLaunchKernelEx: (*const Launch, Handle, *mut *mut c_void, *mut *mut c_void);
-        cuLaunchKernel: (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
     }
 }
 
@@ -133,6 +142,9 @@ functions! {
         cublasLtMatmulPreferenceCreate: (*mut Handle);
         cublasLtMatmulPreferenceSetAttribute: (Handle, c_int, *const c_void, usize);
         cublasLtMatmulAlgoGetHeuristic: (Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut c_void, *mut c_int);
+        cublasLtMatmulAlgoCapGetAttribute: (*const c_void, c_int, *mut c_void, usize, *mut usize);
+        cublasLtMatmulAlgoConfigSetAttribute: (*mut c_void, c_int, *const c_void, usize);
+        cublasLtMatmulAlgoCheck: (Handle, Handle, Handle, Handle, Handle, Handle, *const c_void, *mut c_void);
         cublasLtMatmul: (Handle, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, usize, Handle);
     }
 }

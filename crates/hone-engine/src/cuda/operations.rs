@@ -32,14 +32,9 @@ pub(super) fn by_lanes(rows: usize, lanes: usize) -> Grid {
     Grid::rows(rows.div_ceil(threads / lanes), threads)
 }
 
-/// Elements from row to row of keys in shared memory, as in the kernels.
-fn pitch(width: usize) -> usize {
-    if matches!(width, 64 | 128) { width } else { width + 8 }
-}
-
 /// Bytes of shared memory of the forward of attention: two stages of 64 keys and 64 values.
-pub(super) fn attention_shared(width: usize) -> usize {
-    4 * 64 * pitch(width) * 2
+fn attention_shared(width: usize) -> usize {
+    4 * 64 * width * 2
 }
 
 fn as_add(put: Put) -> usize {
@@ -351,7 +346,7 @@ impl Backend for Cuda {
         let back = plan.backward(&self.device);
         let page_len = n_kv_heads * PAGE * head_dim;
         let [page_dk, page_dv] = [(), ()].map(|()| self.new_buf(back.n_pages * page_len));
-        let shared = 2 * (64 + 32) * pitch(kv.width) * 2;
+        let shared = 2 * (64 + 32) * kv.width * 2;
         let grid = Grid { blocks: (back.n_blocks, n_kv_heads), threads: 128, shared, early: false };
         let (blocks, block_pages, users) = (back.blocks.address(), back.block_pages.address(), back.users.address());
         let (to_k, to_v) = (page_dk.address(), page_dv.address());

@@ -3,23 +3,25 @@
 //! A row of a forward product must not depend on how many rows are asked for with it, and yet one algorithm is not fast for one
 //! row and for eight thousand. So for each shape of a weight all algorithms that the library offers are tried once, and
 //! those that give the same bits as the first are kept; for each size of batch the fastest of them is taken. Which one that
-//! is changes the time, never a bit. Backward products are chosen in the same way. Our own products of few rows are held to the same
+//! is changes the time, never a bit. What it offers for few rows can leave half of the GPU idle, so there the same is tried with
+//! tiles that fill it. Backward products are chosen in the same way. Our own products of few rows are held to the same
 //! bits, and decoding takes whichever is faster where it stands.
 #![expect(unsafe_code, reason = "functions of a foreign library")]
 
 mod tune;
 
 use std::collections::HashMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use tune::Tuned;
 
 use super::device::{Device, Grid, args, locked};
+use super::few::{self, Then};
 use super::library::{Address, Handle, Lt};
 use super::memory::Memory;
-use super::{CudaOptions, Unavailable};
+use super::{CudaOptions, ProductsBy, Unavailable};
 use crate::backend::Put;
 
 const F32: c_int = 0;
@@ -31,7 +33,13 @@ const BATCH_COUNT: c_int = 5;
 const BATCH_OFFSET: c_int = 6;
 const WORKSPACE_MAX: c_int = 1;
 const REDUCTIONS: c_int = 3;
+const TILES: c_int = 6;
+const TILE: c_int = 1;
+const OPTION: c_int = 5;
+const CLUSTER: c_int = 8;
 const WORKSPACE: usize = 32 << 20;
+/// Tiles of an algorithm that are read.
+const TILES_MAX: usize = 1024;
 /// Shapes of calls that are remembered.
 const CALLS_MAX: usize = 4096;
 
@@ -83,6 +91,7 @@ struct Call {
 /// The library and what is known of its algorithms.
 pub(super) struct Products {
     device: Arc<Device>,
+    by: ProductsBy,
     lt: Lt,
     handle: Handle,
     descriptions: [Handle; 3],
@@ -110,8 +119,9 @@ impl Products {
         let descriptions = [Kind::Forward, Kind::Backward, Kind::Gradient].map(|kind| describe(&lt, kind));
         let preference = prefer(&lt);
         let workspace = device.memory(WORKSPACE);
-        let device = Arc::clone(device);
-        Ok(Self { device, lt, handle, descriptions, preference, workspace, calls: Mutex::default(), tuned: Mutex::default() })
+        let (device, by) = (Arc::clone(device), options.products);
+        let (calls, tuned) = (Mutex::default(), Mutex::default());
+        Ok(Self { device, by, lt, handle, descriptions, preference, workspace, calls, tuned })
     }
 
     /// Computes a product.
@@ -121,6 +131,9 @@ impl Products {
         }
         if !fits(&shape) {
             return self.plainly(&shape, left, right, put, out);
+        }
+        if self.by == ProductsBy::Ours {
+            return self.by_ours(&shape, left, right, put, out);
         }
         let known = locked(&self.calls).get(&shape).copied();
         let call = match known {
@@ -180,6 +193,57 @@ impl Products {
         offers.truncate(if status == 0 { n.max(0) as usize } else { 0 });
         offers.retain(|offer| offer.status == 0 && offer.workspace <= WORKSPACE);
         offers
+    }
+
+    /// The library's numbers for the tiles that an algorithm has.
+    fn tiles(&self, algorithm: &Algorithm) -> Vec<u32> {
+        let (mut tiles, mut written) = (vec![0u32; TILES_MAX], 0);
+        let room = tiles.len() * 4;
+        // SAFETY: the vector has the room that is told.
+        let status = unsafe {
+            (self.lt.cublasLtMatmulAlgoCapGetAttribute)(
+                algorithm.as_ptr().cast(),
+                TILES,
+                tiles.as_mut_ptr().cast(),
+                room,
+                &mut written,
+            )
+        };
+        tiles.truncate(if status == 0 { written / 4 } else { 0 });
+        tiles
+    }
+
+    /// An algorithm like this one with another tile and another cluster of blocks, where the library has it.
+    fn like(&self, shape: &Shape, algorithm: Algorithm, tile: u32, cluster: u16) -> Option<Algorithm> {
+        let (mut like, mut offer, option) = (algorithm, Offer::default(), 0u32);
+        let attributes: [(c_int, *const c_void, usize); 3] = [
+            (TILE, ptr::from_ref(&tile).cast(), 4),
+            (OPTION, ptr::from_ref(&option).cast(), 4),
+            (CLUSTER, ptr::from_ref(&cluster).cast(), 2),
+        ];
+        for (attribute, value, size) in attributes {
+            // SAFETY: the value is a live local of the size that the library documents.
+            let set = unsafe { (self.lt.cublasLtMatmulAlgoConfigSetAttribute)(like.as_mut_ptr().cast(), attribute, value, size) };
+            if set != 0 {
+                return None;
+            }
+        }
+        let layouts = self.layouts(shape);
+        // SAFETY: handles are the library's own, and the offer is laid out as it documents.
+        let status = unsafe {
+            (self.lt.cublasLtMatmulAlgoCheck)(
+                self.handle,
+                self.descriptions[shape.kind as usize],
+                layouts[0],
+                layouts[1],
+                layouts[2],
+                layouts[2],
+                like.as_ptr().cast(),
+                ptr::from_mut(&mut offer).cast(),
+            )
+        };
+        self.forget(layouts.map(|layout| layout as usize));
+        (status == 0 && offer.workspace <= WORKSPACE).then_some(like)
     }
 
     /// Layouts in the library's column-major view, in which our matrices stand turned: what is right here is its first.
@@ -249,6 +313,17 @@ impl Products {
                 WORKSPACE,
                 self.device.stream,
             )
+        }
+    }
+
+    /// Our own kernels, the faster one where it takes the shape.
+    fn by_ours(&self, shape: &Shape, left: Address, right: Address, put: Put, out: Address) {
+        let then = if put == Put::Add { Then::Add } else { Then::Set };
+        let few = tune::few_of(shape, [left, right, out]);
+        let takes = shape.kind == Kind::Forward && shape.batch == 1 && few::fits(shape.n, then);
+        match few.ways(&self.device).first() {
+            Some(&way) if takes => few.run(&self.device, way, then),
+            _ => self.plainly(shape, left, right, put, out),
         }
     }
 

@@ -227,7 +227,7 @@ fn packed() -> Packed {
 
 /// Norms, forward and backward.
 pub(crate) fn norms(check: Check<'_>) {
-    for cols in [8, 24, 64, 100, 576] {
+    for cols in [8, 24, 64, 100, 576, 1100] {
         let (x, gain, dy) = (values(1, 5 * cols), values(2, cols), values(3, 5 * cols));
         check("rmsnorm", 2e-6, &|b| b.rmsnorm(&x, &gain));
         check("rmsnorm_backward", 5e-6, &|b| b.rmsnorm_backward(&x, &gain, &dy));

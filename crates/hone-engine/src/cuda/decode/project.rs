@@ -1,23 +1,29 @@
 //! The projections of a step: several of one input side by side, with the norm before them, what the adapter adds, and what follows.
 //!
 //! Each can be computed by the library's products and kernels around them, or by our own in one launch. Which is faster depends on
-//! the GPU and the batch, so both are timed when a kind of projection is met first; the bits are the same.
+//! the GPU and the batch, so all are timed when a kind of projection is met first; those that give other bits are left out.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 
 use super::OnGpu;
 use super::step::{Products, Step};
 use crate::backend::Put;
 use crate::cuda::Weight;
-use crate::cuda::device::{Grid, args, locked};
-use crate::cuda::few::{self, Few, Stretch, Then, Way};
+use crate::cuda::device::{Device, Grid, args, locked};
+use crate::cuda::few::{self, Few, Stretch, Then};
+use crate::cuda::memory::Memory;
 use crate::cuda::product::{Kind, Shape};
+use crate::cuda::wide;
 use crate::lora::Pair;
 use crate::param::Proj;
 
 /// Runs of which the mean is taken, each of another layer where there are as many.
 const TIMED: usize = 8;
+
+/// Ways that are shown of those that were timed.
+const SHOWN: usize = 8;
 
 /// What a projection is of: rows that are rounded already, or the norm of the stream by a gain.
 pub(super) enum Input<'a, B: OnGpu> {
@@ -41,8 +47,7 @@ pub(super) struct Out {
     pub(super) then: Then,
 }
 
-/// A kind of projection, for which a way was chosen: outputs, inputs, rows, rank, what follows, whether it begins with
-/// a norm, whether the library was no choice.
+/// A kind of projection, for which ways were timed: outputs, inputs, rows, rank, what follows, whether it begins with a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::cuda) struct Asked {
     n: usize,
@@ -51,11 +56,47 @@ pub(in crate::cuda) struct Asked {
     rank: usize,
     then: Then,
     normed: bool,
-    only_ours: bool,
 }
 
-/// What was chosen for each kind that was met.
-pub(in crate::cuda) type Choices = Mutex<HashMap<Asked, Option<Way>>>;
+/// One of our ways to compute a projection.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cuda) enum Way {
+    Few(few::Way),
+    Wide(wide::Way),
+}
+
+/// The ways of a kind that agree, each with its milliseconds, the fastest first; nothing stands for the library.
+#[derive(Clone, Debug)]
+pub(in crate::cuda) struct Timed(Vec<(f32, Option<Way>)>);
+
+impl Timed {
+    /// The fastest of these products, or nothing where that is the library's.
+    fn fastest(&self, products: Products) -> Option<Way> {
+        let fits = |way: &Option<Way>| match (products, way) {
+            (Products::Any, _) | (Products::Ours, Some(_)) | (Products::Light, Some(Way::Few(_))) => true,
+            (Products::Light, Some(Way::Wide(way))) => !way.deep,
+            (Products::Ours | Products::Light, None) => false,
+        };
+        self.0.iter().find(|(_, way)| fits(way)).and_then(|&(_, way)| way)
+    }
+}
+
+impl fmt::Display for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (ms, way) in self.0.iter().take(SHOWN) {
+            let us = ms * 1e3;
+            match way {
+                None => write!(f, "{us:.2} library; ")?,
+                Some(Way::Few(way)) => write!(f, "{us:.2} {way}; ")?,
+                Some(Way::Wide(way)) => write!(f, "{us:.2} {way}; ")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was timed for each kind that was met.
+pub(in crate::cuda) type Choices = Mutex<HashMap<Asked, Timed>>;
 
 /// Our own launches of a projection: a low-rank part where it does not fit into the other, then the whole.
 struct Ours {
@@ -78,34 +119,34 @@ impl<B: OnGpu> Step<'_, B> {
         let (n, k) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols);
         let rank = self.adapter.map_or(0, |adapter| adapter.spec.rank);
         let normed = matches!(input, Input::Norm(_));
-        let only_ours = self.plan.products == Products::Ours;
-        let asked = Asked { n, k, rows: self.room.n_rows, rank, then: out.then, normed, only_ours };
-        let known = locked(&self.cuda.choices).get(&asked).copied();
+        let asked = Asked { n, k, rows: self.room.n_rows, rank, then: out.then, normed };
+        let known = locked(&self.cuda.choices).get(&asked).map(|timed| timed.fastest(self.plan.products));
         known.unwrap_or_else(|| {
-            let way = self.fastest(projs, input, out);
-            locked(&self.cuda.choices).insert(asked, way);
+            let timed = self.timed(projs, input, out);
+            let way = timed.fastest(self.plan.products);
+            locked(&self.cuda.choices).insert(asked, timed);
             way
         })
     }
 
     /// Times all of it, with the weights of one layer after the other.
-    fn fastest(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Option<Way> {
+    fn timed(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Timed {
         let device = &self.cuda.device;
-        let ways = self.ours(0, projs, input, out)?.whole.ways(device);
         let layer = |i: usize| i % self.model.blocks.len();
-        let mut best = (f32::MAX, None);
-        if self.plan.products == Products::Fastest {
-            // The library finds its algorithms, which cannot be done while recording.
-            self.by_library(0, projs, input, out);
-            best.0 = device.mean_ms(TIMED, |i| self.by_library(layer(i), projs, input, out));
+        let Some(Ours { whole, .. }) = self.ours(0, projs, input, out) else {
+            return Timed(vec![]);
+        };
+        // The library also finds its algorithms now, which cannot be done while recording.
+        let agreed = Agreed::new(device, out, self.room.n_rows, || self.by_library(0, projs, input, out));
+        let mut timed = vec![(device.mean_ms(TIMED, |i| self.by_library(layer(i), projs, input, out)), None)];
+        let few = whole.ways(device).into_iter().map(Way::Few);
+        let ours = few.chain(wide::ways(&whole, device, out.then).into_iter().map(Way::Wide));
+        for way in ours.filter(|&way| agreed.with(device, || self.by_ours(0, projs, input, out, way))) {
+            timed.push((device.mean_ms(TIMED, |i| self.by_ours(layer(i), projs, input, out, way)), Some(way)));
         }
-        for way in ways {
-            let ms = device.mean_ms(TIMED, |i| self.by_ours(layer(i), projs, input, out, way));
-            if ms < best.0 {
-                best = (ms, Some(way));
-            }
-        }
-        best.1
+        agreed.put_back(device);
+        timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Timed(timed)
     }
 
     fn by_ours(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out, way: Way) {
@@ -113,13 +154,17 @@ impl<B: OnGpu> Step<'_, B> {
         let Some(Ours { low, whole }) = self.ours(layer, projs, input, out) else {
             return self.by_library(layer, projs, input, out);
         };
-        if whole.stream == 0 {
+        let normed = whole.stream != 0 && !matches!(way, Way::Wide(way) if !way.normed);
+        if !normed {
             self.rounded(input);
         }
         if let Some((low, way)) = low.and_then(|low| Some((low, *low.ways(device).first()?))) {
             low.run(device, way, Then::Round);
         }
-        whole.run(device, way, out.then);
+        match way {
+            Way::Few(way) => whole.run(device, way, out.then),
+            Way::Wide(way) => way.run(&whole, device, out.then),
+        }
     }
 
     /// Our launches, or nothing when they do not take this: weights that lie apart or have no whole eights of outputs, a rank that is
@@ -136,10 +181,11 @@ impl<B: OnGpu> Step<'_, B> {
         let few = Few { w: first.address(), rows: room.n_rows as i32, n: n as i32, k: first.cols as i32, ..Few::default() };
         let few = Few { x_stride: first.stride as i32, w_stride: first.stride as i32, y_stride: out.stride as i32, ..few };
         let few = match input {
-            Input::Norm(gain) if few::norms(first.cols) => {
-                Few { stream: room.x.address(), gain: B::gpu_buf(gain).address(), eps: self.model.config.norm_eps, ..few }
+            Input::Norm(gain) => {
+                let stream = if few::norms(first.cols) { room.x.address() } else { 0 };
+                let (gain, eps) = (B::gpu_buf(gain).address(), self.model.config.norm_eps);
+                Few { x: room.act.address(), stream, gain, eps, ..few }
             }
-            Input::Norm(_) => Few { x: room.act.address(), ..few },
             Input::Act(x) => Few { x, ..few },
         };
         let to = if out.then == Then::Gate { Few { act: out.address, ..few } } else { Few { y: out.address, ..few } };
@@ -239,11 +285,45 @@ impl<B: OnGpu> Step<'_, B> {
     }
 }
 
+/// What the library makes of a projection: a way that makes anything else of it is not taken.
+struct Agreed {
+    address: u64,
+    len: usize,
+    before: Memory,
+    expected: Memory,
+    differs: Memory,
+}
+
+impl Agreed {
+    fn new(device: &Arc<Device>, out: Out, n_rows: usize, by_library: impl Fn()) -> Self {
+        let len = n_rows * out.stride * if matches!(out.then, Then::Gate | Then::Round) { 2 } else { 4 };
+        let [before, expected] = [(), ()].map(|()| device.memory(len));
+        device.copy(out.address, before.address(), len);
+        by_library();
+        device.copy(out.address, expected.address(), len);
+        Self { address: out.address, len, before, expected, differs: device.memory(4) }
+    }
+
+    /// True when this leaves the same bits.
+    fn with(&self, device: &Device, run: impl Fn()) -> bool {
+        self.put_back(device);
+        run();
+        device.clear(self.differs.address(), 4);
+        let sides = args![self.address, self.expected.address(), self.len / 4, self.differs.address()];
+        device.launch("differs", Grid::each(self.len / 4), sides);
+        device.read::<u32>(self.differs.address(), 1) == [0]
+    }
+
+    fn put_back(&self, device: &Device) {
+        device.copy(self.before.address(), self.address, self.len);
+    }
+}
+
 /// True when weights of one input lie one behind the other.
 fn are_adjoined(weights: &[&Weight]) -> bool {
     weights.windows(2).all(|pair| {
         let [first, second] = pair else { return false };
-        std::sync::Arc::ptr_eq(&first.memory, &second.memory)
+        Arc::ptr_eq(&first.memory, &second.memory)
             && first.stride == second.stride
             && first.offset + first.rows * first.stride * 2 == second.offset
     })

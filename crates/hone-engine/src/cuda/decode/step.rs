@@ -2,13 +2,15 @@
 
 use super::OnGpu;
 use super::project::{Input, Out};
+use super::ring::{Ring, THREADS};
 use super::room::Room;
 use crate::backend::{Heads, Put};
 use crate::config::ModelConfig;
+use crate::cuda::compile::Code;
 use crate::cuda::device::{Grid, args};
 use crate::cuda::few::Then;
 use crate::cuda::head::{SEGMENT, logits_stride};
-use crate::cuda::operations::{attention_shared, by_lanes, lanes};
+use crate::cuda::operations::{by_lanes, lanes};
 use crate::cuda::{Cuda, Kv};
 use crate::lora::Adapter;
 use crate::model::{Block, Model};
@@ -17,7 +19,7 @@ use crate::param::Proj;
 /// Bytes of logits that stay in the cache.
 const NEAR: usize = 32 << 20;
 
-/// Up to so many rows, our own products are tried throughout.
+/// Up to so many rows, all logits stay in the cache.
 const FEW_ROWS: usize = 16;
 
 /// True for models that the kernels of a step take; the general pass takes all others.
@@ -29,27 +31,19 @@ pub(super) fn fits(config: &ModelConfig) -> bool {
 /// What is chosen for a whole step by trying it; none of it changes a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) attention: Attention,
     pub(super) products: Products,
     pub(super) logits: Logits,
 }
 
-/// How attention is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attention {
-    /// In two kernels.
-    Split,
-    /// In one.
-    Whole,
-}
-
-/// Whose products are taken.
+/// Whose products are taken: of those, the fastest, each timed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Products {
-    /// The faster of ours and the library's, each timed alone.
-    Fastest,
+    /// All.
+    Any,
     /// Ours where they can be: they start early, which the time of one alone does not show.
     Ours,
+    /// Ours that leave the kernel behind them room to start early.
+    Light,
 }
 
 /// How many logits are computed before they are scored.
@@ -63,14 +57,9 @@ pub(super) enum Logits {
 impl Plan {
     /// The plans to try for so many rows.
     pub(super) fn all(n_rows: usize) -> Vec<Self> {
-        let plan = |attention, products, logits| Self { attention, products, logits };
-        if n_rows <= FEW_ROWS {
-            let tried =
-                [(Attention::Split, Products::Fastest), (Attention::Split, Products::Ours), (Attention::Whole, Products::Ours)];
-            return tried.map(|(attention, products)| plan(attention, products, Logits::All)).into();
-        }
-        let both = |attention| [Logits::All, Logits::Near].map(|logits| plan(attention, Products::Fastest, logits));
-        [Attention::Split, Attention::Whole].into_iter().flat_map(both).collect()
+        let logits: &[Logits] = if n_rows <= FEW_ROWS { &[Logits::All] } else { &[Logits::All, Logits::Near] };
+        let products = [Products::Any, Products::Ours, Products::Light];
+        products.iter().flat_map(|&products| logits.iter().map(move |&logits| Self { products, logits })).collect()
     }
 }
 
@@ -84,15 +73,16 @@ struct One {
     angles: u64,
     keys: u64,
     values: u64,
-    q: u64,
     out: u64,
     positions: u64,
     pages: u64,
+    n_rows: i32,
     n_pages_max: i32,
-    n_heads: i32,
+    fan: i32,
     n_kv_heads: i32,
     head_dim: i32,
     stride: i32,
+    n_pieces: i32,
     eps: f32,
     scale: f32,
 }
@@ -144,6 +134,9 @@ impl<B: OnGpu> Step<'_, B> {
         let Self { model, room, .. } = *self;
         let config = &model.config;
         let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
+        let fan = n_heads / n_kv_heads;
+        let device = &self.cuda.device;
+        let ring = Ring::new(device.n_processors, device.shared_max, kv.heads, kv.width, room.n_rows);
         let n_all = config.q_dim() + 2 * config.kv_dim();
         let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
         self.project(layer, &[Proj::Q, Proj::K, Proj::V], Input::Norm(&block.attn_norm), to);
@@ -156,38 +149,23 @@ impl<B: OnGpu> Step<'_, B> {
             angles: B::gpu_buf(&model.angles).address(),
             keys: kv.keys.address(),
             values: kv.values.address(),
-            q: room.q.address(),
             out: room.attended.address(),
             positions: room.positions.address(),
             pages: room.pages.address(),
+            n_rows: room.n_rows as i32,
             n_pages_max: room.n_pages_max as i32,
-            n_heads: n_heads as i32,
+            fan: fan as i32,
             n_kv_heads: n_kv_heads as i32,
             head_dim: head_dim as i32,
             stride: config.q_dim().next_multiple_of(8) as i32,
+            n_pieces: ring.n_pieces as i32,
             eps: config.norm_eps,
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
         };
-        self.attend(kv, &mut one);
+        let name = if fan <= 8 { "attend_one" } else { "attend_one_wide" };
+        let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
+        device.launch_with(Code::Attention(kv.width), name, grid, &mut one);
         self.project(layer, &[Proj::O], Input::Act(room.attended.address()), self.stream());
-    }
-
-    fn attend(&self, kv: &Kv, one: &mut One) {
-        let device = &self.cuda.device;
-        let (Heads { n_heads, n_kv_heads, .. }, n_rows) = (kv.heads, self.room.n_rows);
-        let grid = |blocks: (usize, usize), threads: usize, shared: usize| Grid { blocks, threads, shared, early: true };
-        let shared = attention_shared(kv.width);
-        match self.plan.attention {
-            Attention::Split => {
-                let entered = grid((n_rows, (n_heads + 2 * n_kv_heads).div_ceil(4)), 128, 0);
-                device.launch_with("enter", kv.width, entered, one);
-                device.launch_with("attend_entered", kv.width, grid((n_rows, n_kv_heads), 128, shared), one);
-            }
-            Attention::Whole => {
-                let name = if n_heads / n_kv_heads <= 8 { "attend_whole" } else { "attend_whole_wide" };
-                device.launch_with(name, kv.width, grid((n_rows, n_kv_heads), 32, shared), one);
-            }
-        }
     }
 
     /// Logits and what is known of each of their segments.

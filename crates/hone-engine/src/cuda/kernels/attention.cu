@@ -4,18 +4,10 @@
 // arithmetic knows nothing of the other warps. Keys are walked from position 0 in blocks of 64, and keys that a row may
 // not see add exact zeros: so a row decoded alone equals the same row in a long prompt to the bit.
 
-// Rows of shared memory: without gaps where their eighths can be exchanged by the row's number instead, which keeps eight
-// rows of a column in different banks just as well.
-#if WIDTH == 64 || WIDTH == 128
-#define PITCH WIDTH
-#define TURN(row) ((row) & 7)
-#else
-#define PITCH (WIDTH + 8)
-#define TURN(row) 0
-#endif
 #define KEYS 64
 #define STEPS (WIDTH / 16)
 #define QUERIES 32
+#define THREADS 128
 
 extern __shared__ uint4 memory[];
 
@@ -29,10 +21,11 @@ __device__ __forceinline__ void fetch_keys(u16 *to, const u16 *from, const u32 *
     for (int page = 0; page < KEYS / PAGE; page++) {
         int index = block * (KEYS / PAGE) + page;
         bool there = index * PAGE < n_keys;
-        i64 at = there ? ((i64)pages[index] * n_kv_heads + head) * PAGE * WIDTH : 0;
-        for (int i = threadIdx.x; i < PAGE * WIDTH / 8; i += blockDim.x) {
-            int key = i / (WIDTH / 8), part = i % (WIDTH / 8);
-            fetch16(to + (page * PAGE + key) * PITCH + (part ^ TURN(key)) * 8, from + at + key * WIDTH + part * 8, there);
+        const u16 *at = from + (there ? ((i64)pages[index] * n_kv_heads + head) * PAGE * WIDTH : 0);
+#pragma unroll
+        for (int j = 0; j < PAGE * WIDTH; j += THREADS * 8) {
+            int i = j + threadIdx.x * 8;
+            if (j + THREADS * 8 <= PAGE * WIDTH || i < PAGE * WIDTH) fetch16(to + page * PAGE * WIDTH + i, at + i, there);
         }
     }
 }
@@ -72,12 +65,83 @@ __device__ __forceinline__ void load_rows(u32 (*a)[4], const u16 *x, const Rows 
 // rows themselves.
 __device__ __forceinline__ const u16 *by_width(const u16 *rows, int k) {
     int lane = threadIdx.x & 31, row = (lane & 7) + ((lane >> 4) << 3);
-    return rows + row * PITCH + ((2 * k + ((lane >> 3) & 1)) ^ TURN(row)) * 8;
+    return rows + row * WIDTH + ((16 * k + (lane & 8)) ^ turn(row, WIDTH));
 }
 
 __device__ __forceinline__ const u16 *by_row(const u16 *rows, int k) {
     int lane = threadIdx.x & 31, row = lane & 15;
-    return rows + row * PITCH + ((2 * k + (lane >> 4)) ^ TURN(row)) * 8;
+    return rows + row * WIDTH + ((16 * k + (lane & 16) / 2) ^ turn(row, WIDTH));
+}
+
+// ---- a block of keys and values, as every kernel walks it: sums have one order
+
+// Scores of a warp's rows with PARTS times sixteen keys.
+template <int PARTS>
+__device__ __forceinline__ void score(float (*s)[4], const u32 (*a)[4], const u16 *keys) {
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+#pragma unroll
+        for (int n = 0; n < PARTS; n++) {
+            u32 b[4];
+            load4(b, by_width(keys + n * 16 * WIDTH, k));
+            multiply(s[2 * n], a[k], b);
+            multiply(s[2 * n + 1], a[k], b + 2);
+        }
+    }
+}
+
+// Scales the scores of a thread's i-th row, hides those of keys it may not see, and returns the largest of them and of `largest`.
+template <int PARTS>
+__device__ __forceinline__ float largest_score(float (*s)[4], int i, int first_key, int last, float factor, float largest) {
+#pragma unroll
+    for (int n = 0; n < 2 * PARTS; n++) {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            int key = first_key + n * 8 + (threadIdx.x & 3) * 2 + j;
+            float z = key <= last ? s[n][2 * i + j] * factor : NEVER;
+            s[n][2 * i + j] = z;
+            largest = fmaxf(largest, z);
+        }
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 1));
+    return fmaxf(largest, __shfl_xor_sync(FULL, largest, 2));
+}
+
+// Weights in place of the i-th row's scores, and its sums, one for each sixteen keys; returns by how much earlier weights shrink.
+template <int PARTS>
+__device__ __forceinline__ float weigh(float (*s)[4], int i, float largest, float &top, float *sums) {
+    float shrink = power2(top - largest);
+    top = largest;
+#pragma unroll
+    for (int n = 0; n < PARTS; n++) {
+        sums[n] = __fmul_rn(sums[n], shrink);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float &z = s[2 * n + j / 2][2 * i + j % 2];
+            z = power2(z - largest);
+            sums[n] += z;
+        }
+    }
+    return shrink;
+}
+
+template <int TILES>
+__device__ __forceinline__ void shrink_values(float (*o)[4], int i, float shrink) {
+#pragma unroll
+    for (int n = 0; n < TILES; n++) o[n][2 * i] *= shrink, o[n][2 * i + 1] *= shrink;
+}
+
+// Adds sixteen values by their weights, for every EVERY-th sixteen of the width from the `first` on.
+template <int EVERY>
+__device__ __forceinline__ void add_values(float (*o)[4], const u32 *weights, const u16 *values, int first) {
+#pragma unroll
+    for (int n = 0; n < (STEPS + EVERY - 1) / EVERY; n++) {
+        if (first + EVERY * n >= STEPS) continue;
+        u32 b[4];
+        load4_turned(b, by_row(values, first + EVERY * n));
+        multiply(o[2 * n], weights, b);
+        multiply(o[2 * n + 1], weights, b + 2);
+    }
 }
 
 // The sum of a row from its four parts in each of the four threads that share it.
@@ -100,71 +164,32 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
     float o[WIDTH / 8][4] = {}, top[2] = {NEVER, NEVER}, sums[2][KEYS / 16] = {}, factor = scale * LOG2E;
 
     fetch_keys(stages, keys, pages, 0, n_keys, heads.n_kv_heads, blockIdx.y);
-    fetch_keys(stages + KEYS * PITCH, values, pages, 0, n_keys, heads.n_kv_heads, blockIdx.y);
+    fetch_keys(stages + KEYS * WIDTH, values, pages, 0, n_keys, heads.n_kv_heads, blockIdx.y);
     fetch_commit();
     for (int block = 0; block < n_blocks; block++) {
-        u16 *k_block = stages + (block & 1) * 2 * KEYS * PITCH, *v_block = k_block + KEYS * PITCH;
+        u16 *k_block = stages + (block & 1) * 2 * KEYS * WIDTH, *v_block = k_block + KEYS * WIDTH;
         if (block + 1 < n_blocks) {
-            u16 *next = stages + ((block + 1) & 1) * 2 * KEYS * PITCH;
+            u16 *next = stages + ((block + 1) & 1) * 2 * KEYS * WIDTH;
             fetch_keys(next, keys, pages, block + 1, n_keys, heads.n_kv_heads, blockIdx.y);
-            fetch_keys(next + KEYS * PITCH, values, pages, block + 1, n_keys, heads.n_kv_heads, blockIdx.y);
+            fetch_keys(next + KEYS * WIDTH, values, pages, block + 1, n_keys, heads.n_kv_heads, blockIdx.y);
         }
         fetch_commit();
         fetch_wait<1>();
         __syncthreads();
         if (first < n_flat && block * KEYS <= warp_last) {
             float s[KEYS / 8][4] = {};
-#pragma unroll
-            for (int k = 0; k < STEPS; k++) {
-#pragma unroll
-                for (int n = 0; n < KEYS / 16; n++) {
-                    u32 b[4];
-                    load4(b, by_width(k_block + n * 16 * PITCH, k));
-                    multiply(s[2 * n], a[k], b);
-                    multiply(s[2 * n + 1], a[k], b + 2);
-                }
-            }
+            score<KEYS / 16>(s, a, k_block);
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                float largest = top[i];
-#pragma unroll
-                for (int n = 0; n < KEYS / 8; n++) {
-#pragma unroll
-                    for (int j = 0; j < 2; j++) {
-                        int key = block * KEYS + n * 8 + quad * 2 + j;
-                        float z = key <= rows.last[i] ? s[n][2 * i + j] * factor : NEVER;
-                        s[n][2 * i + j] = z;
-                        largest = fmaxf(largest, z);
-                    }
-                }
-                largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 1));
-                largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 2));
-                float shrink = power2(top[i] - largest);
-                top[i] = largest;
-#pragma unroll
-                for (int n = 0; n < KEYS / 8; n++) {
-                    if (n % 2 == 0) sums[i][n / 2] = __fmul_rn(sums[i][n / 2], shrink);
-#pragma unroll
-                    for (int j = 0; j < 2; j++) {
-                        float p = power2(s[n][2 * i + j] - largest);
-                        s[n][2 * i + j] = p;
-                        sums[i][n / 2] += p;
-                    }
-                }
-#pragma unroll
-                for (int n = 0; n < WIDTH / 8; n++) o[n][2 * i] *= shrink, o[n][2 * i + 1] *= shrink;
+                float largest = largest_score<KEYS / 16>(s, i, block * KEYS, rows.last[i], factor, top[i]);
+                float shrink = weigh<KEYS / 16>(s, i, largest, top[i], sums[i]);
+                shrink_values<WIDTH / 8>(o, i, shrink);
             }
 #pragma unroll
             for (int k = 0; k < KEYS / 16; k++) {
                 u32 p[4] = {pack(s[2 * k][0], s[2 * k][1]), pack(s[2 * k][2], s[2 * k][3]), pack(s[2 * k + 1][0], s[2 * k + 1][1]),
                             pack(s[2 * k + 1][2], s[2 * k + 1][3])};
-#pragma unroll
-                for (int n = 0; n < STEPS; n++) {
-                    u32 b[4];
-                    load4_turned(b, by_row(v_block + k * 16 * PITCH, n));
-                    multiply(o[2 * n], p, b);
-                    multiply(o[2 * n + 1], p, b + 2);
-                }
+                add_values<1>(o, p, v_block + k * 16 * WIDTH, 0);
             }
         }
         __syncthreads();
@@ -227,14 +252,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_queries_backward(const 
     for (int i = 0; i < 2; i++) norm[i] = log_norms[rows.head[i]] * LOG2E, dot[i] = dots[rows.head[i]];
     pages += run.w;
     fetch_keys(stages, keys, pages, 0, n_keys, n_kv_heads, blockIdx.y);
-    fetch_keys(stages + KEYS * PITCH, values, pages, 0, n_keys, n_kv_heads, blockIdx.y);
+    fetch_keys(stages + KEYS * WIDTH, values, pages, 0, n_keys, n_kv_heads, blockIdx.y);
     fetch_commit();
     for (int block = 0; block < n_blocks; block++) {
-        u16 *k_block = stages + (block & 1) * 2 * KEYS * PITCH, *v_block = k_block + KEYS * PITCH;
+        u16 *k_block = stages + (block & 1) * 2 * KEYS * WIDTH, *v_block = k_block + KEYS * WIDTH;
         if (block + 1 < n_blocks) {
-            u16 *next = stages + ((block + 1) & 1) * 2 * KEYS * PITCH;
+            u16 *next = stages + ((block + 1) & 1) * 2 * KEYS * WIDTH;
             fetch_keys(next, keys, pages, block + 1, n_keys, n_kv_heads, blockIdx.y);
-            fetch_keys(next + KEYS * PITCH, values, pages, block + 1, n_keys, n_kv_heads, blockIdx.y);
+            fetch_keys(next + KEYS * WIDTH, values, pages, block + 1, n_keys, n_kv_heads, blockIdx.y);
         }
         fetch_commit();
         fetch_wait<1>();
@@ -246,10 +271,10 @@ extern "C" __global__ void __launch_bounds__(128) attend_queries_backward(const 
 #pragma unroll
             for (int k = 0; k < STEPS; k++) {
                 u32 b[4];
-                load4(b, by_width(k_block + part * 16 * PITCH, k));
+                load4(b, by_width(k_block + part * 16 * WIDTH, k));
                 multiply(s[0], a[k], b);
                 multiply(s[1], a[k], b + 2);
-                load4(b, by_width(v_block + part * 16 * PITCH, k));
+                load4(b, by_width(v_block + part * 16 * WIDTH, k));
                 multiply(dp[0], da[k], b);
                 multiply(dp[1], da[k], b + 2);
             }
@@ -266,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_queries_backward(const 
 #pragma unroll
             for (int n = 0; n < STEPS; n++) {
                 u32 b[4];
-                load4_turned(b, by_row(k_block + part * 16 * PITCH, n));
+                load4_turned(b, by_row(k_block + part * 16 * WIDTH, n));
                 multiply(d[2 * n], ds, b);
                 multiply(d[2 * n + 1], ds, b + 2);
             }
@@ -293,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
                                                                        float *dv) {
     __shared__ float norms[QUERIES], row_dots[QUERIES];
     __shared__ int lasts[QUERIES];
-    u16 *k_block = (u16 *)memory, *v_block = k_block + KEYS * PITCH, *q_tile = v_block + KEYS * PITCH, *d_tile = q_tile + QUERIES * PITCH;
+    u16 *k_block = (u16 *)memory, *v_block = k_block + KEYS * WIDTH, *q_tile = v_block + KEYS * WIDTH, *d_tile = q_tile + QUERIES * WIDTH;
     int4 block = blocks[blockIdx.x];
     int fan = n_heads / n_kv_heads, warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
     fetch_keys(k_block, keys, block_pages + block.x, 0, block.y * PAGE, n_kv_heads, blockIdx.y);
@@ -306,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
         for (int flat0 = max(0, key0 - run.z) * fan; flat0 < n_flat; flat0 += QUERIES) {
             __syncthreads();
             for (int i = threadIdx.x; i < QUERIES * WIDTH / 8; i += blockDim.x) {
-                int flat = flat0 + i / (WIDTH / 8), part = i % (WIDTH / 8), at = i / (WIDTH / 8) * PITCH + (part ^ TURN(i / (WIDTH / 8))) * 8;
+                int flat = flat0 + i / (WIDTH / 8), part = i % (WIDTH / 8), at = (i * 8) ^ turn(i / (WIDTH / 8), WIDTH);
                 bool there = flat < n_flat;
                 flat = min(flat, n_flat - 1);
                 i64 head = (i64)(run.x + flat / fan) * n_heads + blockIdx.y * fan + flat % fan;
@@ -326,14 +351,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
 #pragma unroll
             for (int k = 0; k < STEPS; k++) {
                 u32 key[4], value[4], b[4];
-                load4(key, by_row(k_block + warp * 16 * PITCH, k));
-                load4(value, by_row(v_block + warp * 16 * PITCH, k));
+                load4(key, by_row(k_block + warp * 16 * WIDTH, k));
+                load4(value, by_row(v_block + warp * 16 * WIDTH, k));
 #pragma unroll
                 for (int n = 0; n < QUERIES / 16; n++) {
-                    load4(b, by_width(q_tile + n * 16 * PITCH, k));
+                    load4(b, by_width(q_tile + n * 16 * WIDTH, k));
                     multiply(s[2 * n], key, b);
                     multiply(s[2 * n + 1], key, b + 2);
-                    load4(b, by_width(d_tile + n * 16 * PITCH, k));
+                    load4(b, by_width(d_tile + n * 16 * WIDTH, k));
                     multiply(dp[2 * n], value, b);
                     multiply(dp[2 * n + 1], value, b + 2);
                 }
@@ -357,10 +382,10 @@ extern "C" __global__ void __launch_bounds__(128) attend_keys_backward(const u16
 #pragma unroll
                 for (int n = 0; n < STEPS; n++) {
                     u32 b[4];
-                    load4_turned(b, by_row(d_tile + k * 16 * PITCH, n));
+                    load4_turned(b, by_row(d_tile + k * 16 * WIDTH, n));
                     multiply(grad_v[2 * n], p, b);
                     multiply(grad_v[2 * n + 1], p, b + 2);
-                    load4_turned(b, by_row(q_tile + k * 16 * PITCH, n));
+                    load4_turned(b, by_row(q_tile + k * 16 * WIDTH, n));
                     multiply(grad_k[2 * n], ds, b);
                     multiply(grad_k[2 * n + 1], ds, b + 2);
                 }

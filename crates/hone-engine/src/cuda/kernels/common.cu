@@ -47,6 +47,19 @@ __device__ __forceinline__ float block_sum(float x, float *room) {
     return sum;
 }
 
+// Fours of a row that one lane may hold: rows of up to 1024 for a warp, 8192 for a block.
+#define HELD 8
+
+// What happens to a sum of a product.
+#define SET 0
+#define ADD 1
+#define GATE 2
+#define ROUND 3
+
+__device__ __forceinline__ float dot4(float4 a, float4 b, float sum) {
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
 __device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + power2(-LOG2E * x)); }
 
 __device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(__fmul_rn(gate, sigmoid(gate)), up); }
@@ -55,6 +68,12 @@ __device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(
 __device__ __forceinline__ void rotate(float a, float b, float cosine, float sine, float *first, float *second) {
     *first = __fmaf_rn(a, cosine, -__fmul_rn(b, sine));
     *second = __fmaf_rn(b, cosine, __fmul_rn(a, sine));
+}
+
+// Element d of a row of keys or values lies at `d ^ turn(row, width)`, in its page and in shared memory alike: eighths of a row are
+// exchanged by its number, so that eight rows of a column are in different banks though there are no gaps between rows.
+__device__ __forceinline__ int turn(int row, int width) {
+    return (width % 64 == 0 ? row & 7 : width % 32 == 0 ? row >> 1 & 3 : row >> 2 & 1) * 8;
 }
 
 // The kernel behind this one may start now; what it does before `await` must not need this one's results.
@@ -118,4 +137,44 @@ __device__ __forceinline__ void fetch_commit() { asm volatile("cp.async.commit_g
 template <int N>
 __device__ __forceinline__ void fetch_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N));
+}
+
+// ---- barriers in shared memory: so many arrive, and whoever waits goes on; each turn has the other parity
+
+__device__ __forceinline__ void barrier_init(u32 barrier, u32 n) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(n) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(u32 barrier) {
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(barrier) : "memory");
+}
+
+// Waits until the turn of this parity is over.
+__device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
+    u32 done = 0;
+    while (!done)
+#if __CUDA_ARCH__ >= 900
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+#else
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+#endif
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+}
+
+#if __CUDA_ARCH__ >= 900
+// Arrives, and lets so many bytes arrive with it.
+__device__ __forceinline__ void barrier_expect(u32 barrier, u32 n_bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
+}
+#endif
+
+// What threads wrote to shared memory comes before what the copy engine writes there, and what groups of warps read.
+__device__ __forceinline__ void before_copies() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#else
+    __threadfence_block();
+#endif
 }

@@ -8,12 +8,6 @@
 #define DEPTH 64
 #define ROW (DEPTH + 8)
 
-// What happens to a sum.
-#define SET 0
-#define ADD 1
-#define GATE 2
-#define ROUND 3
-
 // Columns of a tile beyond its own, for the low-rank parts of one rank-16 adapter (two of them with a gate).
 #define EXTRA 32
 #define LOW_ROW (EXTRA + 8)

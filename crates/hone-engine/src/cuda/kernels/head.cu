@@ -140,25 +140,41 @@ extern "C" __global__ void normal(u64 key, float deviation, i64 len, float *out)
 // The id at which the cumulative probability passes u, by segments and then inside one. One block per row.
 __device__ __forceinline__ int choose(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, const u64 *allowed,
                                       float log_norm, float u) {
-    __shared__ float before, sums[HEAD_THREADS], of_warp[HEAD_THREADS / 32];
+    __shared__ float before, sums[HEAD_THREADS], of_warp[HEAD_THREADS / 32], masses[HEAD_THREADS];
     __shared__ int segment, chosen, first_past, last_with;
-    if (threadIdx.x == 0) {
-        float passed = 0.0f;
-        int last = 0;
-        for (int i = 0; i < n_parts; i++) {
-            if (!(parts[i].y > 0.0f)) continue;
-            last = i, before = passed;
-            passed += parts[i].y * expf(parts[i].x - log_norm);
-            if (passed > u) break;
+    // One thread walks the segments, as many at a time as all threads have weighed.
+    if (threadIdx.x == 0) segment = 0, chosen = 0, first_past = HEAD_THREADS, last_with = 0, before = 0.0f;
+    float passed = 0.0f;
+    for (int start = 0; start < n_parts; start += HEAD_THREADS) {
+        int i = start + threadIdx.x;
+        masses[threadIdx.x] = i < n_parts && parts[i].y > 0.0f ? parts[i].y * expf(parts[i].x - log_norm) : -1.0f;
+        __syncthreads();
+        if (threadIdx.x == 0 && !(passed > u)) {
+            for (int i = start; i < min(n_parts, start + HEAD_THREADS); i++) {
+                float mass = masses[i - start];
+                if (mass < 0.0f) continue;
+                segment = i, before = passed;
+                passed += mass;
+                if (passed > u) break;
+            }
         }
-        segment = last;
-        chosen = 0, first_past = HEAD_THREADS, last_with = 0;
+        __syncthreads();
     }
-    __syncthreads();
     int first = segment * SEGMENT + threadIdx.x * 16;
-    float own = 0.0f;
-    for (int id = first; id < min(vocab, first + 16); id++)
-        if (is_allowed(allowed, id)) own += expf(logits[id] * inverse - log_norm);
+    float own = 0.0f, near[16];
+    if (first + 16 <= vocab) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float4 four = *(const float4 *)(logits + first + 4 * j);
+            near[4 * j] = four.x, near[4 * j + 1] = four.y, near[4 * j + 2] = four.z, near[4 * j + 3] = four.w;
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < 16; i++) near[i] = first + i < vocab ? logits[first + i] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        if (first + i < vocab && is_allowed(allowed, first + i)) own += expf(near[i] * inverse - log_norm);
     // Sums of all threads up to each: first inside a warp, then over the warps before it.
     float upto = own;
 #pragma unroll

@@ -27,10 +27,6 @@ __device__ __forceinline__ Lanes lanes_of(int lanes) {
 
 __device__ __forceinline__ float lanes_sum(float x, int lanes, float *room) { return lanes == 32 ? warp_sum(x) : block_sum(x, room); }
 
-__device__ __forceinline__ float dot4(float4 a, float4 b, float sum) {
-    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
-}
-
 __device__ __forceinline__ float lanes_inverse(const float *x, int cols, float eps, Lanes at, float *room) {
     float sum = 0.0f;
     if (cols % 4 == 0)
@@ -39,9 +35,6 @@ __device__ __forceinline__ float lanes_inverse(const float *x, int cols, float e
         for (int i = at.lane; i < cols; i += at.n) sum = fmaf(x[i], x[i], sum);
     return rsqrtf(lanes_sum(sum, at.n, room) / (float)cols + eps);
 }
-
-// Fours of a row that one lane may hold: rows of up to 1024 for a warp, 8192 for a block.
-#define HELD 8
 
 extern "C" __global__ void norm_act(const float *x, const float *gain, float eps, int rows, int cols, u16 *out, int stride, int lanes) {
     __shared__ float room[32];
@@ -231,7 +224,8 @@ extern "C" __global__ void kv_write(const float *k, const float *v, const u32 *p
     int offset = place[1];
     for (int i = threadIdx.x; i < n_kv_heads * width; i += blockDim.x) {
         int head = i / width, d = i % width;
-        i64 to = ((page * n_kv_heads + head) * PAGE + offset) * width + d, from = (row * n_kv_heads + head) * head_dim + d;
+        i64 to = ((page * n_kv_heads + head) * PAGE + offset) * width + (d ^ turn(offset, width));
+        i64 from = (row * n_kv_heads + head) * head_dim + d;
         keys[to] = d < head_dim ? to_bf16(k[from]) : (u16)0;
         values[to] = d < head_dim ? to_bf16(v[from]) : (u16)0;
     }

@@ -3,10 +3,12 @@
 
 use super::{Algorithm, Call, Kind, Products, Shape, fits};
 use crate::backend::Put;
+use crate::cuda::ProductsBy;
 use crate::cuda::device::{Grid, args, locked};
 use crate::cuda::few::{self, Few, TILES, Then, Way};
 use crate::cuda::library::Address;
 use crate::cuda::memory::Memory;
+use crate::cuda::wide;
 
 /// Algorithms asked for per size of batch.
 const OFFERS: usize = 16;
@@ -14,6 +16,36 @@ const OFFERS: usize = 16;
 const COMPARED: usize = 256;
 /// Sizes of batch with a choice of their own; more rows than the last take the last's.
 const SIZES: [usize; 7] = [16, 64, 128, 256, 512, 2048, 8192];
+/// Up to so many rows, tiles are tried that the library does not offer, for weights that are at least so wide either way.
+const VARIED_ROWS_MAX: usize = 512;
+const VARIED_WIDTH_MIN: usize = 256;
+/// Outputs of a tile, and the library's numbers for tiles of so many outputs and 64 or 128 rows.
+const WIDTHS: [(usize, [u32; 2]); 22] = [
+    (24, [59, 60]),
+    (32, [12, 14]),
+    (40, [80, 81]),
+    (48, [92, 93]),
+    (56, [104, 105]),
+    (64, [15, 17]),
+    (72, [124, 125]),
+    (80, [134, 135]),
+    (88, [143, 144]),
+    (96, [27, 28]),
+    (104, [157, 158]),
+    (112, [164, 165]),
+    (120, [170, 171]),
+    (128, [18, 20]),
+    (136, [178, 179]),
+    (144, [183, 184]),
+    (152, [188, 189]),
+    (160, [193, 30]),
+    (168, [196, 197]),
+    (176, [200, 201]),
+    (184, [204, 205]),
+    (192, [208, 31]),
+];
+/// The library's numbers for clusters of 1×1, 2×1 and 1×2 blocks.
+const CLUSTERS: [u16; 3] = [2, 3, 5];
 /// Results that are tried with are no more than this, however wide the weight.
 const TRIED_MAX: usize = 1 << 28;
 /// Runs of which the mean is taken.
@@ -39,7 +71,7 @@ impl Tuned {
 impl Products {
     /// Whether our own products of this weight give the bits of the library's.
     pub(in crate::cuda) fn few_agree(&self, shape: &Shape, right: Address) -> bool {
-        fits(shape) && self.tuned(shape, right).is_some_and(|tuned| tuned.few_agree)
+        fits(shape) && (self.by == ProductsBy::Ours || self.tuned(shape, right).is_some_and(|tuned| tuned.few_agree))
     }
 
     /// Tries the library's algorithms on this weight, once per shape.
@@ -50,8 +82,14 @@ impl Products {
         }
         let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
         let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
-        let offers =
+        let mut offers =
             SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
+        let wide = shape.kind == Kind::Forward && shape.n.min(shape.k) >= VARIED_WIDTH_MIN;
+        if let Some(like) = offers.iter().flatten().copied().find(|algorithm| wide && self.has_widths(algorithm)) {
+            for (offers, rows) in offers.iter_mut().zip(SIZES).filter(|(_, rows)| *rows <= VARIED_ROWS_MAX) {
+                offers.extend(self.varied(&of_rows(rows), like));
+            }
+        }
         let mut all: Vec<Algorithm> = Vec::new();
         for &algorithm in offers.iter().flatten() {
             if !all.contains(&algorithm) {
@@ -87,6 +125,26 @@ impl Products {
         Some(tuned)
     }
 
+    /// Whether an algorithm says that it has all of the tiles that are tried.
+    fn has_widths(&self, algorithm: &Algorithm) -> bool {
+        let tiles = self.tiles(algorithm);
+        WIDTHS.iter().flat_map(|(_, numbers)| numbers).all(|number| tiles.contains(number))
+    }
+
+    /// Algorithms like this one with the smallest tiles that the multiprocessors compute in as few rounds as any, or in one more.
+    fn varied(&self, shape: &Shape, like: Algorithm) -> Vec<Algorithm> {
+        let mut varied = Vec::new();
+        for (which, rows) in [64, 128].into_iter().enumerate() {
+            let rounds = |width: usize| (shape.n.div_ceil(width) * shape.rows.div_ceil(rows)).div_ceil(self.device.n_processors);
+            let fewest = rounds(WIDTHS[WIDTHS.len() - 1].0);
+            let tiles = [fewest, fewest + 1].map(|n| WIDTHS.iter().find(|(width, _)| rounds(*width) <= n));
+            for (_, numbers) in tiles.into_iter().flatten() {
+                varied.extend(CLUSTERS.iter().filter_map(|&cluster| self.like(shape, like, numbers[which], cluster)));
+            }
+        }
+        varied
+    }
+
     /// The largest set of algorithms that give the same bits, of those led by one of the first offers, and whether our own products
     /// give the same.
     fn agreeing(&self, shape: &Shape, offers: &[Algorithm], left: Address, right: Address) -> (Vec<Algorithm>, bool) {
@@ -98,7 +156,8 @@ impl Products {
         let run = |algorithm: Algorithm, out: &Memory| {
             self.try_run(shape, &Call { layouts, algorithm }, [left, right, out.address()], Put::Set) == 0
         };
-        let same = |first: &Memory, second: &Memory| {
+        let same_rows = |rows: usize| {
+            let len = rows * shape.strides[2];
             self.device.clear(differs.address(), 4);
             let sides = args![first.address(), second.address(), len, differs.address()];
             self.device.launch("differs", Grid::each(len), sides);
@@ -109,7 +168,7 @@ impl Products {
             if !run(leader, &first) {
                 continue;
             }
-            let agrees = |algorithm: &&Algorithm| run(**algorithm, &second) && same(&first, &second);
+            let agrees = |algorithm: &&Algorithm| run(**algorithm, &second) && same_rows(shape.rows);
             let agreeing: Vec<Algorithm> = offers.iter().filter(agrees).copied().collect();
             if agreeing.len() > best.len() {
                 best = agreeing;
@@ -122,11 +181,18 @@ impl Products {
             && few::fits(shape.n, Then::Set)
             && best.first().is_some_and(|&leader| {
                 run(leader, &first);
-                TILES.iter().all(|tile| {
+                let few = few_of(shape, [left, right, second.address()]);
+                let agrees = |rows: usize, run: &dyn Fn(&Few)| {
                     self.device.clear(second.address(), len * 4);
-                    few_of(shape, [left, right, second.address()]).run(&self.device, Way { tile, n_each: 1 }, Then::Set);
-                    same(&first, &second)
-                })
+                    run(&Few { rows: rows as i32, ..few });
+                    same_rows(rows)
+                };
+                let tile_agrees = |tile| agrees(shape.rows, &|few| few.run(&self.device, Way { tile, n_each: 1 }, Then::Set));
+                let wide_agree = |rows: usize| {
+                    let ways = wide::ways(&Few { rows: rows as i32, ..few }, &self.device, Then::Set);
+                    ways.into_iter().all(|way| agrees(rows, &|few| way.run(few, &self.device, Then::Set)))
+                };
+                TILES.iter().all(tile_agrees) && [shape.rows, 64, 32, 16, 8].into_iter().all(wide_agree)
             });
         self.forget(layouts);
         (best, few_agree)
@@ -141,7 +207,7 @@ impl Products {
 }
 
 /// A forward product as our own.
-fn few_of(shape: &Shape, [x, w, y]: [Address; 3]) -> Few {
+pub(super) fn few_of(shape: &Shape, [x, w, y]: [Address; 3]) -> Few {
     let [x_stride, w_stride, y_stride] = shape.strides.map(|stride| stride as i32);
     let (rows, n, k) = (shape.rows as i32, shape.n as i32, shape.k as i32);
     Few { x, w, y, rows, n, k, x_stride, w_stride, y_stride, ..Few::default() }
