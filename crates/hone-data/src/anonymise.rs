@@ -16,6 +16,7 @@ mod bytes;
 mod card;
 mod cue;
 mod email;
+mod given;
 mod iban;
 mod ip;
 mod json;

@@ -93,6 +93,15 @@ fn names_and_addresses_by_context() {
     check("Thanks,\nAnn", &["name Ann"]);
     check("I am German and this is Great", &[]);
     check("let name: Option<String> = None; name = Parser.new(); Dear Customer, Hi there, Thanks,\nThe Team", &[]);
+    check(
+        "Yesterday Jean-Luc Picard met Jennifer O. Garcia-Lopez and Pieter van der Berg today",
+        &["name Jean-Luc Picard", "name Jennifer O. Garcia-Lopez", "name Pieter van der Berg"],
+    );
+    check(
+        "Thomas Brown paid. Brown is gone. Order of Tim Cook 4155550132",
+        &["name Thomas Brown", "name Brown", "name Tim Cook"],
+    );
+    check("San Francisco Bay, Robert Street, George Inc, John API, Peter and Will Go, JOHN SMITH, tim Cook", &[]);
     check("at 2450 Crown St, Springfield, IL 62704.", &["address 2450 Crown St, Springfield, IL 62704"]);
     check("P.O. Box 104", &["address P.O. Box 104"]);
 }

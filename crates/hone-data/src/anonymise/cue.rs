@@ -31,6 +31,8 @@ pub(super) enum Cue {
     AddressWord,
     PostBox,
     Unit,
+    /// A given name, behind which a surname may stand.
+    Given,
 }
 
 /// So far does the word for a value stand from it, at most.
@@ -121,7 +123,7 @@ fn table() -> &'static Table {
 
 /// A hash of a few bytes. Its table is fixed, so nobody can choose words that fall together.
 #[derive(Default)]
-struct Short(u64);
+pub(super) struct Short(u64);
 
 impl Hasher for Short {
     fn finish(&self) -> u64 {

@@ -1,4 +1,5 @@
-//! Names of people, by what introduces them: a title, `my name is`, a greeting, the line after `Regards,`, the address behind it.
+//! Names of people, by what introduces them: a title, `my name is`, a greeting, the line after `Regards,`, the address behind it, a common
+//! given name.
 //!
 //! A name is up to five words that begin with a capital, with initials and particles (`van`, `de`) between them. A name that was
 //! introduced is known from then on: see [`Known`].
@@ -6,6 +7,7 @@
 use super::Kind;
 use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
 use super::cue::Cue;
+use super::given;
 use super::pseudonym;
 use super::scanner::Found;
 use std::collections::HashSet;
@@ -207,8 +209,33 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
             let from = skip_blanks(bytes, word.end);
             ((is_i || is_this) && from > word.end).then(|| at(text, from, two))?
         }
+        Cue::Given => {
+            let is_place = text[..word.start].trim_end().rsplit(|character: char| !character.is_alphanumeric()).next();
+            let name = at(text, word.start, two).filter(|_| !is_place.is_some_and(given::makes_place))?;
+            surname_end(text, name.clone()).map(|end| name.start..end)
+        }
         _ => None,
     }
+}
+
+/// The end of the first word behind a given name that is a surname, and not the begin of something else.
+fn surname_end(text: &str, name: Range<usize>) -> Option<usize> {
+    let mut at = name_word_end(text, name.start);
+    while at < name.end {
+        at += text[at..name.end].find(char::is_alphanumeric)?;
+        let stop = name_word_end(text, at);
+        let word = &text[at..stop];
+        if word.chars().count() > 1 && !is_particle(word) {
+            return (given::may_be_surname(word) && is_name_word(word)).then_some(stop);
+        }
+        at = stop;
+    }
+    None
+}
+
+/// Whether a word is written as names are, with small letters behind its capital: not `API`, not `iPhone`.
+fn is_name_word(word: &str) -> bool {
+    is_capital(word) && word.chars().nth(1).is_some_and(|second| second.is_lowercase() || matches!(second, '\'' | '’'))
 }
 
 fn is_sentence_end(bytes: &[u8], at: usize) -> bool {

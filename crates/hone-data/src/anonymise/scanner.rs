@@ -4,7 +4,7 @@ use super::bytes::{digits_end, ends_with_word, is_escape_before, is_free_before,
 use super::cue::{self, Cue, Expected, REACH_LEN, REACH_LEN_OTHER};
 use super::ip::{self, Read};
 use super::number::Number;
-use super::{Hint, Kind, Known, address, card, email, iban, name, national, phone, pseudonym, secret};
+use super::{Hint, Kind, Known, address, card, email, given, iban, name, national, phone, pseudonym, secret};
 use std::ops::Range;
 
 /// A piece of personal data.
@@ -200,8 +200,13 @@ impl Scan<'_> {
         }
         let bytes = self.bytes();
         let cue = cue::of_word(&bytes[at..end]).filter(|&cue| cue != Cue::Ssn || is_social(bytes, at, end));
+        let cue = cue.or_else(|| given::is_given(&bytes[at..end]).then_some(Cue::Given));
         if let Some(found) = self.introduced(at..end, cue) {
-            return self.push(found.kind, found.range);
+            // Whose value it is says nothing of what it is: `order of Ann Miller 4155550132`.
+            let before = self.cue.filter(|_| cue == Some(Cue::Given));
+            let end = self.push(found.kind, found.range);
+            self.cue = before.or(self.cue);
+            return end;
         }
         match cue {
             Some(
@@ -212,7 +217,8 @@ impl Scan<'_> {
                 | Cue::Street
                 | Cue::StreetBefore
                 | Cue::Unit
-                | Cue::PostBox,
+                | Cue::PostBox
+                | Cue::Given,
             )
             | None => {}
             Some(Cue::NameWord | Cue::AddressWord) => self.cue = None,
