@@ -2,8 +2,8 @@
 //!
 //! Nothing of CUDA is needed to build hone. The driver, the compiler and the matrix products are found while running
 //! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`]); matrix products are
-//! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]); everything else is a kernel of our own in
-//! `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
+//! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]), or in decoding our own where they are faster and give the
+//! same ([`few`], [`wide`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
 //!
 //! Every operation is compared with the readable backend by `tests/cuda.rs`. Knows nothing of layers but where decoding is
 //! one graph ([`decode`]).
