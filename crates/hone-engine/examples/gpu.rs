@@ -118,7 +118,7 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
                 let profiled = what == "profile" && round == 1 && n_steps == 7;
                 let events = if profiled { profiled_step(&mut host) } else { host.sample_step() };
                 for event in events {
-                    let place = ids.iter().position(|&id| id == event.request).unwrap_or(0);
+                    let place = ids.binary_search(&event.request).unwrap_or(0);
                     samples[place].extend(event.tokens.iter().map(|token| (token.id, token.logprob)));
                 }
                 n_steps += 1;

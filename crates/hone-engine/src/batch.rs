@@ -185,14 +185,15 @@ impl<B: Backend> Batcher<B> {
         let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_tokens)).collect();
         let drawn = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
         drop((rows, adapters));
-        let mut events = Vec::with_capacity(drawn.len());
-        for (mut seq, drawn) in std::mem::take(&mut self.running).into_iter().zip(drawn) {
+        let event = |(seq, drawn): (&mut Sequence<B>, _)| {
             let (tokens, finish) = seq.take_all(model, drawn);
-            events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
-            match finish {
-                None => self.running.push(seq),
-                Some(_) => self.release(seq),
-            }
+            Event { request: seq.request, sample: seq.sample, tokens, finish }
+        };
+        let events: Vec<Event> = self.running.iter_mut().zip(drawn).map(event).collect();
+        // From the end, so that those before keep their places.
+        for index in (0..events.len()).rev().filter(|&index| events[index].finish.is_some()) {
+            let seq = self.running.remove(index);
+            self.release(seq);
         }
         Some(events)
     }
@@ -344,7 +345,8 @@ impl<B: Backend> Batcher<B> {
             };
             let forks = self.fork(backend, &mut seq);
             for (mut seq, drawn) in std::iter::once(seq).chain(forks).zip(drawn) {
-                let (tokens, finish) = seq.take(model, drawn);
+                let mut tokens = Vec::new();
+                let finish = seq.take(model, drawn, &mut tokens);
                 events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
                 match finish {
                     None => self.running.push(seq),

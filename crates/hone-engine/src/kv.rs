@@ -13,7 +13,7 @@ use crate::layout::PAGE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u64);
 
-/// A node in the tree of known prefixes.
+/// A node in the tree of known prefixes, by a number that no other ever has.
 type NodeId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,17 +22,22 @@ enum Parent {
     Node(NodeId),
 }
 
+/// What a full page is known by: what is before it, and its own tokens.
+type Key = (Parent, [u32; PAGE]);
+
 #[derive(Clone, Debug, Default)]
 struct Page {
     n_users: usize,
-    node: Option<NodeId>,
+    node: Option<Node>,
     last_used: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Node {
-    key: (Parent, [u32; PAGE]),
-    page: u32,
+    id: NodeId,
+    key: Key,
+    /// The page before this one.
+    before: Option<u32>,
     n_children: usize,
 }
 
@@ -43,8 +48,7 @@ pub struct PageBook {
     free: Vec<u32>,
     /// Known pages without users, oldest first.
     idle: BTreeSet<(u64, u32)>,
-    by_key: HashMap<(Parent, [u32; PAGE]), NodeId>,
-    nodes: HashMap<NodeId, Node>,
+    by_key: HashMap<Key, u32>,
     next_node: NodeId,
     clock: u64,
 }
@@ -57,7 +61,6 @@ impl PageBook {
             free: (0..n_pages as u32).rev().collect(),
             idle: BTreeSet::new(),
             by_key: HashMap::new(),
-            nodes: HashMap::new(),
             next_node: 0,
             clock: 0,
         }
@@ -78,13 +81,15 @@ impl PageBook {
         let mut parent = Parent::Root(version);
         let mut taken = Vec::new();
         for tokens in ids.chunks_exact(PAGE) {
-            let Some(&node) = self.by_key.get(&(parent, page_of(tokens))) else {
+            let Some(&page) = self.by_key.get(&(parent, page_of(tokens))) else {
                 break;
             };
-            let page = self.nodes[&node].page;
+            let Some(node) = &self.pages[page as usize].node else {
+                break;
+            };
+            parent = Parent::Node(node.id);
             self.add_user(page);
             taken.push(page);
-            parent = Parent::Node(node);
         }
         taken
     }
@@ -118,16 +123,18 @@ impl PageBook {
     /// for the same tokens the chain ends: a user of a page is always a user of the pages before it, so among idle
     /// pages there is always one that nothing continues.
     pub fn remember(&mut self, version: Version, ids: &[u32], pages: &[u32]) {
-        let mut parent = Parent::Root(version);
+        let (mut parent, mut before) = (Parent::Root(version), None);
         for (tokens, &page) in ids.chunks_exact(PAGE).zip(pages) {
             let key = (parent, page_of(tokens));
-            let node = match self.by_key.get(&key) {
-                Some(&node) if self.nodes[&node].page == page => node,
-                Some(_) => return,
-                None if self.pages[page as usize].node.is_some() => return,
-                None => self.add_node(key, page),
+            match self.by_key.get(&key) {
+                Some(&known) if known == page => {}
+                None if self.pages[page as usize].node.is_none() => self.add_node(key, before, page),
+                Some(_) | None => return,
+            }
+            let Some(node) = &self.pages[page as usize].node else {
+                return;
             };
-            parent = Parent::Node(node);
+            (parent, before) = (Parent::Node(node.id), Some(page));
         }
     }
 
@@ -150,35 +157,26 @@ impl PageBook {
         }
     }
 
-    fn add_node(&mut self, key: (Parent, [u32; PAGE]), page: u32) -> NodeId {
-        let node = self.next_node;
+    fn add_node(&mut self, key: Key, before: Option<u32>, page: u32) {
+        let id = self.next_node;
         self.next_node += 1;
-        if let (Parent::Node(parent), _) = key
-            && let Some(parent) = self.nodes.get_mut(&parent)
-        {
+        if let Some(parent) = before.and_then(|before| self.pages[before as usize].node.as_mut()) {
             parent.n_children += 1;
         }
-        self.by_key.insert(key, node);
-        self.nodes.insert(node, Node { key, page, n_children: 0 });
-        self.pages[page as usize].node = Some(node);
-        node
+        self.by_key.insert(key, page);
+        self.pages[page as usize].node = Some(Node { id, key, before, n_children: 0 });
     }
 
     fn is_leaf(&self, page: u32) -> bool {
-        self.pages[page as usize].node.is_none_or(|node| self.nodes[&node].n_children == 0)
+        self.pages[page as usize].node.as_ref().is_none_or(|node| node.n_children == 0)
     }
 
     fn forget(&mut self, page: u32) {
         let Some(node) = self.pages[page as usize].node.take() else {
             return;
         };
-        let Some(node) = self.nodes.remove(&node) else {
-            return;
-        };
         self.by_key.remove(&node.key);
-        if let (Parent::Node(parent), _) = node.key
-            && let Some(parent) = self.nodes.get_mut(&parent)
-        {
+        if let Some(parent) = node.before.and_then(|before| self.pages[before as usize].node.as_mut()) {
             parent.n_children -= 1;
         }
     }

@@ -83,27 +83,25 @@ impl<B: Backend> Sequence<B> {
 
     /// Appends tokens drawn in a row, up to the one that ends the sequence.
     pub(super) fn take_all(&mut self, model: &Model<B>, drawn: Vec<(u32, f32)>) -> (Vec<Token>, Option<Finish>) {
-        let mut all = Vec::with_capacity(drawn.len());
+        let mut tokens = Vec::with_capacity(drawn.len());
         for (id, logprob) in drawn {
             let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
             self.n_fed += 1;
-            let (tokens, finish) = self.take(model, logprob.is_finite().then_some(drawn));
-            all.extend(tokens);
+            let finish = self.take(model, logprob.is_finite().then_some(drawn), &mut tokens);
             if finish.is_some() {
-                return (all, finish);
+                return (tokens, finish);
             }
         }
-        (all, None)
+        (tokens, None)
     }
 
-    /// Appends a drawn token and what its constraint forces after it.
-    pub(super) fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>) -> (Vec<Token>, Option<Finish>) {
-        let Some(drawn) = drawn else {
-            return (Vec::new(), Some(Finish::NoToken));
+    /// Appends a drawn token and what its constraint forces after it, here and to `tokens`.
+    pub(super) fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>, tokens: &mut Vec<Token>) -> Option<Finish> {
+        let Some(Drawn { id, logprob, support, likeliest }) = drawn else {
+            return Some(Finish::NoToken);
         };
-        let Drawn { id, logprob, support, likeliest } = drawn;
         let support = support.filter(|_| self.keep_support);
-        let mut tokens = vec![Token { id, logprob, forced: false, support, likeliest }];
+        tokens.push(Token { id, logprob, forced: false, support, likeliest });
         self.ids.push(id);
         let mut finish = None;
         match self.constraint.as_mut().map_or(Verdict::Go, |rule| rule.accept(id)) {
@@ -122,7 +120,7 @@ impl<B: Backend> Sequence<B> {
         if finish.is_none() && self.ids.len() - self.n_prompt >= self.n_tokens_max {
             finish = Some(Finish::Length);
         }
-        (tokens, finish)
+        finish
     }
 }
 

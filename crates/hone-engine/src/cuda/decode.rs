@@ -8,14 +8,17 @@
 mod project;
 mod ring;
 mod room;
+mod search;
 mod step;
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 pub(super) use project::Choices;
 use room::Room;
 pub(super) use room::TOKENS_MAX;
-use step::{Plan, Step};
+use search::{Logits, Plan};
+use step::Step;
 
 use super::device::locked;
 use super::graph::Graph;
@@ -49,6 +52,11 @@ impl OnGpu for Cuda {
         kv
     }
 }
+
+/// Runs of a plan of which the fastest counts.
+const RUNS: usize = 4;
+/// No more plans are tried after this.
+const SEARCH_MAX: Duration = Duration::from_secs(2);
 
 /// Graphs that are kept.
 const DECODERS_MAX: usize = 24;
@@ -132,7 +140,7 @@ impl Cuda {
         Some(room.drawn(self, rows.len(), n_tokens))
     }
 
-    /// Records a step by the plan that is fastest: of plans that were not tried yet for so many rows, each is recorded and timed.
+    /// Records a step by the plan that is fastest for so many rows, which is searched when they are met first.
     fn record_step<B: OnGpu>(
         &self,
         model: &Model<B>,
@@ -143,36 +151,45 @@ impl Cuda {
         plans: &mut HashMap<Kind, Plan>,
     ) -> Option<Graph> {
         let scratch = B::gpu_kv(kvs.first()?).n_pages as u32;
-        let record = |plan: Plan| {
-            // The first step is taken openly: the products find their algorithms, which cannot be done while recording.
-            room.set(self, rows, scratch);
-            let step = || Step { cuda: self, model, kvs, adapter, room, plan }.run();
-            step();
-            self.device.record(step)
-        };
-        // Every run starts at the rows' own positions: behind them are pages of others.
-        let time = |graph: &Graph| {
-            room.set(self, rows, scratch);
-            self.device.time_ms(|| graph.launch())
-        };
+        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
         // A step that is recorded finds all of its choices made, so they are forgotten between steps alone.
         let mut choices = locked(&self.choices);
         if choices.len() >= CHOICES_MAX {
             choices.clear();
         }
         drop(choices);
+        // Once openly: projections are timed and the library finds its algorithms, which cannot be done while recording.
+        for logits in [Logits::All, Logits::Near] {
+            room.set(self, rows, scratch);
+            step(Plan::first(logits)).run();
+        }
+        let record = |plan: Plan| self.device.record(|| step(plan).run());
+        // Every run starts at the rows' own positions: behind them are pages of others.
+        let time = |graph: &Graph| {
+            room.set(self, rows, scratch);
+            self.device.time_ms(|| graph.launch())
+        };
         let kind = (B::gpu_weight(&model.embed).address(), room.n_rows, rank(adapter));
         if let Some(&plan) = plans.get(&kind) {
             return Some(record(plan));
         }
-        let tried = Plan::all(room.n_rows).into_iter().map(|plan| (plan, record(plan)));
-        let timed = tried.map(|(plan, graph)| (time(&graph).min(time(&graph)), plan, graph));
-        let (_, plan, graph) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let start = Instant::now();
+        let plan = search::fastest(step(Plan::first(Logits::All)).n_ways(), room.n_rows, |plan, least| {
+            if start.elapsed() > SEARCH_MAX {
+                return None;
+            }
+            let graph = record(plan);
+            // The very first run also brings the graph to the GPU; the second tells whether it is worth more.
+            time(&graph);
+            let first = time(&graph);
+            let n_more = if first < 1.05 * least { RUNS - 1 } else { 0 };
+            Some((0..n_more).map(|_| time(&graph)).fold(first, f32::min))
+        });
         if plans.len() >= PLANS_MAX {
             plans.clear();
         }
         plans.insert(kind, plan);
-        Some(graph)
+        Some(record(plan))
     }
 }
 

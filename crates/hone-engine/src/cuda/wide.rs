@@ -38,11 +38,12 @@ const fn turned(left: usize, right: usize) -> Tile {
 }
 
 /// The tiles that the kernels have, and how many chunks a stage of each may have.
-const TILES: [(Tile, &[usize]); 12] = [
+const TILES: [(Tile, &[usize]); 13] = [
     (tile(64, 32), &[1, 2, 3, 4]),
     (tile(64, 48), &[2, 3, 4]),
     (tile(64, 64), &[1, 2, 3, 4]),
     (tile(128, 32), &[1, 2, 3]),
+    (tile(128, 48), &[1, 2, 3]),
     (tile(128, 64), &[1, 2, 3]),
     (tile(128, 80), &[1, 2]),
     (tile(128, 160), &[1]),

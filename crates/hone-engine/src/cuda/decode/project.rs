@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::OnGpu;
-use super::step::{Products, Step};
+use super::step::Step;
 use crate::backend::Put;
 use crate::cuda::Weight;
 use crate::cuda::device::{Device, Grid, args, locked};
@@ -22,8 +22,42 @@ use crate::param::Proj;
 /// Runs of which the mean is taken, each of another layer where there are as many.
 const TIMED: usize = 8;
 
-/// Ways that are shown of those that were timed.
-const SHOWN: usize = 8;
+/// Ways of a kind that are kept.
+const KEPT: usize = 16;
+
+/// Projections of a layer.
+pub(super) const N_PROJECTIONS: usize = 4;
+
+/// Weights that are multiplied with one input.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Projection {
+    Qkv,
+    O,
+    GateUp,
+    Down,
+}
+
+impl Projection {
+    const ALL: [Self; N_PROJECTIONS] = [Self::Qkv, Self::O, Self::GateUp, Self::Down];
+
+    fn projs(self) -> &'static [Proj] {
+        match self {
+            Self::Qkv => &[Proj::Q, Proj::K, Proj::V],
+            Self::O => &[Proj::O],
+            Self::GateUp => &[Proj::Gate, Proj::Up],
+            Self::Down => &[Proj::Down],
+        }
+    }
+
+    /// What becomes of its sums, and whether its input is a norm of the stream.
+    fn kind(self) -> (Then, bool) {
+        match self {
+            Self::Qkv => (Then::Set, true),
+            Self::GateUp => (Then::Gate, true),
+            Self::O | Self::Down => (Then::Add, false),
+        }
+    }
+}
 
 /// What a projection is of: rows that are rounded already, or the norm of the stream by a gain.
 pub(super) enum Input<'a, B: OnGpu> {
@@ -70,20 +104,19 @@ pub(in crate::cuda) enum Way {
 pub(in crate::cuda) struct Timed(Vec<(f32, Option<Way>)>);
 
 impl Timed {
-    /// The fastest of these products, or nothing where that is the library's.
-    fn fastest(&self, products: Products) -> Option<Way> {
-        let fits = |way: &Option<Way>| match (products, way) {
-            (Products::Any, _) | (Products::Ours, Some(_)) | (Products::Light, Some(Way::Few(_))) => true,
-            (Products::Light, Some(Way::Wide(way))) => !way.deep,
-            (Products::Ours | Products::Light, None) => false,
-        };
-        self.0.iter().find(|(_, way)| fits(way)).and_then(|&(_, way)| way)
+    /// The fastest ones, and those that may win back what they lose alone by what runs beside them.
+    fn new(mut timed: Vec<(f32, Option<Way>)>) -> Self {
+        timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let longest_ms = timed.first().map_or(0.0, |(ms, _)| 1.25 * ms + 0.002);
+        timed.retain(|(ms, _)| *ms <= longest_ms);
+        timed.truncate(KEPT);
+        Self(timed)
     }
 }
 
 impl fmt::Display for Timed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (ms, way) in self.0.iter().take(SHOWN) {
+        for (ms, way) in &self.0 {
             let us = ms * 1e3;
             match way {
                 None => write!(f, "{us:.2} library; ")?,
@@ -106,24 +139,36 @@ struct Ours {
 
 impl<B: OnGpu> Step<'_, B> {
     /// Computes projections of one input.
-    pub(super) fn project(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) {
-        match self.way(projs, input, out) {
+    pub(super) fn project(&self, layer: usize, of: Projection, input: Input<'_, B>, out: Out) {
+        let projs = of.projs();
+        match self.way(of, input, out) {
             Some(way) => self.by_ours(layer, projs, input, out, way),
             None => self.by_library(layer, projs, input, out),
         }
     }
 
-    /// The fastest of our ways, or nothing where the library is faster.
-    fn way(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Option<Way> {
-        let weights = self.weights(0, projs);
+    /// How many ways each projection has, once all were met.
+    pub(super) fn n_ways(&self) -> [usize; N_PROJECTIONS] {
+        let choices = locked(&self.cuda.choices);
+        Projection::ALL.map(|of| choices.get(&self.asked(of)).map_or(0, |timed| timed.0.len()))
+    }
+
+    fn asked(&self, of: Projection) -> Asked {
+        let weights = self.weights(0, of.projs());
         let (n, k) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols);
         let rank = self.adapter.map_or(0, |adapter| adapter.spec.rank);
-        let normed = matches!(input, Input::Norm(_));
-        let asked = Asked { n, k, rows: self.room.n_rows, rank, then: out.then, normed };
-        let known = locked(&self.cuda.choices).get(&asked).map(|timed| timed.fastest(self.plan.products));
+        let (then, normed) = of.kind();
+        Asked { n, k, rows: self.room.n_rows, rank, then, normed }
+    }
+
+    /// The way that is planned, or nothing where that is the library's.
+    fn way(&self, of: Projection, input: Input<'_, B>, out: Out) -> Option<Way> {
+        let (asked, planned) = (self.asked(of), self.plan.ways[of as usize]);
+        let at = |timed: &Timed| timed.0.get(planned).and_then(|&(_, way)| way);
+        let known = locked(&self.cuda.choices).get(&asked).map(at);
         known.unwrap_or_else(|| {
-            let timed = self.timed(projs, input, out);
-            let way = timed.fastest(self.plan.products);
+            let timed = self.timed(of.projs(), input, out);
+            let way = at(&timed);
             locked(&self.cuda.choices).insert(asked, timed);
             way
         })
@@ -134,7 +179,7 @@ impl<B: OnGpu> Step<'_, B> {
         let device = &self.cuda.device;
         let layer = |i: usize| i % self.model.blocks.len();
         let Some(Ours { whole, .. }) = self.ours(0, projs, input, out) else {
-            return Timed(vec![]);
+            return Timed::new(vec![]);
         };
         // The library also finds its algorithms now, which cannot be done while recording.
         let agreed = Agreed::new(device, out, self.room.n_rows, || self.by_library(0, projs, input, out));
@@ -145,8 +190,7 @@ impl<B: OnGpu> Step<'_, B> {
             timed.push((device.mean_ms(TIMED, |i| self.by_ours(layer(i), projs, input, out, way)), Some(way)));
         }
         agreed.put_back(device);
-        timed.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Timed(timed)
+        Timed::new(timed)
     }
 
     fn by_ours(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out, way: Way) {

@@ -9,7 +9,7 @@ pub(super) const THREADS: usize = 160;
 /// Pieces below which a block waits for one while it could work on another.
 const PIECES_MIN: usize = 3;
 /// Pieces beyond which there is nothing to gain.
-const PIECES_MAX: usize = 8;
+pub(super) const PIECES_MAX: usize = 8;
 /// Shared memory of every block that is the driver's.
 const RESERVED: usize = 1024;
 
@@ -26,7 +26,14 @@ pub(super) struct Ring {
 
 impl Ring {
     /// For so many multiprocessors, of which a block may have so much shared memory.
-    pub(super) fn new(n_processors: usize, shared_max: usize, heads: Heads, width: usize, n_rows: usize) -> Self {
+    pub(super) fn new(
+        n_processors: usize,
+        shared_max: usize,
+        heads: Heads,
+        width: usize,
+        n_rows: usize,
+        n_pieces_max: usize,
+    ) -> Self {
         let Heads { n_heads, n_kv_heads, .. } = heads;
         // With two barriers.
         let piece = 64 * width * 2 + 16;
@@ -40,7 +47,7 @@ impl Ring {
         };
         let n_blocks_max = (n_rows * n_kv_heads).div_ceil(n_processors).min(n_blocks_max);
         let n_blocks = (1..=n_blocks_max).rev().find(|&n| pieces_of(n) >= PIECES_MIN).unwrap_or(1);
-        let n_pieces = pieces_of(n_blocks).clamp(1, PIECES_MAX);
+        let n_pieces = pieces_of(n_blocks).clamp(1, n_pieces_max);
         let n_at_once = (n_blocks * n_processors / n_kv_heads).clamp(1, n_rows);
         Self { n_rows: n_at_once, n_pieces, bytes: n_pieces * piece }
     }
@@ -52,7 +59,7 @@ mod tests {
 
     /// Rows at once and pieces of a block, on a GPU of 132 multiprocessors with 227 KiB for a block.
     fn check(n_heads: usize, n_kv_heads: usize, head_dim: usize, n_rows: usize, expected: (usize, usize)) {
-        let ring = Ring::new(132, 227 << 10, Heads { n_heads, n_kv_heads, head_dim }, head_dim, n_rows);
+        let ring = Ring::new(132, 227 << 10, Heads { n_heads, n_kv_heads, head_dim }, head_dim, n_rows, PIECES_MAX);
         assert_eq!((ring.n_rows, ring.n_pieces), expected);
     }
 

@@ -9,19 +9,35 @@ use crate::cuda::memory::Memory;
 /// Tokens of one burst.
 pub(in crate::cuda) const TOKENS_MAX: usize = 16;
 
+/// Tokens that a step may leave behind: those of a burst, and one of a step that is only timed.
+pub(super) const DRAWN_MAX: usize = TOKENS_MAX + 1;
+
+/// What a burst begins with, each a word for every row (keys have two, pages `n_pages_max`), so many words for every row before it:
+/// all of it is one piece of memory, written by one copy.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    Keys = 0,
+    Ids = 2,
+    Positions = 3,
+    Drawn = 4,
+    Inverses = 5,
+    Greedy = 6,
+    Pages = 7,
+}
+
+impl Start {
+    /// Words of a row before its pages.
+    const N_WORDS: usize = Self::Pages as usize;
+}
+
 /// The memory of a step of so many rows.
 pub(super) struct Room {
     pub(super) n_rows: usize,
     pub(super) n_pages_max: usize,
-    pub(super) ids: Memory,
-    pub(super) positions: Memory,
-    pub(super) n_drawn: Memory,
-    pub(super) keys: Memory,
-    pub(super) inverses: Memory,
-    pub(super) greedy: Memory,
-    pub(super) pages: Memory,
-    pub(super) drawn_ids: Memory,
-    pub(super) drawn_logprobs: Memory,
+    /// What a burst begins with, in one piece: see `Start`.
+    start: Memory,
+    /// Of each row, the tokens drawn so far with the bits of their log-probabilities.
+    pub(super) drawn: Memory,
     /// Residual stream.
     pub(super) x: Memory,
     /// What a product reads, and the inside of an adapter in f32 and bf16.
@@ -44,15 +60,8 @@ impl Room {
         Self {
             n_rows,
             n_pages_max,
-            ids: memory(4),
-            positions: memory(4),
-            n_drawn: memory(4),
-            keys: memory(8),
-            inverses: memory(4),
-            greedy: memory(4),
-            pages: memory(4 * n_pages_max),
-            drawn_ids: memory(4 * (TOKENS_MAX + 1)),
-            drawn_logprobs: memory(4 * (TOKENS_MAX + 1)),
+            start: memory(4 * (Start::N_WORDS + n_pages_max)),
+            drawn: memory(2 * 4 * DRAWN_MAX),
             x: memory(4 * config.dim),
             act: memory(2 * widest),
             low: memory(4 * rank),
@@ -66,30 +75,36 @@ impl Room {
         }
     }
 
+    /// Where a part of what a burst begins with lies.
+    pub(super) fn start(&self, of: Start) -> u64 {
+        self.start.address() + (4 * of as usize * self.n_rows) as u64
+    }
+
     /// Puts every sequence at its start; rows of nobody go to the scratch page.
     pub(super) fn set(&self, cuda: &Cuda, rows: &[BurstRow<'_>], scratch: u32) {
-        let n_spare = self.n_rows - rows.len();
-        fn filled<T: Copy>(values: impl Iterator<Item = T>, n_spare: usize, spare: T) -> Vec<T> {
-            values.chain(std::iter::repeat_n(spare, n_spare)).collect()
+        let Self { n_rows, n_pages_max, .. } = *self;
+        let mut words = vec![0u32; n_rows * (Start::N_WORDS + n_pages_max)];
+        let (of_rows, pages) = words.split_at_mut(n_rows * Start::N_WORDS);
+        for i in 0..n_rows {
+            let row = rows.get(i);
+            let key = row.map_or(0, |row| row.stream.key());
+            of_rows[2 * i..][..2].copy_from_slice(&[key as u32, (key >> 32) as u32]);
+            let mut put = |of: Start, word: u32| of_rows[of as usize * n_rows + i] = word;
+            put(Start::Ids, row.map_or(0, |row| row.id));
+            put(Start::Positions, row.map_or(0, |row| row.position as u32));
+            put(Start::Inverses, row.map_or(1.0, |row| row.inv_temperature).to_bits());
+            put(Start::Greedy, row.is_none_or(|row| row.greedy).into());
         }
-        let device = &cuda.device;
-        device.write(self.ids.address(), &filled(rows.iter().map(|row| row.id), n_spare, 0));
-        device.write(self.positions.address(), &filled(rows.iter().map(|row| row.position as u32), n_spare, 0));
-        device.write(self.keys.address(), &filled(rows.iter().map(|row| row.stream.key()), n_spare, 0));
-        device.write(self.inverses.address(), &filled(rows.iter().map(|row| row.inv_temperature), n_spare, 1.0));
-        device.write(self.greedy.address(), &filled(rows.iter().map(|row| u32::from(row.greedy)), n_spare, 1));
-        device.clear(self.n_drawn.address(), self.n_rows * 4);
-        let mut pages = vec![scratch; self.n_rows * self.n_pages_max];
-        for (row, pages) in rows.iter().zip(pages.chunks_exact_mut(self.n_pages_max)) {
+        pages.fill(scratch);
+        for (row, pages) in rows.iter().zip(pages.chunks_exact_mut(n_pages_max)) {
             pages[..row.pages.len()].copy_from_slice(row.pages);
         }
-        device.write(self.pages.address(), &pages);
+        cuda.device.write(self.start.address(), &words);
     }
 
     pub(super) fn drawn(&self, cuda: &Cuda, n: usize, n_tokens: usize) -> Vec<Vec<(u32, f32)>> {
-        let ids: Vec<u32> = cuda.device.read(self.drawn_ids.address(), n_tokens * self.n_rows);
-        let logprobs: Vec<f32> = cuda.device.read(self.drawn_logprobs.address(), n_tokens * self.n_rows);
-        let token = |row: usize, step: usize| (ids[step * self.n_rows + row], logprobs[step * self.n_rows + row]);
-        (0..n).map(|row| (0..n_tokens).map(|step| token(row, step)).collect()).collect()
+        let drawn: Vec<[u32; 2]> = cuda.device.read(self.drawn.address(), n * DRAWN_MAX);
+        let token = |&[id, bits]: &[u32; 2]| (id, f32::from_bits(bits));
+        drawn.chunks_exact(DRAWN_MAX).map(|row| row[..n_tokens].iter().map(token).collect()).collect()
     }
 }

@@ -1,9 +1,10 @@
 //! One step of decoding as launches.
 
 use super::OnGpu;
-use super::project::{Input, Out};
+use super::project::{Input, Out, Projection};
 use super::ring::{Ring, THREADS};
-use super::room::Room;
+use super::room::{DRAWN_MAX, Room, Start};
+use super::search::{Logits, Plan};
 use crate::backend::{Heads, Put};
 use crate::config::ModelConfig;
 use crate::cuda::compile::Code;
@@ -14,53 +15,14 @@ use crate::cuda::operations::{by_lanes, lanes};
 use crate::cuda::{Cuda, Kv};
 use crate::lora::Adapter;
 use crate::model::{Block, Model};
-use crate::param::Proj;
 
 /// Bytes of logits that stay in the cache.
 const NEAR: usize = 32 << 20;
-
-/// Up to so many rows, all logits stay in the cache.
-const FEW_ROWS: usize = 16;
 
 /// True for models that the kernels of a step take; the general pass takes all others.
 pub(super) fn fits(config: &ModelConfig) -> bool {
     let fan = config.n_heads / config.n_kv_heads;
     config.head_dim <= 256 && fan <= 16 && (!config.qk_norm || config.head_dim.is_multiple_of(64))
-}
-
-/// What is chosen for a whole step by trying it; none of it changes a bit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) products: Products,
-    pub(super) logits: Logits,
-}
-
-/// Whose products are taken: of those, the fastest, each timed alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Products {
-    /// All.
-    Any,
-    /// Ours where they can be: they start early, which the time of one alone does not show.
-    Ours,
-    /// Ours that leave the kernel behind them room to start early.
-    Light,
-}
-
-/// How many logits are computed before they are scored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logits {
-    All,
-    /// As many as stay in the cache that all multiprocessors share.
-    Near,
-}
-
-impl Plan {
-    /// The plans to try for so many rows.
-    pub(super) fn all(n_rows: usize) -> Vec<Self> {
-        let logits: &[Logits] = if n_rows <= FEW_ROWS { &[Logits::All] } else { &[Logits::All, Logits::Near] };
-        let products = [Products::Any, Products::Ours, Products::Light];
-        products.iter().flat_map(|&products| logits.iter().map(move |&logits| Self { products, logits })).collect()
-    }
 }
 
 /// What attention of one position each needs, as the kernels read it.
@@ -101,14 +63,14 @@ impl<B: OnGpu> Step<'_, B> {
     pub(super) fn run(&self) {
         let Self { cuda, model, room, .. } = *self;
         let (config, embed) = (&model.config, B::gpu_weight(&model.embed));
-        let values = args![embed.address(), embed.stride, embed.cols, room.ids.address(), room.x.address()];
+        let values = args![embed.address(), embed.stride, embed.cols, room.start(Start::Ids), room.x.address()];
         cuda.device.launch("embed", Grid::rows(room.n_rows, 128).early(), values);
         for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
             self.attention(layer, block, B::gpu_kv(kv));
             let (hidden, stride) = (room.hidden.address(), config.ffn_dim.next_multiple_of(8));
             let gated = Out { address: hidden, stride, then: Then::Gate };
-            self.project(layer, &[Proj::Gate, Proj::Up], Input::Norm(&block.mlp_norm), gated);
-            self.project(layer, &[Proj::Down], Input::Act(hidden), self.stream());
+            self.project(layer, Projection::GateUp, Input::Norm(&block.mlp_norm), gated);
+            self.project(layer, Projection::Down, Input::Act(hidden), self.stream());
         }
         self.norm(&model.final_norm);
         self.score();
@@ -136,10 +98,10 @@ impl<B: OnGpu> Step<'_, B> {
         let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
         let fan = n_heads / n_kv_heads;
         let device = &self.cuda.device;
-        let ring = Ring::new(device.n_processors, device.shared_max, kv.heads, kv.width, room.n_rows);
+        let ring = Ring::new(device.n_processors, device.shared_max, kv.heads, kv.width, room.n_rows, self.plan.n_pieces_max);
         let n_all = config.q_dim() + 2 * config.kv_dim();
         let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
-        self.project(layer, &[Proj::Q, Proj::K, Proj::V], Input::Norm(&block.attn_norm), to);
+        self.project(layer, Projection::Qkv, Input::Norm(&block.attn_norm), to);
         let bias = |i: usize| block.biases.as_ref().map_or(0, |biases| B::gpu_buf(&biases[i]).address());
         let gain = |i: usize| block.qk_norms.as_ref().map_or(0, |gains| B::gpu_buf(&gains[i]).address());
         let mut one = One {
@@ -150,8 +112,8 @@ impl<B: OnGpu> Step<'_, B> {
             keys: kv.keys.address(),
             values: kv.values.address(),
             out: room.attended.address(),
-            positions: room.positions.address(),
-            pages: room.pages.address(),
+            positions: room.start(Start::Positions),
+            pages: room.start(Start::Pages),
             n_rows: room.n_rows as i32,
             n_pages_max: room.n_pages_max as i32,
             fan: fan as i32,
@@ -165,7 +127,7 @@ impl<B: OnGpu> Step<'_, B> {
         let name = if fan <= 8 { "attend_one" } else { "attend_one_wide" };
         let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
         device.launch_with(Code::Attention(kv.width), name, grid, &mut one);
-        self.project(layer, &[Proj::O], Input::Act(room.attended.address()), self.stream());
+        self.project(layer, Projection::O, Input::Act(room.attended.address()), self.stream());
     }
 
     /// Logits and what is known of each of their segments.
@@ -182,7 +144,7 @@ impl<B: OnGpu> Step<'_, B> {
             let (n, n_some) = ((n_at_once * SEGMENT).min(config.vocab - first), n_at_once.min(n_parts - first_part));
             let (from, to) = (head.address() + (first * head.stride * 2) as u64, room.logits.address() + first as u64 * 4);
             cuda.products.multiply(self.shape(head, n, stride), room.act.address(), from, Put::Set, to);
-            let (logits, inverses, parts) = (room.logits.address(), room.inverses.address(), room.parts.address());
+            let (logits, inverses, parts) = (room.logits.address(), room.start(Start::Inverses), room.parts.address());
             let grid = Grid { blocks: (n_some, room.n_rows), threads: 256, shared: 0, early: true };
             let n_words = config.vocab.div_ceil(64);
             let values = args![logits, stride, config.vocab, inverses, 0u64, 0u64, n_words, first_part, n_parts, parts];
@@ -194,10 +156,9 @@ impl<B: OnGpu> Step<'_, B> {
         let Self { cuda, model, room, .. } = *self;
         let vocab = model.config.vocab;
         let (logits, stride, n_parts) = (room.logits.address(), logits_stride(vocab), vocab.div_ceil(SEGMENT));
-        let (inverses, parts) = (room.inverses.address(), room.parts.address());
-        let (greedy, keys) = (room.greedy.address(), room.keys.address());
-        let (ids, positions, n_drawn) = (room.ids.address(), room.positions.address(), room.n_drawn.address());
-        let (drawn_ids, drawn_logprobs) = (room.drawn_ids.address(), room.drawn_logprobs.address());
+        let (inverses, parts) = (room.start(Start::Inverses), room.parts.address());
+        let (greedy, keys) = (room.start(Start::Greedy), room.start(Start::Keys));
+        let (ids, positions, n_drawn) = (room.start(Start::Ids), room.start(Start::Positions), room.start(Start::Drawn));
         let values = args![
             logits,
             stride,
@@ -210,9 +171,8 @@ impl<B: OnGpu> Step<'_, B> {
             ids,
             positions,
             n_drawn,
-            room.n_rows,
-            drawn_ids,
-            drawn_logprobs
+            DRAWN_MAX,
+            room.drawn.address()
         ];
         cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
     }

@@ -178,6 +178,8 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
 #pragma unroll 1
             for (int of_values = 0; of_values < 2; of_values++) {
                 barrier_wait(empty + 8 * slot.at, slot.parity);
+                // Whoever was done with the piece may have put something in.
+                if (row != blockIdx.x) before_copies();
                 const u16 *from = (of_values ? one.values : one.keys) + page;
                 fetch_piece(ring + slot.at * PIECE, from, min(PER_BLOCK, last / PAGE + 1 - first), full + 8 * slot.at);
                 slot.advance(one.n_pieces);
@@ -231,7 +233,6 @@ __device__ __forceinline__ void attend_rows(const One &one) {
             barrier_wait(full + 8 * slot.at, slot.parity);
             if (has_newest && last % KEYS / 16 == warp) {
                 for (int i = lane * 8; i < WIDTH; i += 256) *(uint4 *)(newest + i) = *(const uint4 *)(fresh + i);
-                before_copies();
                 __syncwarp();
             }
             score<1>(s, a, ring + slot.at * PIECE + warp * 16 * WIDTH);
@@ -271,7 +272,6 @@ __device__ __forceinline__ void attend_rows(const One &one) {
                 int part = warp * 16 + lane / 2 * 64 + lane % 2 * 8;
                 if (lane < 2 * OWN && part < WIDTH)
                     *(uint4 *)(newest + (part ^ turned)) = *(const uint4 *)(fresh + WIDTH + (part ^ turned));
-                before_copies();
                 __syncwarp();
             }
 #pragma unroll
