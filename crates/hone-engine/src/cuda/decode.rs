@@ -53,6 +53,8 @@ impl OnGpu for Cuda {
     }
 }
 
+/// Bursts of a kind after which its fastest plan is searched: sizes that are only passed through do not pay for it.
+const SEARCHED_AFTER: usize = 4;
 /// Runs of a plan of which the fastest counts.
 const RUNS: usize = 4;
 /// No more plans are tried after this.
@@ -70,11 +72,25 @@ const CHOICES_MAX: usize = 1024;
 /// What a plan is chosen for: a model by its address, a number of rows, the rank of an adapter or 0.
 type Kind = (u64, usize, usize);
 
-/// The graphs that were recorded, each for one set of addresses, and the plans that were fastest.
+/// The graphs that were recorded, each for one set of addresses, and how each kind is computed.
 #[derive(Default)]
 pub(super) struct Decoders {
     kept: Vec<(Vec<u64>, Decoder)>,
-    plans: HashMap<Kind, Plan>,
+    plans: HashMap<Kind, Planned>,
+}
+
+/// How a kind is computed.
+struct Planned {
+    plan: Plan,
+    is_searched: bool,
+    n_bursts: usize,
+}
+
+impl Planned {
+    /// True when it is time to search.
+    fn is_due(&self) -> bool {
+        !self.is_searched && self.n_bursts >= SEARCHED_AFTER
+    }
 }
 
 /// A recorded step and the memory it works in.
@@ -84,11 +100,11 @@ struct Decoder {
 }
 
 impl Cuda {
-    /// How steps of decoding are computed: per number of rows and rank of the adapter, what was fastest when it was first asked for.
+    /// How steps of decoding are computed, per number of rows and rank of the adapter.
     pub fn plans(&self) -> Vec<(usize, usize, String)> {
         let decoders = locked(&self.decoders);
         let mut plans: Vec<_> =
-            decoders.plans.iter().map(|(&(_, n_rows, rank), plan)| (n_rows, rank, format!("{plan:?}"))).collect();
+            decoders.plans.iter().map(|(&(_, n_rows, rank), planned)| (n_rows, rank, format!("{:?}", planned.plan))).collect();
         plans.sort_unstable();
         plans
     }
@@ -121,26 +137,39 @@ impl Cuda {
         let n_rows = batch_size(rows.len());
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
         let key = addresses(model, kvs, adapter, n_rows, n_pages_max);
+        let kind = (B::gpu_weight(&model.embed).address(), n_rows, rank(adapter));
         let mut decoders = locked(&self.decoders);
-        let at = match decoders.kept.iter().position(|(known, _)| *known == key) {
+        let Decoders { kept, plans } = &mut *decoders;
+        if plans.get(&kind).is_some_and(Planned::is_due) {
+            kept.retain(|(known, _)| *known != key);
+        }
+        let at = match kept.iter().position(|(known, _)| *known == key) {
             Some(at) => at,
             None => {
-                if decoders.kept.len() >= DECODERS_MAX {
-                    decoders.kept.remove(0);
+                if kept.len() >= DECODERS_MAX {
+                    kept.remove(0);
                 }
+                if plans.len() >= PLANS_MAX {
+                    plans.clear();
+                }
+                let first = Planned { plan: Plan::first(Logits::All), is_searched: false, n_bursts: 0 };
+                let planned = plans.entry(kind).or_insert(first);
                 let room = Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max);
-                let graph = self.record_step(model, kvs, adapter, &room, rows, &mut decoders.plans)?;
-                decoders.kept.push((key, Decoder { graph, room }));
-                decoders.kept.len() - 1
+                let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
+                kept.push((key, Decoder { graph, room }));
+                kept.len() - 1
             }
         };
-        let Decoder { graph, room } = &decoders.kept[at].1;
+        if let Some(planned) = plans.get_mut(&kind) {
+            planned.n_bursts += 1;
+        }
+        let Decoder { graph, room } = &kept[at].1;
         room.set(self, rows, B::gpu_kv(kvs.first()?).n_pages as u32);
         (0..n_tokens).for_each(|_| graph.launch());
         Some(room.drawn(self, rows.len(), n_tokens))
     }
 
-    /// Records a step by the plan that is fastest for so many rows, which is searched when they are met first.
+    /// Records a step as it is planned; when it is time, the fastest plan is searched first.
     fn record_step<B: OnGpu>(
         &self,
         model: &Model<B>,
@@ -148,48 +177,46 @@ impl Cuda {
         adapter: Option<&Adapter<B>>,
         room: &Room,
         rows: &[BurstRow<'_>],
-        plans: &mut HashMap<Kind, Plan>,
+        planned: &mut Planned,
     ) -> Option<Graph> {
         let scratch = B::gpu_kv(kvs.first()?).n_pages as u32;
         let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
+        let record = |plan: Plan| self.device.record(|| step(plan).run());
+        // Every run starts at the rows' own positions: behind them are pages of others.
+        let start = || room.set(self, rows, scratch);
+        // Once openly: projections are timed and the library finds its algorithms, which cannot be done while recording.
+        let openly = |plan: Plan| {
+            start();
+            step(plan).run();
+        };
         // A step that is recorded finds all of its choices made, so they are forgotten between steps alone.
         let mut choices = locked(&self.choices);
         if choices.len() >= CHOICES_MAX {
             choices.clear();
         }
         drop(choices);
-        // Once openly: projections are timed and the library finds its algorithms, which cannot be done while recording.
-        for logits in [Logits::All, Logits::Near] {
-            room.set(self, rows, scratch);
-            step(Plan::first(logits)).run();
+        openly(planned.plan);
+        if planned.is_due() {
+            openly(Plan::first(Logits::Near));
+            let time = |graph: &Graph| {
+                start();
+                self.device.time_ms(|| graph.launch())
+            };
+            let (n_ways, begun) = (step(planned.plan).n_ways(), Instant::now());
+            planned.is_searched = true;
+            planned.plan = search::fastest(n_ways, room.n_rows, |plan, least| {
+                if begun.elapsed() > SEARCH_MAX {
+                    return None;
+                }
+                let graph = record(plan);
+                // The very first run also brings the graph to the GPU; the second tells whether it is worth more.
+                time(&graph);
+                let first = time(&graph);
+                let n_more = if first < 1.05 * least { RUNS - 1 } else { 0 };
+                Some((0..n_more).map(|_| time(&graph)).fold(first, f32::min))
+            });
         }
-        let record = |plan: Plan| self.device.record(|| step(plan).run());
-        // Every run starts at the rows' own positions: behind them are pages of others.
-        let time = |graph: &Graph| {
-            room.set(self, rows, scratch);
-            self.device.time_ms(|| graph.launch())
-        };
-        let kind = (B::gpu_weight(&model.embed).address(), room.n_rows, rank(adapter));
-        if let Some(&plan) = plans.get(&kind) {
-            return Some(record(plan));
-        }
-        let start = Instant::now();
-        let plan = search::fastest(step(Plan::first(Logits::All)).n_ways(), room.n_rows, |plan, least| {
-            if start.elapsed() > SEARCH_MAX {
-                return None;
-            }
-            let graph = record(plan);
-            // The very first run also brings the graph to the GPU; the second tells whether it is worth more.
-            time(&graph);
-            let first = time(&graph);
-            let n_more = if first < 1.05 * least { RUNS - 1 } else { 0 };
-            Some((0..n_more).map(|_| time(&graph)).fold(first, f32::min))
-        });
-        if plans.len() >= PLANS_MAX {
-            plans.clear();
-        }
-        plans.insert(kind, plan);
-        Some(record(plan))
+        Some(record(planned.plan))
     }
 }
 
