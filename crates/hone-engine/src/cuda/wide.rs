@@ -79,7 +79,7 @@ pub(super) struct Way {
     /// Columns of the low-rank part.
     n_low: usize,
     /// Stages take all of a multiprocessor's memory, and not so little that the kernel behind can start beside it.
-    pub(super) deep: bool,
+    deep: bool,
 }
 
 /// The adapters of stretches of the outputs, as the kernels read them.
