@@ -147,6 +147,21 @@ pub struct BurstRow<'a> {
     pub stream: Stream,
 }
 
+/// A part of what a burst draws: some tokens of every sequence, with their log-probabilities.
+pub struct Draws {
+    /// Sequences of the burst.
+    pub n_sequences: usize,
+    /// The next token of all sequences, then the one after it, and so on.
+    pub tokens: Vec<(u32, f32)>,
+}
+
+impl Draws {
+    /// The tokens of one sequence in their order.
+    pub fn of(&self, sequence: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        self.tokens.chunks_exact(self.n_sequences).map(move |of_all| of_all[sequence])
+    }
+}
+
 /// A draw from the whole vocabulary.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
@@ -307,8 +322,8 @@ pub trait Backend: Send + Sync + 'static {
     fn burst_max(&self) -> usize {
         0
     }
-    /// Lets every sequence draw so many tokens in a row: per sequence, tokens with their log-probabilities, the same as step by
-    /// step. `None` where this model or these adapters cannot be run so.
+    /// Lets every sequence draw so many tokens in a row, the same as step by step. What is drawn comes part by part, so that what is
+    /// there can be used while the rest is computed. `None` where this model or these adapters cannot be run so.
     fn burst(
         &self,
         _model: &Model<Self>,
@@ -316,7 +331,7 @@ pub trait Backend: Send + Sync + 'static {
         _adapters: &AdapterRows<'_, Self>,
         _rows: &[BurstRow<'_>],
         _n_tokens: usize,
-    ) -> Option<Vec<Vec<(u32, f32)>>>
+    ) -> Option<Box<dyn Iterator<Item = Draws>>>
     where
         Self: Sized,
     {
@@ -331,4 +346,16 @@ pub trait Backend: Send + Sync + 'static {
     }
     /// One AdamW update of a master weight and its moments.
     fn adamw(&self, w: &mut Self::Buf, m: &mut Self::Buf, v: &mut Self::Buf, grad: &Self::Buf, step: &AdamStep);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Draws;
+
+    #[test]
+    fn a_sequence_has_its_own_tokens_in_their_order() {
+        let draws = Draws { n_sequences: 2, tokens: vec![(1, -0.1), (2, -0.2), (3, -0.3), (4, -0.4)] };
+        assert_eq!(draws.of(0).collect::<Vec<_>>(), [(1, -0.1), (3, -0.3)]);
+        assert_eq!(draws.of(1).collect::<Vec<_>>(), [(2, -0.2), (4, -0.4)]);
+    }
 }

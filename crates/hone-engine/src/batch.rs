@@ -183,13 +183,20 @@ impl<B: Backend> Batcher<B> {
         let fed = vec![1; self.running.len()];
         let adapters = adapter_rows(&self.running, &fed);
         let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_tokens)).collect();
-        let drawn = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
+        let parts = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
         drop((rows, adapters));
-        let event = |(seq, drawn): (&mut Sequence<B>, _)| {
-            let (tokens, finish) = seq.take_all(model, drawn);
-            Event { request: seq.request, sample: seq.sample, tokens, finish }
+        let event = |seq: &Sequence<B>| {
+            let tokens = Vec::with_capacity(n_tokens);
+            Event { request: seq.request, sample: seq.sample, tokens, finish: None }
         };
-        let events: Vec<Event> = self.running.iter_mut().zip(drawn).map(event).collect();
+        let mut events: Vec<Event> = self.running.iter().map(event).collect();
+        for draws in parts {
+            for (index, (seq, event)) in self.running.iter_mut().zip(&mut events).enumerate() {
+                if event.finish.is_none() {
+                    event.finish = seq.take_all(model, draws.of(index), &mut event.tokens);
+                }
+            }
+        }
         // From the end, so that those before keep their places.
         for index in (0..events.len()).rev().filter(|&index| events[index].finish.is_some()) {
             let seq = self.running.remove(index);

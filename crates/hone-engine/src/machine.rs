@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Draws, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
 use crate::forward::AdapterRows;
@@ -439,7 +439,7 @@ impl Backend for Machine {
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Vec<Vec<(u32, f32)>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
         self.gpu()?.decode(model, kvs, adapters, rows, n_tokens)
     }
 

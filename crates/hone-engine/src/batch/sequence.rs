@@ -81,18 +81,22 @@ impl<B: Backend> Sequence<B> {
         }
     }
 
-    /// Appends tokens drawn in a row, up to the one that ends the sequence.
-    pub(super) fn take_all(&mut self, model: &Model<B>, drawn: Vec<(u32, f32)>) -> (Vec<Token>, Option<Finish>) {
-        let mut tokens = Vec::with_capacity(drawn.len());
+    /// Appends tokens drawn in a row, here and to `tokens`, up to the one that ends the sequence.
+    pub(super) fn take_all(
+        &mut self,
+        model: &Model<B>,
+        drawn: impl Iterator<Item = (u32, f32)>,
+        tokens: &mut Vec<Token>,
+    ) -> Option<Finish> {
         for (id, logprob) in drawn {
             let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
             self.n_fed += 1;
-            let finish = self.take(model, logprob.is_finite().then_some(drawn), &mut tokens);
+            let finish = self.take(model, logprob.is_finite().then_some(drawn), tokens);
             if finish.is_some() {
-                return (tokens, finish);
+                return finish;
             }
         }
-        (tokens, None)
+        None
     }
 
     /// Appends a drawn token and what its constraint forces after it, here and to `tokens`.

@@ -5,6 +5,7 @@
 //! each, where their weights lie side by side), and so is every rounding: what is drawn here has the log-probability that
 //! training finds. Sizes of batch are rounded up to a few; the rows that fill a batch write to a page of nobody.
 
+mod drawing;
 mod project;
 mod ring;
 mod room;
@@ -12,8 +13,10 @@ mod search;
 mod step;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drawing::Drawing;
 pub(super) use project::Choices;
 use room::Room;
 pub(super) use room::TOKENS_MAX;
@@ -23,7 +26,7 @@ use step::Step;
 use super::device::locked;
 use super::graph::Graph;
 use super::{Buf, Cuda, Kv, Weight};
-use crate::backend::{Backend, BurstRow};
+use crate::backend::{Backend, BurstRow, Draws};
 use crate::forward::AdapterRows;
 use crate::lora::Adapter;
 use crate::model::Model;
@@ -96,7 +99,7 @@ impl Planned {
 /// A recorded step and the memory it works in.
 struct Decoder {
     graph: Graph,
-    room: Room,
+    room: Arc<Room>,
 }
 
 impl Cuda {
@@ -125,7 +128,7 @@ impl Cuda {
         adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Vec<Vec<(u32, f32)>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
         let adapter = match adapters {
             [] => None,
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
@@ -154,7 +157,7 @@ impl Cuda {
                 }
                 let first = Planned { plan: Plan::first(Logits::All), is_searched: false, n_bursts: 0 };
                 let planned = plans.entry(kind).or_insert(first);
-                let room = Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max);
+                let room = Arc::new(Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max));
                 let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
                 kept.push((key, Decoder { graph, room }));
                 kept.len() - 1
@@ -165,8 +168,7 @@ impl Cuda {
         }
         let Decoder { graph, room } = &kept[at].1;
         room.set(self, rows, B::gpu_kv(kvs.first()?).n_pages as u32);
-        (0..n_tokens).for_each(|_| graph.launch());
-        Some(room.drawn(self, rows.len(), n_tokens))
+        Some(Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)))
     }
 
     /// Records a step as it is planned; when it is time, the fastest plan is searched first.
@@ -204,16 +206,14 @@ impl Cuda {
             };
             let (n_ways, begun) = (step(planned.plan).n_ways(), Instant::now());
             planned.is_searched = true;
-            planned.plan = search::fastest(n_ways, room.n_rows, |plan, least| {
-                if begun.elapsed() > SEARCH_MAX {
-                    return None;
-                }
+            let is_over = || begun.elapsed() > SEARCH_MAX;
+            planned.plan = search::fastest(n_ways, room.n_rows, is_over, |plan, least| {
                 let graph = record(plan);
                 // The very first run also brings the graph to the GPU; the second tells whether it is worth more.
                 time(&graph);
                 let first = time(&graph);
                 let n_more = if first < 1.05 * least { RUNS - 1 } else { 0 };
-                Some((0..n_more).map(|_| time(&graph)).fold(first, f32::min))
+                (0..n_more).map(|_| time(&graph)).fold(first, f32::min)
             });
         }
         Some(record(planned.plan))

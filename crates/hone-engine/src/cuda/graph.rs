@@ -9,21 +9,12 @@ use super::library::Handle;
 
 impl Device {
     /// Milliseconds of the GPU's time between the start and the end of what `work` asks for.
-    pub(super) fn time_ms(&self, work: impl FnOnce()) -> f32 {
-        let (mut start, mut end): (Handle, Handle) = (ptr::null_mut(), ptr::null_mut());
-        let mut ms = 0.0;
-        self.enter();
-        // SAFETY: both events are made here and used on our stream.
-        unsafe {
-            self.check("an event", (self.driver.cuEventCreate)(&mut start, 0));
-            self.check("an event", (self.driver.cuEventCreate)(&mut end, 0));
-            self.check("an event", (self.driver.cuEventRecord)(start, self.stream));
-            work();
-            self.check("an event", (self.driver.cuEventRecord)(end, self.stream));
-            self.check("an event", (self.driver.cuEventSynchronize)(end));
-            self.check("an event", (self.driver.cuEventElapsedTime)(&mut ms, start, end));
-        }
-        ms
+    pub(super) fn time_ms(self: &Arc<Self>, work: impl FnOnce()) -> f32 {
+        let start = self.mark();
+        work();
+        let end = self.mark();
+        end.wait();
+        end.ms_since(&start)
     }
 
     /// Milliseconds of one of `n` runs, recorded: what the host needs to ask for one does not count.
@@ -31,6 +22,18 @@ impl Device {
         let graph = self.record(|| (0..n).for_each(run));
         graph.launch();
         self.time_ms(|| graph.launch()) / n as f32
+    }
+
+    /// A mark behind all that was asked for.
+    pub(super) fn mark(self: &Arc<Self>) -> Mark {
+        let mut event = ptr::null_mut();
+        self.enter();
+        // SAFETY: the event is made here and used on our stream.
+        unsafe {
+            self.check("an event", (self.driver.cuEventCreate)(&mut event, 0));
+            self.check("an event", (self.driver.cuEventRecord)(event, self.stream));
+        }
+        Mark { device: Arc::clone(self), event }
     }
 
     /// Starts or stops a profiler that waits for it.
@@ -53,6 +56,38 @@ impl Device {
             self.check("a graph", (self.driver.cuGraphDestroy)(graph));
         }
         Graph { device: Arc::clone(self), ready }
+    }
+}
+
+/// A place in the GPU's work.
+pub(super) struct Mark {
+    device: Arc<Device>,
+    event: Handle,
+}
+
+impl Mark {
+    /// Returns when all before it is done.
+    pub(super) fn wait(&self) {
+        self.device.enter();
+        // SAFETY: the event was recorded.
+        self.device.check("its work", unsafe { (self.device.driver.cuEventSynchronize)(self.event) });
+    }
+
+    /// Milliseconds of the GPU's time from an earlier mark to this one, both of which are over.
+    fn ms_since(&self, earlier: &Self) -> f32 {
+        let mut ms = 0.0;
+        // SAFETY: both events were recorded and are over.
+        let status = unsafe { (self.device.driver.cuEventElapsedTime)(&mut ms, earlier.event, self.event) };
+        self.device.check("an event", status);
+        ms
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.device.enter();
+        // SAFETY: nobody else knows the event; the driver frees it when it is over.
+        unsafe { (self.device.driver.cuEventDestroy)(self.event) };
     }
 }
 

@@ -65,6 +65,7 @@ macro_rules! symbol_name {
         match stringify!($name) {
             "cuMemAlloc" => "cuMemAlloc_v2",
             "cuMemFree" => "cuMemFree_v2",
+            "cuEventDestroy" => "cuEventDestroy_v2",
             "cuMemGetInfo" => "cuMemGetInfo_v2",
             "cuMemcpyHtoDAsync" => "cuMemcpyHtoDAsync_v2",
             "cuMemcpyDtoHAsync" => "cuMemcpyDtoHAsync_v2",
@@ -90,6 +91,8 @@ functions! {
         cuMemAlloc: (*mut Address, usize);
         cuMemFree: (Address);
         cuMemGetInfo: (*mut usize, *mut usize);
+        cuMemHostAlloc: (*mut *mut c_void, usize, c_uint);
+        cuMemFreeHost: (*mut c_void);
         cuMemcpyHtoDAsync: (Address, *const c_void, usize, Handle);
         cuMemcpyDtoHAsync: (*mut c_void, Address, usize, Handle);
         cuMemcpyDtoDAsync: (Address, Address, usize, Handle);
@@ -105,6 +108,7 @@ functions! {
         cuEventCreate: (*mut Handle, c_uint);
         cuEventRecord: (Handle, Handle);
         cuEventSynchronize: (Handle);
+        cuEventDestroy: (Handle);
         cuEventElapsedTime: (*mut f32, Handle, Handle);
         cuTensorMapEncodeTiled: (*mut Map, c_int, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_int, c_int, c_int, c_int);
         cuProfilerStart: ();

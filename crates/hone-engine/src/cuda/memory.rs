@@ -4,6 +4,8 @@
 //! of training asks for the same sizes as the one before it.
 #![expect(unsafe_code, reason = "functions of foreign libraries")]
 
+use std::ffi::c_void;
+use std::ptr;
 use std::sync::Arc;
 
 use super::device::{Device, locked};
@@ -35,7 +37,62 @@ impl Drop for Memory {
     }
 }
 
+/// Memory of the host that the GPU copies to while the host does something else.
+pub(super) struct HostMemory {
+    device: Arc<Device>,
+    at: *mut c_void,
+    size: usize,
+}
+
+// SAFETY: memory of the process, which any thread may use.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above; it is only read here.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Values from so many bytes on, which were sent, and waited for.
+    pub(super) fn read<T: Copy>(&self, offset: usize, len: usize) -> Vec<T> {
+        let mut values = Vec::with_capacity(len);
+        assert!(offset + len * size_of::<T>() <= self.size, "host memory is read within its bounds");
+        // SAFETY: the values lie inside of it, at a multiple of their size from a page's start, and nobody writes them any more.
+        unsafe {
+            ptr::copy_nonoverlapping(self.at.byte_add(offset).cast::<T>(), values.as_mut_ptr(), len);
+            values.set_len(len);
+        }
+        values
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        self.device.wait();
+        // SAFETY: nothing is running that writes to it.
+        unsafe { (self.device.driver.cuMemFreeHost)(self.at) };
+    }
+}
+
 impl Device {
+    /// Memory of the host with zeros in it.
+    pub(super) fn host_memory(self: &Arc<Self>, bytes: usize) -> HostMemory {
+        let (size, mut at) = (bytes.next_multiple_of(GRAIN), ptr::null_mut());
+        self.enter();
+        // SAFETY: the pointer is to a live local, and what it is set to has this size.
+        unsafe {
+            self.check("memory of the host", (self.driver.cuMemHostAlloc)(&mut at, size, 0));
+            ptr::write_bytes(at.cast::<u8>(), 0, size);
+        }
+        HostMemory { device: Arc::clone(self), at, size }
+    }
+
+    /// Copies to memory of the host, from so many bytes on, without waiting.
+    pub(super) fn send(&self, from: Address, to: &HostMemory, offset: usize, bytes: usize) {
+        assert!(offset + bytes <= to.size, "host memory is written within its bounds");
+        self.enter();
+        // SAFETY: the target has room for it, and waits for us before it is freed.
+        let status = unsafe { (self.driver.cuMemcpyDtoHAsync)(to.at.byte_add(offset), from, bytes, self.stream) };
+        self.check("a copy from it", status);
+    }
+
     /// Memory with unspecified contents.
     pub(super) fn memory(self: &Arc<Self>, bytes: usize) -> Memory {
         let device = Arc::clone(self);

@@ -8,7 +8,7 @@ use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Kv, Plan, Weight};
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Draws, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
 use crate::forward::AdapterRows;
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
@@ -442,7 +442,7 @@ impl Backend for Cuda {
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Vec<Vec<(u32, f32)>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
         self.decode(model, kvs, adapters, rows, n_tokens)
     }
 

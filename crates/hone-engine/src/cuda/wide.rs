@@ -18,6 +18,8 @@ const STAGES_MAX: usize = 32;
 /// Widest input that is normed with the product: as much as a warp may hold of a row. And most rows of it.
 const NORMED_MAX: usize = 1024;
 const NORMED_ROWS_MAX: usize = 16;
+/// Of a multiprocessor's memory, the parts that the stages of a block may take.
+const SHARES: [usize; 3] = [4, 2, 1];
 /// The rank of adapters that are computed with the product.
 const RANK: usize = 16;
 
@@ -78,8 +80,8 @@ pub(super) struct Way {
     pub(super) normed: bool,
     /// Columns of the low-rank part.
     n_low: usize,
-    /// Stages take all of a multiprocessor's memory, and not so little that the kernel behind can start beside it.
-    deep: bool,
+    /// Stages take at most one of so many parts of a multiprocessor's memory: the kernel behind starts beside those that leave it room.
+    share: usize,
 }
 
 /// The adapters of stretches of the outputs, as the kernels read them.
@@ -114,7 +116,7 @@ struct Wide {
 fn all(family: Family) -> Vec<Way> {
     let each = |(tile, each): &(Tile, &'static [usize])| {
         let tile = *tile;
-        each.iter().map(move |&n_each| Way { tile, n_each, normed: false, n_low: 0, deep: false }).collect::<Vec<_>>()
+        each.iter().map(move |&n_each| Way { tile, n_each, normed: false, n_low: 0, share: SHARES[0] }).collect::<Vec<_>>()
     };
     let of_tiles = |turned: bool| TILES.iter().filter(|(tile, _)| tile.turned == turned).flat_map(each).collect::<Vec<_>>();
     match family {
@@ -135,13 +137,15 @@ pub(super) fn ways(few: &Few, device: &Device, then: Then) -> Vec<Way> {
         return vec![];
     }
     let families: &[Family] = if few.rank == 0 { &[Family::Many, Family::Few] } else { &[Family::Adapted] };
-    let both = |way: Way| {
-        let deep = Way { deep: true, ..way };
-        [Some(way), (deep.n_stages(few, device) > way.n_stages(few, device)).then_some(deep)]
+    // Each with another number of stages.
+    let each = |way: Way| {
+        let mut ways = SHARES.map(|share| Way { share, ..way }).to_vec();
+        ways.dedup_by_key(|way| way.n_stages(few, device));
+        ways
     };
     // A compiler that is too old for a family costs time, not the run.
     let compiled = families.iter().filter(|&&family| device.has(Code::Wide(family)));
-    let ways = compiled.flat_map(|&family| all(family)).flat_map(both).flatten();
+    let ways = compiled.flat_map(|&family| all(family)).flat_map(each);
     ways.filter(|way| way.fits(few, device, then)).collect()
 }
 
@@ -183,7 +187,7 @@ impl Tile {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.name(), if self.deep { " deep" } else { "" })
+        write!(f, "{}/{}", self.name(), self.share)
     }
 }
 
@@ -276,7 +280,7 @@ impl Way {
 
     fn n_stages(&self, few: &Few, device: &Device) -> usize {
         let (stage, beside) = self.sizes(few);
-        let room = if self.deep { device.shared_max } else { device.shared_max / 2 }.saturating_sub(beside + self.slack() + 1024);
+        let room = (device.shared_max / self.share).saturating_sub(beside + self.slack() + 1024);
         (room / stage).min(STAGES_MAX).min(few.k as usize / (STEP * self.n_each))
     }
 

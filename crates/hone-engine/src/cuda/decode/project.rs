@@ -23,7 +23,7 @@ use crate::param::Proj;
 const TIMED: usize = 8;
 
 /// Ways of a kind that are kept.
-const KEPT: usize = 16;
+const KEPT: usize = 20;
 
 /// Projections of a layer.
 pub(super) const N_PROJECTIONS: usize = 4;

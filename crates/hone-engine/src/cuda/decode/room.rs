@@ -1,16 +1,22 @@
 //! The memory of a step.
 
-use crate::backend::BurstRow;
+use std::ops::Range;
+
+use crate::backend::{BurstRow, Draws};
 use crate::config::ModelConfig;
 use crate::cuda::Cuda;
+use crate::cuda::device::Device;
 use crate::cuda::head::{SEGMENT, logits_stride};
-use crate::cuda::memory::Memory;
+use crate::cuda::memory::{HostMemory, Memory};
 
 /// Tokens of one burst.
 pub(in crate::cuda) const TOKENS_MAX: usize = 16;
 
 /// Tokens that a step may leave behind: those of a burst, and one of a step that is only timed.
-pub(super) const DRAWN_MAX: usize = TOKENS_MAX + 1;
+const DRAWN_MAX: usize = TOKENS_MAX + 1;
+
+/// A token and the bits of its log-probability.
+type Drawn = [u32; 2];
 
 /// What a burst begins with, each a word for every row (keys have two, pages `n_pages_max`), so many words for every row before it:
 /// all of it is one piece of memory, written by one copy.
@@ -36,8 +42,9 @@ pub(super) struct Room {
     pub(super) n_pages_max: usize,
     /// What a burst begins with, in one piece: see `Start`.
     start: Memory,
-    /// Of each row, the tokens drawn so far with the bits of their log-probabilities.
+    /// The tokens drawn so far, all rows of a step after those of the one before; and where the host reads them.
     pub(super) drawn: Memory,
+    sent: HostMemory,
     /// Residual stream.
     pub(super) x: Memory,
     /// What a product reads, and the inside of an adapter in f32 and bf16.
@@ -61,7 +68,8 @@ impl Room {
             n_rows,
             n_pages_max,
             start: memory(4 * (Start::N_WORDS + n_pages_max)),
-            drawn: memory(2 * 4 * DRAWN_MAX),
+            drawn: memory(size_of::<Drawn>() * DRAWN_MAX),
+            sent: cuda.device.host_memory(n_rows * size_of::<Drawn>() * DRAWN_MAX),
             x: memory(4 * config.dim),
             act: memory(2 * widest),
             low: memory(4 * rank),
@@ -102,9 +110,18 @@ impl Room {
         cuda.device.write(self.start.address(), &words);
     }
 
-    pub(super) fn drawn(&self, cuda: &Cuda, n: usize, n_tokens: usize) -> Vec<Vec<(u32, f32)>> {
-        let drawn: Vec<[u32; 2]> = cuda.device.read(self.drawn.address(), n * DRAWN_MAX);
-        let token = |&[id, bits]: &[u32; 2]| (id, f32::from_bits(bits));
-        drawn.chunks_exact(DRAWN_MAX).map(|row| row[..n_tokens].iter().map(token).collect()).collect()
+    /// Sends what these steps drew on its way to the host.
+    pub(super) fn send(&self, device: &Device, steps: &Range<usize>) {
+        let step = self.n_rows * size_of::<Drawn>();
+        device.send(self.drawn.address() + (steps.start * step) as u64, &self.sent, steps.start * step, steps.len() * step);
+    }
+
+    /// What was sent of these steps, for the first rows.
+    pub(super) fn sent(&self, steps: &Range<usize>, n_sequences: usize) -> Draws {
+        let step = self.n_rows * size_of::<Drawn>();
+        let all = self.sent.read::<Drawn>(steps.start * step, steps.len() * self.n_rows);
+        let token = |&[id, bits]: &Drawn| (id, f32::from_bits(bits));
+        let tokens = all.chunks_exact(self.n_rows).flat_map(|rows| rows[..n_sequences].iter().map(token)).collect();
+        Draws { n_sequences, tokens }
     }
 }

@@ -3,7 +3,7 @@
 use super::OnGpu;
 use super::project::{Input, Out, Projection};
 use super::ring::{Ring, THREADS};
-use super::room::{DRAWN_MAX, Room, Start};
+use super::room::{Room, Start};
 use super::search::{Logits, Plan};
 use crate::backend::{Heads, Put};
 use crate::config::ModelConfig;
@@ -159,21 +159,8 @@ impl<B: OnGpu> Step<'_, B> {
         let (inverses, parts) = (room.start(Start::Inverses), room.parts.address());
         let (greedy, keys) = (room.start(Start::Greedy), room.start(Start::Keys));
         let (ids, positions, n_drawn) = (room.start(Start::Ids), room.start(Start::Positions), room.start(Start::Drawn));
-        let values = args![
-            logits,
-            stride,
-            vocab,
-            parts,
-            n_parts,
-            inverses,
-            greedy,
-            keys,
-            ids,
-            positions,
-            n_drawn,
-            DRAWN_MAX,
-            room.drawn.address()
-        ];
+        let values =
+            args![logits, stride, vocab, parts, n_parts, inverses, greedy, keys, ids, positions, n_drawn, room.drawn.address()];
         cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
     }
 }

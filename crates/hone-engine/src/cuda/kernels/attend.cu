@@ -130,38 +130,41 @@ struct Slot {
 #define ARRIVALS 32
 #endif
 
-// A piece to shared memory by one warp, without waiting: lane i knows where page i is, and there are zeros for pages that are not.
-// A step reads it once, so it is the first to leave the cache.
-__device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_pages, u32 barrier) {
+// A piece of so many keys to shared memory by one warp, without waiting: lane i knows where page i is, and behind the keys are
+// zeros. A step reads it once, so it is the first to leave the cache.
+__device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys, u32 barrier) {
     int lane = threadIdx.x & 31;
-    if (n_pages < PER_BLOCK) {
-        for (int i = n_pages * PAGE_SIZE + lane * 8; i < PIECE; i += 256) *(uint4 *)(to + i) = make_uint4(0, 0, 0, 0);
+    if (n_keys < KEYS) {
+        for (int i = n_keys * WIDTH + lane * 8; i < PIECE; i += 256) *(uint4 *)(to + i) = make_uint4(0, 0, 0, 0);
         before_copies();
     }
     __syncwarp();
 #if __CUDA_ARCH__ >= 900
     u64 policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    int n_bytes = n_pages * PAGE_SIZE * 2;
-    if (lane == 0) barrier_expect(barrier, n_bytes);
+    if (lane == 0) barrier_expect(barrier, n_keys * WIDTH * 2);
     __syncwarp();
     u32 there = shared_address(to + lane * PAGE_SIZE);
-    if (lane < n_pages)
+    int n_here = min(PAGE, n_keys - lane * PAGE);
+    if (n_here > 0)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
-                     ::"r"(there), "l"(page), "n"(PAGE_SIZE * 2), "r"(barrier), "l"(policy)
+                     ::"r"(there), "l"(page), "r"(n_here * WIDTH * 2), "r"(barrier), "l"(policy)
                      : "memory");
 #else
-    for (int i = 0; i < n_pages; i++) {
+    for (int i = 0; i * PAGE < n_keys; i++) {
         const u16 *from = (const u16 *)__shfl_sync(FULL, (u64)page, i) + lane * 8;
 #pragma unroll
-        for (int j = 0; j < PAGE_SIZE; j += 256) fetch16(to + i * PAGE_SIZE + j + lane * 8, from + j, true);
+        for (int j = 0; j < PAGE_SIZE; j += 256) {
+            int at = i * PAGE_SIZE + j + lane * 8;
+            if (at < n_keys * WIDTH) fetch16(to + at, from + j, true);
+        }
     }
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
 #endif
 }
 
-// The pieces of a block's rows in the order of their use, as soon as there is room. They are older than this step, but for the
-// newest key and value, which whoever uses them puts in.
+// The pieces of a block's rows in the order of their use, as soon as there is room. All of it is older than this step: the newest
+// key and value are put in by whoever uses them.
 __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, u32 empty) {
     int lane = threadIdx.x & 31;
     Slot slot = {0, 1};
@@ -181,7 +184,7 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
                 // Whoever was done with the piece may have put something in.
                 if (row != blockIdx.x) before_copies();
                 const u16 *from = (of_values ? one.values : one.keys) + page;
-                fetch_piece(ring + slot.at * PIECE, from, min(PER_BLOCK, last / PAGE + 1 - first), full + 8 * slot.at);
+                fetch_piece(ring + slot.at * PIECE, from, min(KEYS, last - block * KEYS), full + 8 * slot.at);
                 slot.advance(one.n_pieces);
             }
         }

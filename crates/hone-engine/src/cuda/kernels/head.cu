@@ -250,7 +250,7 @@ extern "C" __global__ void head_choose(const float *logits, int stride, int voca
 // Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens.
 extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
                                      const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
-                                     u32 *n_drawn, int n_drawn_max, uint2 *drawn) {
+                                     u32 *n_drawn, uint2 *drawn) {
     await_previous();
     i64 row = blockIdx.x;
     u32 position = positions[row] + 1;
@@ -259,7 +259,7 @@ extern "C" __global__ void head_draw(const float *logits, int stride, int vocab,
                       uniform(keys[row], position), &logprob);
     __syncthreads();
     if (threadIdx.x != 0) return;
-    drawn[row * n_drawn_max + n_drawn[row]] = make_uint2(id, __float_as_uint(logprob));
+    drawn[(i64)n_drawn[row] * gridDim.x + row] = make_uint2(id, __float_as_uint(logprob));
     ids[row] = id;
     positions[row] = position;
     n_drawn[row] += 1;
