@@ -174,8 +174,11 @@ fn difference(
     };
     let packed = Packed::new(&prompts.iter().zip(samples).map(group).collect::<Vec<_>>());
     let scored = host.score(adapter, &packed, &plain_targets(&packed, 1.0));
-    let drawn = samples.iter().flatten().map(|&(_, logprob)| logprob);
-    scored.iter().zip(drawn).map(|(scored, drawn)| (scored.logprob - drawn).abs()).fold(0.0, f32::max)
+    let drawn: Vec<f32> = samples.iter().flatten().map(|&(_, logprob)| logprob).collect();
+    assert_eq!(drawn.len(), prompts.len() * NEW, "an answer ended early");
+    // What is no number is the largest of all.
+    let differences = scored.iter().zip(drawn).map(|(scored, drawn)| (scored.logprob - drawn).abs());
+    differences.max_by(f32::total_cmp).unwrap_or(f32::NAN)
 }
 
 fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {

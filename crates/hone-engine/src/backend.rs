@@ -192,6 +192,10 @@ pub trait Backend: Send + Sync + 'static {
     fn path(&self) -> String;
     /// What products are computed in.
     fn dtype(&self) -> Dtype;
+    /// The widest head that attention takes.
+    fn head_dim_max(&self) -> usize {
+        usize::MAX
+    }
 
     /// A vector with unspecified contents.
     fn buf(&self, len: usize) -> Self::Buf;
@@ -323,15 +327,15 @@ pub trait Backend: Send + Sync + 'static {
         0
     }
     /// Lets every sequence draw so many tokens in a row, the same as step by step. What is drawn comes part by part, so that what is
-    /// there can be used while the rest is computed. `None` where this model or these adapters cannot be run so.
-    fn burst(
+    /// there can be used while the rest is computed; nothing else uses the keys and values until then. `None` where this model or these adapters cannot be run so.
+    fn burst<'a>(
         &self,
         _model: &Model<Self>,
-        _kvs: &mut [Self::Kv],
+        _kvs: &'a mut [Self::Kv],
         _adapters: &AdapterRows<'_, Self>,
         _rows: &[BurstRow<'_>],
         _n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws>>>
+    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>>
     where
         Self: Sized,
     {

@@ -123,7 +123,7 @@ impl<B: Backend> Batcher<B> {
         Ok(())
     }
 
-    /// Admits what fits, feeds every sequence, draws tokens. One run of the model.
+    /// Admits what fits, feeds every sequence, draws tokens. One run of the model, or a burst of them.
     pub fn step(&mut self, backend: &B, model: &Model<B>) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.early);
         self.admit();

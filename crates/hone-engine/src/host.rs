@@ -85,7 +85,7 @@ impl<B: Backend> Host<B> {
         self.batcher.cancel(request);
     }
 
-    /// Runs the model once over everything that runs.
+    /// Moves everything that runs on by a token, or by a few.
     pub fn sample_step(&mut self) -> Vec<Event> {
         self.batcher.step(&self.backend, &self.model)
     }

@@ -175,6 +175,10 @@ impl Backend for Machine {
     type Kv = Kv;
     type Plan = Plan;
 
+    fn head_dim_max(&self) -> usize {
+        on!(self, [], [], |backend| backend.head_dim_max())
+    }
+
     fn path(&self) -> String {
         on!(self, [], [], |backend| backend.path())
     }
@@ -432,14 +436,14 @@ impl Backend for Machine {
         on!(self, [], [], |backend| backend.burst_max())
     }
 
-    fn burst(
+    fn burst<'a>(
         &self,
         model: &Model<Self>,
-        kvs: &mut [Kv],
+        kvs: &'a mut [Kv],
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
         self.gpu()?.decode(model, kvs, adapters, rows, n_tokens)
     }
 

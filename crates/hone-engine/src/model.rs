@@ -56,6 +56,11 @@ impl<B: Backend> Model<B> {
     /// Loads every weight. Sequences may be up to `n_positions` long (the model's context at most).
     pub fn load(backend: &B, source: &dyn WeightSource, n_positions: usize, passes: Passes) -> Result<Self, LoadError> {
         let config = source.config().clone();
+        if config.head_dim > backend.head_dim_max() {
+            let (width, most) = (config.head_dim, backend.head_dim_max());
+            let what = format!("heads of width {width}, and {} takes {most} at most: use `--device cpu`", backend.path());
+            return Err(LoadError::Unsupported(what));
+        }
         let both = passes == Passes::ForwardBackward;
         let vector = |id: ParamId| {
             let (rows, cols) = id.shape(&config);

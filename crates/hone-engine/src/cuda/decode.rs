@@ -1,8 +1,8 @@
 //! Decoding as one graph: a whole step of many sequences, from their tokens to their next ones, recorded once and replayed.
 //!
 //! A step reads tokens and positions from the GPU's memory and leaves the next ones there, so steps follow each other without
-//! the host. The products are those of the general pass (the three of attention's entry and the two of the gate in one
-//! each, where their weights lie side by side), and so is every rounding: what is drawn here has the log-probability that
+//! the host. The products give the bits of the general pass (the three of attention's entry and the two of the gate are one
+//! each, where their weights lie side by side), and so does every rounding: what is drawn here has the log-probability that
 //! training finds. Sizes of batch are rounded up to a few; the rows that fill a batch write to a page of nobody.
 
 mod drawing;
@@ -28,7 +28,7 @@ use super::graph::Graph;
 use super::{Buf, Cuda, Kv, Weight};
 use crate::backend::{Backend, BurstRow, Draws};
 use crate::forward::AdapterRows;
-use crate::lora::Adapter;
+use crate::lora::{Adapter, Pair};
 use crate::model::Model;
 use crate::param::Proj;
 
@@ -72,13 +72,21 @@ const ROWS_MAX: usize = 512;
 const PLANS_MAX: usize = 256;
 const CHOICES_MAX: usize = 1024;
 
-/// What a plan is chosen for: a model by its address, a number of rows, the rank of an adapter or 0.
-type Kind = (u64, usize, usize);
+/// What a plan is chosen for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    /// The model, by where it lies.
+    model: u64,
+    n_rows: usize,
+    /// Of the adapter, or 0: its rank, and how many weights it has a part for.
+    rank: usize,
+    n_pairs: usize,
+}
 
-/// The graphs that were recorded, each for one set of addresses, and how each kind is computed.
+/// The graphs that were recorded, and how each kind is computed.
 #[derive(Default)]
 pub(super) struct Decoders {
-    kept: Vec<(Vec<u64>, Decoder)>,
+    kept: Vec<Decoder>,
     plans: HashMap<Kind, Planned>,
 }
 
@@ -98,6 +106,9 @@ impl Planned {
 
 /// A recorded step and the memory it works in.
 struct Decoder {
+    kind: Kind,
+    /// All that the graph holds of others: see `held`.
+    key: Vec<u64>,
     graph: Graph,
     room: Arc<Room>,
 }
@@ -107,7 +118,7 @@ impl Cuda {
     pub fn plans(&self) -> Vec<(usize, usize, String)> {
         let decoders = locked(&self.decoders);
         let mut plans: Vec<_> =
-            decoders.plans.iter().map(|(&(_, n_rows, rank), planned)| (n_rows, rank, format!("{:?}", planned.plan))).collect();
+            decoders.plans.iter().map(|(kind, planned)| (kind.n_rows, kind.rank, format!("{:?}", planned.plan))).collect();
         plans.sort_unstable();
         plans
     }
@@ -121,14 +132,14 @@ impl Cuda {
     }
 
     /// Lets sequences draw tokens in a row; see `Backend::burst`.
-    pub(crate) fn decode<B: OnGpu>(
+    pub(crate) fn decode<'a, B: OnGpu>(
         &self,
         model: &Model<B>,
-        kvs: &[B::Kv],
+        kvs: &'a mut [B::Kv],
         adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
         let adapter = match adapters {
             [] => None,
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
@@ -139,14 +150,19 @@ impl Cuda {
         }
         let n_rows = batch_size(rows.len());
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
-        let key = addresses(model, kvs, adapter, n_rows, n_pages_max);
-        let kind = (B::gpu_weight(&model.embed).address(), n_rows, rank(adapter));
+        let key = held(model, kvs, adapter, n_rows, n_pages_max);
+        let kind = Kind {
+            model: B::gpu_weight(&model.embed).address(),
+            n_rows,
+            rank: rank(adapter),
+            n_pairs: adapter.map_or(0, |adapter| pairs(model, adapter).flatten().count()),
+        };
         let mut decoders = locked(&self.decoders);
         let Decoders { kept, plans } = &mut *decoders;
         if plans.get(&kind).is_some_and(Planned::is_due) {
-            kept.retain(|(known, _)| *known != key);
+            kept.retain(|decoder| decoder.kind != kind);
         }
-        let at = match kept.iter().position(|(known, _)| *known == key) {
+        let at = match kept.iter().position(|decoder| decoder.key == key) {
             Some(at) => at,
             None => {
                 if kept.len() >= DECODERS_MAX {
@@ -159,14 +175,14 @@ impl Cuda {
                 let planned = plans.entry(kind).or_insert(first);
                 let room = Arc::new(Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max));
                 let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
-                kept.push((key, Decoder { graph, room }));
+                kept.push(Decoder { kind, key, graph, room });
                 kept.len() - 1
             }
         };
         if let Some(planned) = plans.get_mut(&kind) {
             planned.n_bursts += 1;
         }
-        let Decoder { graph, room } = &kept[at].1;
+        let Decoder { graph, room, .. } = &kept[at];
         room.set(self, rows, B::gpu_kv(kvs.first()?).n_pages as u32);
         Some(Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)))
     }
@@ -234,26 +250,27 @@ fn batch_size(n: usize) -> usize {
     }
 }
 
-/// Every address that a recorded step holds, and its sizes: a graph is good while these are the same.
-fn addresses<B: OnGpu>(
-    model: &Model<B>,
-    kvs: &[B::Kv],
-    adapter: Option<&Adapter<B>>,
-    n_rows: usize,
-    n_pages_max: usize,
-) -> Vec<u64> {
+/// The parts of an adapter, layer by layer, each where it has one.
+fn pairs<'a, B: OnGpu>(model: &Model<B>, adapter: &'a Adapter<B>) -> impl Iterator<Item = Option<&'a Pair<B>>> {
+    (0..model.blocks.len()).flat_map(move |layer| Proj::ALL.iter().map(move |&proj| adapter.pair(layer, proj)))
+}
+
+/// Every address that a recorded step holds, its sizes and its other numbers: a graph is good while these are the same.
+fn held<B: OnGpu>(model: &Model<B>, kvs: &[B::Kv], adapter: Option<&Adapter<B>>, n_rows: usize, n_pages_max: usize) -> Vec<u64> {
     let weight = |weight: &B::Weight| B::gpu_weight(weight).address();
     let buf = |buf: &B::Buf| B::gpu_buf(buf).address();
-    let mut all = vec![n_rows as u64, n_pages_max as u64];
+    let config = &model.config;
+    let mut all = vec![n_rows as u64, n_pages_max as u64, u64::from(config.norm_eps.to_bits())];
+    all.extend([config.dim, config.n_heads, config.n_kv_heads, config.head_dim, config.ffn_dim, config.vocab].map(|n| n as u64));
     all.extend([weight(&model.embed), weight(model.head_weight()), buf(&model.final_norm), buf(&model.angles)]);
-    for (layer, (block, kv)) in model.blocks.iter().zip(kvs).enumerate() {
+    for (block, kv) in model.blocks.iter().zip(kvs) {
         let kv = B::gpu_kv(kv);
         all.extend([buf(&block.attn_norm), buf(&block.mlp_norm), kv.keys.address(), kv.values.address()]);
         all.extend(block.weights.iter().map(weight));
         all.extend(block.biases.iter().flatten().chain(block.qk_norms.iter().flatten()).map(buf));
-        let pairs = Proj::ALL.iter().filter_map(|&proj| adapter?.pair(layer, proj));
-        all.extend(pairs.flat_map(|pair| [weight(&pair.a), weight(&pair.b)]));
     }
+    let part = |pair: Option<&Pair<B>>| pair.map_or([0, 0], |pair| [weight(&pair.a), weight(&pair.b)]);
+    all.extend(adapter.into_iter().flat_map(|adapter| pairs(model, adapter)).flat_map(part));
     all.extend(adapter.map(|adapter| u64::from(adapter.spec.scale().to_bits()) << 32 | adapter.spec.rank as u64));
     all
 }

@@ -1,6 +1,6 @@
 //! The GPU as the backend sees it: kernels by name, one stream on which everything runs in order.
 //!
-//! What the GPU refuses in the middle of work is a bug or a lost device, and ends the process with what it said. Its memory is in
+//! What the GPU refuses in the middle of work is a bug or a lost device, and ends the work with what it said. Its memory is in
 //! `memory.rs`, recorded work in `graph.rs`.
 #![expect(unsafe_code, reason = "functions of foreign libraries")]
 
@@ -203,7 +203,7 @@ impl Device {
         self.check("entering the context", unsafe { (self.driver.cuCtxSetCurrent)(self.context) });
     }
 
-    /// Ends the process when the driver refused.
+    /// Panics with what the driver said when it refused.
     pub(super) fn check(&self, what: &str, status: c_int) {
         assert!(status == 0, "CUDA refused {what}: {}", describe(&self.driver, status));
     }
@@ -330,9 +330,28 @@ impl Device {
 
     /// Waits until everything asked for is done.
     pub(super) fn wait(&self) {
-        self.enter();
-        // SAFETY: the stream is ours.
-        self.check("its work", unsafe { (self.driver.cuStreamSynchronize)(self.stream) });
+        self.check("its work", self.settle());
+    }
+
+    /// The same, with the driver's answer: who is dropped because of an error must not fail by it again.
+    pub(super) fn settle(&self) -> c_int {
+        // SAFETY: the context was retained when the device was opened, and the stream is ours.
+        unsafe {
+            (self.driver.cuCtxSetCurrent)(self.context);
+            (self.driver.cuStreamSynchronize)(self.stream)
+        }
+    }
+}
+
+impl Drop for Device {
+    /// Gives its memory back, all of which was let go of by now; the rest of it is little, and the driver's.
+    fn drop(&mut self) {
+        self.settle();
+        let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for address in std::mem::take(free).into_values().flatten() {
+            // SAFETY: nobody holds these pieces, and nothing is running.
+            unsafe { (self.driver.cuMemFree)(address) };
+        }
     }
 }
 

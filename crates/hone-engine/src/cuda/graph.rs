@@ -85,7 +85,6 @@ impl Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        self.device.enter();
         // SAFETY: nobody else knows the event; the driver frees it when it is over.
         unsafe { (self.device.driver.cuEventDestroy)(self.event) };
     }
@@ -112,7 +111,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        self.device.wait();
+        self.device.settle();
         // SAFETY: nothing runs it any more.
         unsafe { (self.device.driver.cuGraphExecDestroy)(self.ready) };
     }

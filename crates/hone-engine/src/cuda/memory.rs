@@ -50,22 +50,18 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Values from so many bytes on, which were sent, and waited for.
-    pub(super) fn read<T: Copy>(&self, offset: usize, len: usize) -> Vec<T> {
-        let mut values = Vec::with_capacity(len);
-        assert!(offset + len * size_of::<T>() <= self.size, "host memory is read within its bounds");
-        // SAFETY: the values lie inside of it, at a multiple of their size from a page's start, and nobody writes them any more.
-        unsafe {
-            ptr::copy_nonoverlapping(self.at.byte_add(offset).cast::<T>(), values.as_mut_ptr(), len);
-            values.set_len(len);
-        }
-        values
+    /// So many pairs of words from the n-th on, which were sent, and waited for.
+    pub(super) fn read(&self, first: usize, len: usize) -> Vec<[u32; 2]> {
+        assert!((first + len) * size_of::<[u32; 2]>() <= self.size, "host memory is read within its bounds");
+        let at = self.at.cast::<[u32; 2]>();
+        // SAFETY: the pairs lie inside of it, which begins at a page; they were waited for.
+        (first..first + len).map(|i| unsafe { at.add(i).read_volatile() }).collect()
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        self.device.wait();
+        self.device.settle();
         // SAFETY: nothing is running that writes to it.
         unsafe { (self.device.driver.cuMemFreeHost)(self.at) };
     }

@@ -37,6 +37,11 @@ fn attention_shared(width: usize) -> usize {
     4 * 64 * width * 2
 }
 
+/// The widest head, in sixteens, for which a block of so many bytes has room.
+fn widest_head(shared_max: usize) -> usize {
+    shared_max / attention_shared(1) / 16 * 16
+}
+
 fn as_add(put: Put) -> usize {
     usize::from(put == Put::Add)
 }
@@ -81,6 +86,10 @@ impl Backend for Cuda {
     type Weight = Weight;
     type Kv = Kv;
     type Plan = Plan;
+
+    fn head_dim_max(&self) -> usize {
+        widest_head(self.device.shared_max)
+    }
 
     fn path(&self) -> String {
         format!("{}-bf16", self.device.label())
@@ -435,14 +444,14 @@ impl Backend for Cuda {
         super::decode::TOKENS_MAX
     }
 
-    fn burst(
+    fn burst<'a>(
         &self,
         model: &Model<Self>,
-        kvs: &mut [Kv],
+        kvs: &'a mut [Kv],
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws>>> {
+    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
         self.decode(model, kvs, adapters, rows, n_tokens)
     }
 
@@ -475,5 +484,16 @@ impl Backend for Cuda {
         let (w, m, v) = (w.address(), m.address(), v.address());
         let values = args![w, m, v, grad, len, lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale];
         self.device.launch("adamw", Grid::each(len), values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::widest_head;
+
+    #[test]
+    fn heads_are_as_wide_as_a_block_has_room() {
+        let kib = |n: usize| n << 10;
+        assert_eq!([99, 163, 227].map(|n| widest_head(kib(n))), [192, 320, 448]);
     }
 }

@@ -64,7 +64,7 @@ impl Plan {
             let tiles_of =
                 |(index, n_rows): (usize, usize)| (0..n_rows * fan).step_by(TILE).map(move |first| [index as i32, first as i32]);
             let runs = self.layout.runs.iter().map(|run| run.n_rows).enumerate();
-            // Long runs last longest: they start first.
+            // The last rows of a run see most keys and last longest: they start first.
             let mut tiles: Vec<[i32; 2]> = runs.flat_map(tiles_of).collect();
             tiles.reverse();
             (fan, device.upload(&tiles), tiles.len())

@@ -88,6 +88,9 @@ struct Call {
     algorithm: Algorithm,
 }
 
+/// What algorithms are chosen for: see `Products::tuned`.
+type Weighing = (Kind, usize, usize, usize);
+
 /// The library and what is known of its algorithms.
 pub(super) struct Products {
     device: Arc<Device>,
@@ -98,7 +101,8 @@ pub(super) struct Products {
     preference: Handle,
     workspace: Memory,
     calls: Mutex<HashMap<Shape, Call>>,
-    tuned: Mutex<HashMap<(Kind, usize, usize, usize), Tuned>>,
+    /// By kind, outputs, inputs and elements from row to row; nothing where no algorithm fits, which is not looked for again.
+    tuned: Mutex<HashMap<Weighing, Option<Tuned>>>,
 }
 
 // SAFETY: handles of the library may be used by any thread; what changes is behind locks.
@@ -148,8 +152,9 @@ impl Products {
 
     /// How many of the algorithms that were tried for a weight's shape agree to the bit: (shape, agreeing, tried).
     pub(super) fn agreement(&self) -> Vec<((usize, usize), usize, usize)> {
-        let mut all: Vec<_> =
-            locked(&self.tuned).iter().map(|(&(_, n, k, _), tuned)| ((n, k), tuned.n_agree, tuned.n_tried)).collect();
+        let tuned = locked(&self.tuned);
+        let agreement = |(&(_, n, k, _), tuned): (_, &Option<Tuned>)| tuned.as_ref().map(|t| ((n, k), t.n_agree, t.n_tried));
+        let mut all: Vec<_> = tuned.iter().filter_map(agreement).collect();
         all.sort_unstable();
         all
     }

@@ -81,13 +81,15 @@ pub(super) struct Out {
     pub(super) then: Then,
 }
 
-/// A kind of projection, for which ways were timed: outputs, inputs, rows, rank, what follows, whether it begins with a norm.
+/// A kind of projection, for which ways were timed: outputs, inputs, rows, what follows, whether it begins with a norm. And which of
+/// its weights an adapter has a part for, with the rank of these parts: a way without the adapter's part would leave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::cuda) struct Asked {
     n: usize,
     k: usize,
     rows: usize,
     rank: usize,
+    adapted: [bool; 3],
     then: Then,
     normed: bool,
 }
@@ -141,53 +143,63 @@ impl<B: OnGpu> Step<'_, B> {
     /// Computes projections of one input.
     pub(super) fn project(&self, layer: usize, of: Projection, input: Input<'_, B>, out: Out) {
         let projs = of.projs();
-        match self.way(of, input, out) {
+        match self.way(layer, of, input, out) {
             Some(way) => self.by_ours(layer, projs, input, out, way),
             None => self.by_library(layer, projs, input, out),
         }
     }
 
-    /// How many ways each projection has, once all were met.
+    /// How many ways each projection of the first layer has, once all were met.
     pub(super) fn n_ways(&self) -> [usize; N_PROJECTIONS] {
         let choices = locked(&self.cuda.choices);
-        Projection::ALL.map(|of| choices.get(&self.asked(of)).map_or(0, |timed| timed.0.len()))
+        Projection::ALL.map(|of| choices.get(&self.asked(0, of)).map_or(0, |timed| timed.0.len()))
     }
 
-    fn asked(&self, of: Projection) -> Asked {
-        let weights = self.weights(0, of.projs());
+    fn asked(&self, layer: usize, of: Projection) -> Asked {
+        let projs = of.projs();
+        let weights = self.weights(layer, projs);
         let (n, k) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols);
-        let rank = self.adapter.map_or(0, |adapter| adapter.spec.rank);
+        let adapted = self.covered(layer, projs);
+        let rank = self.adapter.filter(|_| adapted.contains(&true)).map_or(0, |adapter| adapter.spec.rank);
         let (then, normed) = of.kind();
-        Asked { n, k, rows: self.room.n_rows, rank, then, normed }
+        Asked { n, k, rows: self.room.n_rows, rank, adapted, then, normed }
+    }
+
+    /// Which of these weights the adapter has a part for.
+    fn covered(&self, layer: usize, projs: &[Proj]) -> [bool; 3] {
+        [0, 1, 2]
+            .map(|i| projs.get(i).is_some_and(|&proj| self.adapter.is_some_and(|adapter| adapter.pair(layer, proj).is_some())))
     }
 
     /// The way that is planned, or nothing where that is the library's.
-    fn way(&self, of: Projection, input: Input<'_, B>, out: Out) -> Option<Way> {
-        let (asked, planned) = (self.asked(of), self.plan.ways[of as usize]);
+    fn way(&self, layer: usize, of: Projection, input: Input<'_, B>, out: Out) -> Option<Way> {
+        let (asked, planned) = (self.asked(layer, of), self.plan.ways[of as usize]);
         let at = |timed: &Timed| timed.0.get(planned).and_then(|&(_, way)| way);
         let known = locked(&self.cuda.choices).get(&asked).map(at);
         known.unwrap_or_else(|| {
-            let timed = self.timed(of.projs(), input, out);
+            let timed = self.timed(layer, of.projs(), input, out);
             let way = at(&timed);
             locked(&self.cuda.choices).insert(asked, timed);
             way
         })
     }
 
-    /// Times all of it, with the weights of one layer after the other.
-    fn timed(&self, projs: &[Proj], input: Input<'_, B>, out: Out) -> Timed {
+    /// Times all of it, with the weights of one layer after the other that are of its kind.
+    fn timed(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) -> Timed {
         let device = &self.cuda.device;
-        let layer = |i: usize| i % self.model.blocks.len();
-        let Some(Ours { whole, .. }) = self.ours(0, projs, input, out) else {
+        let Some(Ours { whole, .. }) = self.ours(layer, projs, input, out) else {
             return Timed::new(vec![]);
         };
+        let is_alike = |other: &usize| self.covered(*other, projs) == self.covered(layer, projs);
+        let alike: Vec<usize> = (0..self.model.blocks.len()).filter(is_alike).collect();
+        let nth = |i: usize| alike[i % alike.len()];
         // The library also finds its algorithms now, which cannot be done while recording.
-        let agreed = Agreed::new(device, out, self.room.n_rows, || self.by_library(0, projs, input, out));
-        let mut timed = vec![(device.mean_ms(TIMED, |i| self.by_library(layer(i), projs, input, out)), None)];
+        let agreed = Agreed::new(device, out, self.room.n_rows, || self.by_library(layer, projs, input, out));
+        let mut timed = vec![(device.mean_ms(TIMED, |i| self.by_library(nth(i), projs, input, out)), None)];
         let few = whole.ways(device).into_iter().map(Way::Few);
         let ours = few.chain(wide::ways(&whole, device, out.then).into_iter().map(Way::Wide));
-        for way in ours.filter(|&way| agreed.with(device, || self.by_ours(0, projs, input, out, way))) {
-            timed.push((device.mean_ms(TIMED, |i| self.by_ours(layer(i), projs, input, out, way)), Some(way)));
+        for way in ours.filter(|&way| agreed.with(device, || self.by_ours(layer, projs, input, out, way))) {
+            timed.push((device.mean_ms(TIMED, |i| self.by_ours(nth(i), projs, input, out, way)), Some(way)));
         }
         agreed.put_back(device);
         Timed::new(timed)

@@ -12,9 +12,6 @@ use crate::cuda::memory::{HostMemory, Memory};
 /// Tokens of one burst.
 pub(in crate::cuda) const TOKENS_MAX: usize = 16;
 
-/// Tokens that a step may leave behind: those of a burst, and one of a step that is only timed.
-const DRAWN_MAX: usize = TOKENS_MAX + 1;
-
 /// A token and the bits of its log-probability.
 type Drawn = [u32; 2];
 
@@ -64,20 +61,26 @@ impl Room {
         let memory = |bytes: usize| cuda.device.memory(n_rows * bytes);
         let widest = config.dim.max(config.q_dim()).max(config.ffn_dim).next_multiple_of(8);
         let rank = rank.next_multiple_of(8);
+        // Behind the last element of a row are zeros, or what is multiplied with them may be no number.
+        let zeros = |bytes: usize| {
+            let memory = memory(bytes);
+            cuda.device.clear(memory.address(), n_rows * bytes);
+            memory
+        };
         Self {
             n_rows,
             n_pages_max,
             start: memory(4 * (Start::N_WORDS + n_pages_max)),
-            drawn: memory(size_of::<Drawn>() * DRAWN_MAX),
-            sent: cuda.device.host_memory(n_rows * size_of::<Drawn>() * DRAWN_MAX),
+            drawn: memory(size_of::<Drawn>() * TOKENS_MAX),
+            sent: cuda.device.host_memory(n_rows * size_of::<Drawn>() * TOKENS_MAX),
             x: memory(4 * config.dim),
-            act: memory(2 * widest),
+            act: zeros(2 * widest),
             low: memory(4 * rank),
-            low_act: memory(2 * 3 * rank),
+            low_act: zeros(2 * 3 * rank),
             qkv: memory(4 * (config.q_dim() + 2 * config.kv_dim())),
-            attended: memory(2 * widest),
+            attended: zeros(2 * widest),
             gates: memory(8 * config.ffn_dim),
-            hidden: memory(2 * widest),
+            hidden: zeros(2 * widest),
             logits: memory(4 * logits_stride(config.vocab)),
             parts: memory(16 * config.vocab.div_ceil(SEGMENT)),
         }
@@ -118,8 +121,7 @@ impl Room {
 
     /// What was sent of these steps, for the first rows.
     pub(super) fn sent(&self, steps: &Range<usize>, n_sequences: usize) -> Draws {
-        let step = self.n_rows * size_of::<Drawn>();
-        let all = self.sent.read::<Drawn>(steps.start * step, steps.len() * self.n_rows);
+        let all = self.sent.read(steps.start * self.n_rows, steps.len() * self.n_rows);
         let token = |&[id, bits]: &Drawn| (id, f32::from_bits(bits));
         let tokens = all.chunks_exact(self.n_rows).flat_map(|rows| rows[..n_sequences].iter().map(token)).collect();
         Draws { n_sequences, tokens }

@@ -247,6 +247,8 @@ __device__ __forceinline__ void few_rows(const Few &few) {
         // The low-rank part is a product of its own, added last, as the general pass does.
         float added[MT][NT][4] = {};
         if (LOW && with_low) {
+            // Of a single step, nobody waited for those who still read what the tile before left here.
+            if (tile > 0 && n_steps == 1) __syncthreads();
             u16 *room = (u16 *)((char *)memory + (low_at - base));
 #pragma unroll
             for (int m = 0; m < MT; m++)

@@ -77,9 +77,15 @@ impl Products {
     /// Tries the library's algorithms on this weight, once per shape.
     pub(super) fn tuned(&self, shape: &Shape, right: Address) -> Option<Tuned> {
         let key = (shape.kind, shape.n, shape.k, shape.strides[1]);
-        if let Some(tuned) = locked(&self.tuned).get(&key) {
-            return Some(tuned.clone());
-        }
+        let known = locked(&self.tuned).get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let tuned = self.tune(shape, right);
+            locked(&self.tuned).insert(key, tuned.clone());
+            tuned
+        })
+    }
+
+    fn tune(&self, shape: &Shape, right: Address) -> Option<Tuned> {
         let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
         let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
         let mut offers =
@@ -120,9 +126,7 @@ impl Products {
             }
             self.forget(layouts);
         }
-        let tuned = Tuned { by_size, few_agree, n_agree: agreeing.len(), n_tried: all.len() };
-        locked(&self.tuned).insert(key, tuned.clone());
-        Some(tuned)
+        Some(Tuned { by_size, few_agree, n_agree: agreeing.len(), n_tried: all.len() })
     }
 
     /// Whether an algorithm says that it has all of the tiles that are tried.
