@@ -6,7 +6,7 @@
 //! Knows nothing of models, rewards or the store.
 
 use crate::player::{OpenError, Player};
-use hone_trace::env::{Env, Reset, Step};
+use hone_trace::env::{Env, Reset, Split, Step};
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{
     Clock, ConfigHash, Draws, ErrorEvent, Group, GroupId, Message, RunId, Scenario, ScenarioId, Segment, Tenant, Time, Trace,
@@ -25,6 +25,8 @@ pub struct Plan<'a> {
     pub tenant: Tenant,
     /// The tasks.
     pub scenarios: &'a [Scenario],
+    /// The split they are of, where that is known: it stands on every trace, so that what is held out is not learned from.
+    pub split: Option<Split>,
     /// How often each is played.
     pub n_samples: usize,
     /// What everything drawn at random is derived from.
@@ -48,6 +50,7 @@ impl<'a> Plan<'a> {
             run: RunId::derived(&[name, &seed.to_string()]),
             tenant: Tenant::default(),
             scenarios,
+            split: None,
             n_samples: 1,
             seed,
             luck: Luck::Shared,
@@ -69,6 +72,12 @@ impl<'a> Plan<'a> {
     fn limits_of(&self, scenario: &Scenario) -> Limits {
         let own = self.tokens_max.get(&scenario.id).copied().unwrap_or(u64::MAX);
         Limits { tokens_max: self.limits.tokens_max.min(own), ..self.limits }
+    }
+
+    /// What its records are named by: two tenants may play the same.
+    fn name(&self) -> String {
+        let run = self.run.to_string();
+        if self.tenant == Tenant::default() { run } else { format!("{run} of {}", self.tenant.as_str()) }
     }
 
     fn seed_of(&self, who: &str, scenario: &Scenario, facts: &[&str]) -> u64 {
@@ -253,7 +262,7 @@ fn group(plan: &Plan<'_>, scenario: &Scenario, config: ConfigHash, traces: &[Tra
 }
 
 fn group_id(plan: &Plan<'_>, scenario: &Scenario) -> GroupId {
-    GroupId::derived(&[&plan.run.to_string(), scenario.id.as_str()])
+    GroupId::derived(&[&plan.name(), scenario.id.as_str()])
 }
 
 /// Plays one episode.
@@ -266,9 +275,9 @@ fn play(
     sample: usize,
 ) -> (Trace, Ended) {
     let env_seed = plan.world_seed(scenario, sample);
-    let (run, sample) = (plan.run.to_string(), sample.to_string());
+    let (name, sample) = (plan.name(), sample.to_string());
     let mut watch = Watch::start(plan.timing);
-    let id = TraceId::derived(&[&run, scenario.id.as_str(), &sample]);
+    let id = TraceId::derived(&[&name, scenario.id.as_str(), &sample]);
     let mut trace = Trace {
         category: Some(scenario.category.clone()),
         scenario: Some(scenario.id.clone()),
@@ -278,6 +287,9 @@ fn play(
     };
     trace.metadata.insert("env".into(), env.name().into());
     trace.metadata.insert("family".into(), scenario.family.as_str().into());
+    if let Some(split) = plan.split {
+        trace.metadata.insert("split".into(), split.as_str().into());
+    }
     // A panic is a bug, but a run of hours is not lost for it: it ends one episode and stands on its trace.
     let attempt = AssertUnwindSafe(|| match env.reset(scenario, env_seed) {
         Ok(reset) => {

@@ -61,7 +61,7 @@ impl From<PurposeName> for Purpose {
 const PAGE_LEN: u32 = 500;
 
 /// The list of what is held out.
-fn held_out(path: Option<&Path>, user_field: &str) -> Result<HeldOut, Failure> {
+pub(crate) fn held_out(path: Option<&Path>, user_field: &str) -> Result<HeldOut, Failure> {
     let mut held_out = HeldOut::default();
     let Some(path) = path else { return Ok(held_out) };
     let file = File::open(path).map_err(at_path(path))?;

@@ -28,6 +28,8 @@ pub(crate) struct Gym<'a> {
     pub(crate) judge: Option<&'a dyn Policy>,
     pub(crate) tenant: &'a Tenant,
     pub(crate) seed: u64,
+    /// The split that its records say they are of.
+    pub(crate) split: Option<Split>,
     pub(crate) limits: Limits,
     /// What its records are part of, besides the world.
     pub(crate) run: &'a str,
@@ -67,6 +69,7 @@ impl Gym<'_> {
         let plan = Plan {
             run: RunId::derived(&[self.run, self.env.name(), name, &round, &seed]),
             tenant: self.tenant.clone(),
+            split: self.split,
             n_samples,
             seed: Draws::new(self.seed, &["gym", name, &round]).bits(),
             limits: self.limits,

@@ -82,6 +82,7 @@ impl PlayArgs {
             run,
             tenant: tenant.clone(),
             scenarios,
+            split: Some(self.split()),
             n_samples: play.n_samples,
             seed: self.seed,
             luck: play.luck,

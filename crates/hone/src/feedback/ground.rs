@@ -75,6 +75,8 @@ impl Ground {
             judge: None,
             tenant: &self.tenant,
             seed: self.seed,
+            // Its scenarios are named by their split.
+            split: None,
             limits,
             run: "loop",
         }

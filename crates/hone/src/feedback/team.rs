@@ -373,6 +373,7 @@ impl Team<'_> {
             judge: self.judge(),
             tenant: &self.context.settings.tenant,
             seed: self.args.seed,
+            split: Some(Split::Test),
             limits,
             run: &self.name,
         };

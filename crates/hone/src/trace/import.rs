@@ -178,7 +178,7 @@ impl Import<'_> {
 
     fn reading(&self, source: Source) -> Reading {
         let options = self.context.settings.options.clone();
-        Reading { source, category: self.args.category.clone(), options }
+        Reading { source, tenant: self.context.settings.tenant.clone(), category: self.args.category.clone(), options }
     }
 
     fn by_line(&self, format: Format) -> Reading {

@@ -6,10 +6,13 @@ use super::flags::SettingFlags;
 use super::session::{Finished, Session, Stepped, Teacher};
 use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
+use crate::data::held_out;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
 use crate::learner::Learner;
 use crate::trace::Filter;
+use hone_data::facts::Facts;
+use hone_data::gate::HeldOut;
 use hone_engine::optim::Schedule;
 use hone_trace::store::TraceQuery;
 use hone_trace::{GroupId, Trace, TraceId};
@@ -52,7 +55,7 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
 pub(crate) fn imitate(args: &RunArgs, given: &Given, traces: &[Trace], context: &Context<'_>) -> Result<Finished, Failure> {
     // A run that goes on has its settings.
     let given = if args.resume { &Given::default() } else { given };
-    learn(args, Algorithm::Sft, given, context, |_| Ok(traces.to_vec()))
+    learn(args, Algorithm::Sft, given, context, |_| Ok(Data { traces: traces.to_vec(), n_held_out: 0 }))
 }
 
 fn learn(
@@ -60,23 +63,32 @@ fn learn(
     algorithm: Algorithm,
     given: &Given,
     context: &Context<'_>,
-    data: impl FnOnce(&Ground<'_>) -> Result<Vec<Trace>, Failure>,
+    data: impl FnOnce(&Ground<'_>) -> Result<Data, Failure>,
 ) -> Result<Finished, Failure> {
     start(args, algorithm, given, context, |ground| {
-        let traces = data(ground)?;
-        let lessons = Lessons::new(&traces, ground.learner, ground.settings)?;
+        let data = data(ground)?;
+        let lessons = Lessons::new(&data, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
         if !ground.goes_on {
-            keep(ground, &traces)?;
+            keep(ground, &data.traces)?;
         }
         Ok(lessons)
     })
 }
 
-/// The traces that the run learns from: those it began with, or those that are meant now.
-fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Vec<Trace>, Failure> {
+/// Traces to learn from.
+struct Data {
+    traces: Vec<Trace>,
+    /// Others that were found, of tasks that are held out.
+    n_held_out: usize,
+}
+
+/// The traces that the run learns from: those it began with, or those that are meant now, but for those of tasks that are held out.
+fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Data, Failure> {
     let path = ground.folder.join(DATA_FILE);
     let n_max = ground.settings.traces;
+    let (user_field, list) = (&context.settings.data.user_field, &context.settings.data.held_out);
+    let held_out: HeldOut = held_out(list.as_deref(), user_field)?;
     context.wait(async |context| {
         let store = context.store_to_read().await?;
         if ground.goes_on {
@@ -88,19 +100,23 @@ fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Resul
                 let gone = || Failure::user(format_args!("trace {id}, which this run learns from, is no longer in the store"));
                 traces.push(store.trace(id).await?.ok_or_else(gone)?);
             }
-            return Ok(traces);
+            return Ok(Data { traces, n_held_out: 0 });
         }
-        let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
-        while (traces.len() as u64) < u64::from(n_max) {
-            let n_left = n_max - u32::try_from(traces.len()).unwrap_or(n_max);
+        let (mut data, mut after) = (Data { traces: Vec::new(), n_held_out: 0 }, None);
+        while (data.traces.len() as u64) < u64::from(n_max) {
+            let n_left = n_max - u32::try_from(data.traces.len()).unwrap_or(n_max);
             let page = store.traces(query, after, n_left.min(1000)).await?;
-            traces.extend(page.items);
+            let n_found = page.items.len();
+            let is_open = |trace: &Trace| held_out.has(trace, &Facts::of(trace, user_field)).is_none();
+            let open: Vec<Trace> = page.items.into_iter().filter(is_open).collect();
+            data.n_held_out += n_found - open.len();
+            data.traces.extend(open);
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        Ok(traces)
+        Ok(data)
     })
 }
 
@@ -125,12 +141,13 @@ struct Lessons {
 }
 
 impl Lessons {
-    fn new(traces: &[Trace], learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
+    fn new(Data { traces, n_held_out }: &Data, learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
         let is_good = |trace: &Trace| match settings.algorithm {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
-        let (mut episodes, mut kept, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
+        let (mut episodes, mut kept) = (Vec::new(), Vec::new());
+        let mut left_out = LeftOut { n_held_out: *n_held_out, ..LeftOut::default() };
         for trace in traces {
             if !is_good(trace) {
                 left_out.n_not_good += 1;
@@ -169,6 +186,9 @@ impl Lessons {
         };
         if steps.is_empty() {
             let hint = match settings.algorithm {
+                _ if traces.is_empty() && *n_held_out > 0 => {
+                    "`hone rollout --split train` makes traces of tasks that may be learned from".to_owned()
+                }
                 Algorithm::Sft => {
                     format!("{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`", traces.len())
                 }
@@ -181,8 +201,12 @@ impl Lessons {
             return Err(Failure::user(format_args!("there is nothing to learn from{left_out}")).hint(hint));
         }
         let of_pairs = if pairs.is_empty() { String::new() } else { format!(", {} pairs", pairs.len()) };
-        let told =
-            format!("{} of {} traces to learn from{of_pairs}, {} steps{left_out}", episodes.len(), traces.len(), steps.len());
+        let told = format!(
+            "{} of {} traces to learn from{of_pairs}, {} steps{left_out}",
+            episodes.len(),
+            traces.len() + n_held_out,
+            steps.len()
+        );
         Ok(Self { episodes, counts, rewards, pairs, steps, told })
     }
 
@@ -203,6 +227,7 @@ impl Lessons {
 /// Traces that cannot be learned from, by why.
 #[derive(Default)]
 struct LeftOut {
+    n_held_out: usize,
     n_not_good: usize,
     n_without_good_turn: usize,
     n_without_tokens: usize,
@@ -212,6 +237,7 @@ struct LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, why) in [
+            (self.n_held_out, "of tasks that are held out"),
             (self.n_not_good, "that earned too little, or nothing"),
             (self.n_without_good_turn, "in which no turn went well"),
             (self.n_without_tokens, "whose tokens are not known"),

@@ -97,7 +97,7 @@ pub(super) fn gym<'g>(
     let (env, tenant) = (world.env.as_ref(), &context.settings.tenant);
     // Without a judge, what only a judge can weigh is not weighed.
     let recipe = Some(&world.recipe).filter(|recipe| judge.is_some() || !recipe.needs_judge());
-    Gym { env, recipe, judge, tenant, seed: settings.seed, limits, run: &run.name }
+    Gym { env, recipe, judge, tenant, seed: settings.seed, split: None, limits, run: &run.name }
 }
 
 /// The file that asks a run to stop.
@@ -320,7 +320,7 @@ impl Session<'_> {
         let policy = self.policy()?;
         // Labels need no judge; where only a judge knows, it is asked here too.
         let judge = self.judge.filter(|_| self.settings.measure == Measure::Rewarded);
-        let gym = gym(self.context, &self.settings, &self.run, world, judge);
+        let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &self.run, world, judge) };
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
         let played = gym.play(exercise, Player::Policy(policy.as_ref()), &gym.scenarios(Split::Validation, n)?)?;
         let config = policy.config().clone();

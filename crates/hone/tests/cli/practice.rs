@@ -23,7 +23,11 @@ static MADE: LazyLock<Desk> = LazyLock::new(|| {
     let desk = Desk::with(&[("words.txt", &words), ("hone.toml", RECIPE)]);
     let model = "model add tiny:d32,l2,h2,kv1,ff64,v300,ctx512 --name tiny --corpus words.txt --json";
     desk.hone(model).expect(0, "tiny", "");
-    desk.hone("rollout --env tictactoe --policy random -n 6 --samples 4 --json --quiet").expect(0, "\"traces\":24", "");
+    desk.hone("rollout --env tictactoe --split train --policy random -n 6 --samples 4 --json --quiet").expect(
+        0,
+        "\"traces\":24",
+        "",
+    );
     let first = COMMON.replace("--run r", "--run first");
     let line = format!("train grpo {first} --steps 3 --scenarios 4 --samples 8 --validation 8 --validate-every 4");
     desk.hone(&line).expect(0, "\"reason\":\"steps\"", "");

@@ -232,3 +232,16 @@ fn what_a_format_cannot_hold_is_said() {
     assert_eq!(desk.read("out.jsonl").lines().count(), 4);
     desk.hone("trace export -o .").expect(2, "", "error: . is a folder");
 }
+
+#[test]
+fn a_trace_of_another_tenant_is_refused_and_two_tenants_may_play_the_same() {
+    let desk = Desk::new();
+    let play = "rollout --env desk --policy gold -n 2 --samples 1 --quiet";
+    desk.hone(play).expect(0, "2 traces", "");
+    desk.hone(&format!("{play} --tenant acme")).expect(0, "2 traces", "");
+    assert_eq!(desk.hone("trace list --tenant acme --json").json().len(), 2);
+    desk.hone("trace export -o own.jsonl").expect(0, "", "2 traces in own.jsonl");
+    let says = "this is a trace of the tenant default, and acme imports: take it with --tenant default";
+    desk.hone("trace import own.jsonl --tenant acme").expect(1, "", says);
+    assert_eq!(desk.hone("trace list --tenant acme --json").json().len(), 2);
+}

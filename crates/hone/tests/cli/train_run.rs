@@ -174,6 +174,25 @@ fn a_world_that_leaves_no_room_for_an_answer_ends_the_run_with_the_figure() {
 }
 
 #[test]
+fn tasks_that_are_held_out_are_not_learned_from() {
+    let desk = Desk::of_practice();
+    let sft = format!("train sft {COMMON} --validation 4").replace(" --json --quiet", "");
+    desk.hone("rollout --env tictactoe --policy random -n 6 --samples 4 --quiet").expect(0, "24 traces", "");
+    // These, and what the first run was validated on.
+    desk.hone(&sft).expect(0, "steps", "; left out 32 of tasks that are held out");
+    let ids: Vec<String> = serde_json::from_str(&desk.read(".hone/runs/r/data.json")).unwrap();
+    assert!(!ids.is_empty());
+    for id in ids {
+        let trace = &desk.hone(&format!("trace show {id} --json")).json()[0];
+        assert!(!["test", "validation"].contains(&trace["metadata"]["split"].as_str().unwrap_or_default()), "{trace}");
+    }
+    // Another tenant plays the same games, and has nothing else.
+    desk.hone("rollout --env tictactoe --policy random -n 6 --samples 4 --tenant other --quiet").expect(0, "24 traces", "");
+    let says = "there is nothing to learn from; left out 24 of tasks that are held out\n\nhint: `hone rollout --split train`";
+    desk.hone(&(sft.replace("--run r", "--run random") + " --tenant other")).expect(2, "", says);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_leaves_no_record() {
     let desk = Desk::of_practice();
     let refused = |line: &str, says: &str| {

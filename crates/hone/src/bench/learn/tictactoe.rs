@@ -77,7 +77,7 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let recipe = Recipe::for_world("tictactoe").ok_or_else(|| Failure::bug("tic-tac-toe has a recipe"))?;
     let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
     let tenant = &context.settings.tenant;
-    let gym = Gym { env: &easy, recipe: Some(&recipe), judge: None, tenant, seed, limits, run: "tictactoe" };
+    let gym = Gym { env: &easy, recipe: Some(&recipe), judge: None, tenant, seed, split: None, limits, run: "tictactoe" };
     let held_out = gym.scenarios(Split::Test, N_HELD_OUT)?;
     let not_lost = |name: &str, player: Player<'_>| {
         let results = earned(&gym.play(once(name), player, &held_out)?);

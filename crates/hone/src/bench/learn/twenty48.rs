@@ -105,7 +105,7 @@ pub(super) fn run(seed: u64, context: &Context<'_>) -> Result<Run, Failure> {
     let recipe = Recipe::for_world("2048").ok_or_else(|| Failure::bug("2048 has a recipe"))?;
     let limits = Limits { answer_tokens_max: ANSWER_TOKENS_MAX, ..Limits::default() };
     let tenant = &context.settings.tenant;
-    let gym = Gym { env: &env, recipe: Some(&recipe), judge: None, tenant, seed, limits, run: "2048" };
+    let gym = Gym { env: &env, recipe: Some(&recipe), judge: None, tenant, seed, split: None, limits, run: "2048" };
     // One game each, so every game has dice of its own.
     let held_out = gym.scenarios(Split::Test, N_HELD_OUT)?;
     let measure = |name: &str, player: Player<'_>| {

@@ -6,7 +6,7 @@ use super::fingerprint::Fingerprint;
 use hone_store::{Encoded, Options};
 use hone_trace::format::{Format, FormatError, Imported, Reader, otlp};
 use hone_trace::store::{RECORD_BYTES_MAX, Write};
-use hone_trace::{Category, Trace, TraceId};
+use hone_trace::{Category, Tenant, Trace, TraceId};
 
 /// A fingerprint leaves out the times, which need some room as well.
 const TRACE_BYTES_MAX: usize = RECORD_BYTES_MAX - (64 << 10);
@@ -14,6 +14,8 @@ const TRACE_BYTES_MAX: usize = RECORD_BYTES_MAX - (64 << 10);
 /// Reads the lines of a file, or some of them.
 pub(super) struct Reading {
     pub(super) source: Source,
+    /// Whose records are written; those of others are refused.
+    pub(super) tenant: Tenant,
     /// What traces get that name no category.
     pub(super) category: Option<Category>,
     /// How the store that they are meant for is opened.
@@ -67,6 +69,10 @@ impl Reading {
     }
 
     fn fresh_trace(&self, mut trace: Trace) -> Result<FreshTrace, String> {
+        if trace.tenant != self.tenant {
+            let (whose, own) = (trace.tenant.as_str(), self.tenant.as_str());
+            return Err(format!("this is a trace of the tenant {whose}, and {own} imports: take it with --tenant {whose}"));
+        }
         if trace.category.is_none() {
             trace.category.clone_from(&self.category);
         }

@@ -219,6 +219,7 @@ impl Search<'_> {
             run: RunId::derived(&["arc evolve", &self.args.run, &number]),
             tenant: context.settings.tenant.clone(),
             scenarios,
+            split: Split::ALL.into_iter().find(|split| split.as_str() == self.args.split),
             n_samples: usize::from(self.args.edits),
             seed: Draws::new(self.args.seed, &["arc", "round", &number]).bits(),
             luck: Luck::Shared,
