@@ -39,7 +39,7 @@ pub struct Component {
 }
 
 /// Who gave a reward.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Giver {
     /// What kind of giver.

@@ -3,7 +3,7 @@
 use super::likeness::{Likeness, Signature};
 use super::{HeldOut, Purpose};
 use crate::facts::{self, Facts};
-use hone_trace::{Content, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
+use hone_trace::{Content, Giver, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -136,8 +136,10 @@ fn incomplete(trace: &Trace) -> Option<Dirt> {
 /// The largest difference between a total and the sum of its parts that is still rounding.
 const ROUNDING: f64 = 1e-6;
 
+/// A giver that was changed may say something else: what it said last counts. One that is the same may not. Of a turn, every part is a
+/// reward of its own.
 fn rewards(trace: &Trace) -> Option<Dirt> {
-    let mut given: HashMap<(&str, Option<u32>), f64> = HashMap::new();
+    let mut given: HashMap<(&Giver, Option<(u32, &str)>), f64> = HashMap::new();
     for reward in &trace.rewards {
         let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
         if !reward.components.is_empty() && (sum - reward.total).abs() > ROUNDING * (1.0 + sum.abs()) {
@@ -146,7 +148,8 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
                 reward.total, reward.by.name
             )));
         }
-        match given.insert((&reward.by.name, reward.turn_idx), reward.total) {
+        let part = reward.components.first().map_or("", |part| &part.name);
+        match given.insert((&reward.by, reward.turn_idx.map(|turn_idx| (turn_idx, part))), reward.total) {
             Some(before) if (before - reward.total).abs() > ROUNDING => {
                 return Some(Dirt::Rewards(format!("{} gave {before} and {}", reward.by.name, reward.total)));
             }

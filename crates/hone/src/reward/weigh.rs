@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use hone_reward::{Attempt, Scorer};
 use hone_trace::store::{Put, Write};
-use hone_trace::{Reward, Trace};
+use hone_trace::{GiverKind, Reward, RewardId, Trace};
 use serde_json::Value;
 
 /// Traces that cannot be scored are told up to this many.
@@ -43,9 +43,8 @@ pub(crate) fn weigh(
                 Ok(scored) => {
                     weighed.n_scored += 1;
                     weighed.total += scored.reward.total;
-                    let is_known = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
-                    let fresh = scored.turns.into_iter().chain([scored.reward]).filter(|reward| !is_known(reward));
-                    writes.extend(fresh.map(|reward| Write::Reward(trace.id, reward)));
+                    let fresh = fresh(trace, scored.turns.into_iter().chain([scored.reward]).collect());
+                    writes.extend(fresh.into_iter().map(|reward| Write::Reward(trace.id, reward)));
                 }
                 Err(error) => {
                     weighed.n_unscored += 1;
@@ -59,4 +58,20 @@ pub(crate) fn weigh(
     }
     bar.finish_and_clear();
     Ok(weighed)
+}
+
+/// What is to be written of the rewards of a trace, the last of which is for the whole of it. Nothing, where a recipe said the same last.
+/// Where it said so before, and another one has spoken since, it says so again under other ids: the last word counts.
+fn fresh(trace: &Trace, mut rewards: Vec<Reward>) -> Vec<Reward> {
+    let is_of_recipe = |reward: &&Reward| reward.turn_idx.is_none() && reward.by.kind != GiverKind::Human;
+    let (last, whole) = (trace.rewards.iter().rev().find(is_of_recipe), rewards.last());
+    let Some((last, whole)) = last.zip(whole) else { return rewards };
+    if last.id == whole.id || (&last.by, &last.components, last.total) == (&whole.by, &whole.components, whole.total) {
+        return vec![];
+    }
+    let is_known = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
+    if rewards.iter().any(is_known) {
+        rewards.iter_mut().for_each(|reward| reward.id = RewardId::derived(&[&reward.id.to_string(), &last.id.to_string()]));
+    }
+    rewards
 }

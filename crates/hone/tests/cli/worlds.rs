@@ -60,6 +60,29 @@ fn a_rollout_is_recorded_once_and_weighed_again_by_another_recipe() {
 }
 
 #[test]
+fn of_two_recipes_the_one_that_weighed_last_counts() {
+    let desk = Desk::new();
+    let recipe = |weight: f64| {
+        let text = format!(
+            "components = [{{ name = 'c', kind = 'signal', signal = 'correct', range = [0, 1], weight = {weight}, role = 'primary' }}]"
+        );
+        std::fs::write(desk.path(&format!("{weight}.toml")), text).unwrap();
+    };
+    [0.25, 0.5].into_iter().for_each(recipe);
+    desk.hone("rollout --env desk --split train --policy gold -n 20 --samples 1 --quiet").expect(0, "20 traces", "");
+    for weight in [0.25, 0.5, 0.25, 0.25] {
+        desk.hone(&format!("reward score --recipe {weight}.toml --quiet")).expect(0, &format!("mean reward {weight:.3}"), "");
+        let heads = desk.hone("trace list --json").json();
+        assert!(heads.iter().all(|head| head["reward"] == weight), "{weight}: {heads:?}");
+    }
+    let id = desk.hone("trace list --json").json()[0]["id"].as_str().unwrap().to_owned();
+    let rewards = desk.hone(&format!("trace show --json {id}")).json()[0]["rewards"].clone();
+    // By the world, by one, by the other, and by the first again, who has nothing new to say the last time.
+    assert_eq!(rewards.as_array().unwrap().iter().filter(|reward| reward["turn_idx"].is_null()).count(), 4);
+    desk.hone("data gate --points 1 --task-types 1 --task-points 1 --quality 0").expect(0, "clean", "fit");
+}
+
+#[test]
 fn the_name_of_a_run_is_not_given_twice() {
     let desk = Desk::new();
     let again = "give this run another name";
