@@ -45,6 +45,9 @@ fn an_answer_follows_its_schema_and_its_stop_strings() {
         let answer: serde_json::Value = serde_json::from_str(said[0]["content"].as_str().unwrap()).unwrap();
         assert!(answer["n"].as_u64().is_some_and(|n| n < 100), "{said:?}");
     }
+    std::fs::write(desk.path("schema.json"), r##"{"$ref":"#"}"##).unwrap();
+    let says = "after 0 tokens no further one could be drawn\n\nhint: the schema allows none";
+    desk.hone("chat small -m fox --schema schema.json").expect(2, "", says);
     std::fs::write(desk.path("schema.json"), r#"{"type":"nonsense"}"#).unwrap();
     desk.hone("chat small -m fox --schema schema.json").expect(2, "", "schema.json: ");
     let line = "chat small -m fox --max-tokens 80 --temperature 1 --seed 3";
