@@ -12,6 +12,7 @@
 //! Knows nothing of languages beyond the cue words in [`cue`](self::cue), and nothing of images.
 
 mod address;
+mod blank;
 mod bytes;
 mod card;
 mod cue;

@@ -66,6 +66,58 @@ fn cards_accounts_and_machines() {
     check("127.0.0.1, 255.255.255.0, ::1, version 1.2.3.4, std::de::Error, 12:34:56, 1.2.3.4.5", &[]);
 }
 
+/// What word processors, typesetters and web pages put between digits, and what it is when a person types.
+const SIGNS: &[(char, char)] = &[
+    ('\u{a0}', ' '),
+    ('\u{2002}', ' '),
+    ('\u{2007}', ' '),
+    ('\u{2009}', ' '),
+    ('\u{200b}', ' '),
+    ('\u{202f}', ' '),
+    ('\u{205f}', ' '),
+    ('\u{2060}', ' '),
+    ('\u{3000}', ' '),
+    ('\u{feff}', ' '),
+    ('\u{ad}', '-'),
+    ('\u{2010}', '-'),
+    ('\u{2011}', '-'),
+    ('\u{2012}', '-'),
+    ('\u{2013}', '-'),
+    ('\u{2014}', '-'),
+    ('\u{2212}', '-'),
+    ('\u{fe63}', '-'),
+    ('\u{ff0d}', '-'),
+];
+
+#[test]
+fn blanks_and_dashes_of_formatters_separate_digits() {
+    for &(sign, plain) in SIGNS {
+        for (before, kind, number) in [
+            ("paid by ", "card", "4111 1111 1111 1111"),
+            ("paid by ", "card", "3782 822463 10005"),
+            ("from ", "iban", "DE89 3704 0044 0532 0130 00"),
+            ("from ", "iban", "GB82 WEST 1234 5698 7654 32"),
+            ("call ", "phone", "415 555 0132"),
+            ("it is ", "phone", "(415) 555 0132"),
+            ("it is ", "phone", "+44 20 7946 0958"),
+            ("it is ", "ssn", "460 89 9847"),
+        ] {
+            let typed = number.replace(' ', &plain.to_string());
+            check(&format!("ü {before}{typed}, ü"), &[&format!("{kind} {typed}")]);
+            let set = number.replace(' ', &sign.to_string());
+            check(&format!("ü {before}{set}, ü"), &[&format!("{kind} {set}")]);
+            let (of_typed, of_set) = (anonymiser().text(&typed).into_owned(), anonymiser().text(&set).into_owned());
+            assert_eq!(of_typed, of_set, "{set}");
+        }
+    }
+    check("4111.1111.1111.1111", &["card 4111.1111.1111.1111"]);
+    check("call\u{a0}415 555 0132", &["phone 415 555 0132"]);
+    check("call me\u{2014}415 555 0132\u{2014}today", &["phone 415 555 0132"]);
+    check("Dear\u{a0}Ann\u{a0}Miller,", &["name Ann\u{a0}Miller"]);
+    check("NINO AB\u{a0}12\u{a0}34\u{a0}56\u{a0}C", &["national_id AB\u{a0}12\u{a0}34\u{a0}56\u{a0}C"]);
+    check("1\u{202f}234\u{202f}567\u{a0}€, 2010\u{2013}2026, 2026\u{2011}03\u{2011}14, pages 12\u{2013}15", &[]);
+}
+
 #[test]
 fn numbers_of_states() {
     check("460-89-9847", &["ssn 460-89-9847"]);
@@ -224,6 +276,7 @@ fn pieces() -> impl Strategy<Value = String> {
         "[0-9]{1,17}",
         "[A-Za-z]{1,8}",
         "[ .,:;@+()/%\\\\n\"'=<>-]{1,3}",
+        "[\u{a0}\u{202f}\u{200b}\u{2011}\u{2013}]{1,2}",
         "\\PC{0,4}",
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())

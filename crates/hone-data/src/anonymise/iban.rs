@@ -1,5 +1,6 @@
 //! Numbers of bank accounts: a country, its length, and two check digits by which the whole is 1 modulo 97.
 
+use super::blank::dash_len;
 use super::bytes::is_word;
 
 /// The countries with the lengths of their numbers.
@@ -19,6 +20,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut first = [0; 4];
     while n < len {
         let &byte = bytes.get(end)?;
+        let mut len_here = 1;
         if byte.is_ascii_alphanumeric() {
             if n < 4 {
                 first[n] = byte;
@@ -26,10 +28,13 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Option<usize> {
                 rest.add(byte);
             }
             n += 1;
-        } else if !(matches!(byte, b' ' | b'-') && n >= 4 && bytes[end - 1].is_ascii_alphanumeric()) {
-            return None;
+        } else {
+            len_here = if matches!(byte, b' ' | b'-') { 1 } else { dash_len(bytes, end) };
+            if len_here == 0 || n < 4 || !bytes[end - 1].is_ascii_alphanumeric() {
+                return None;
+            }
         }
-        end += 1;
+        end += len_here;
     }
     first.into_iter().for_each(|byte| rest.add(byte));
     (rest.0 == 1 && bytes.get(end).is_none_or(|&next| !is_word(next))).then_some(end)

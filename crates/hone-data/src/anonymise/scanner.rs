@@ -1,5 +1,6 @@
 //! The one pass over a text: what may begin here, by its first byte, and what it is by a local check.
 
+use super::blank::Plain;
 use super::bytes::{digits_end, ends_with_word, is_escape_before, is_free_before, is_word, punctuation_len, word_end};
 use super::cue::{self, Cue, Expected, REACH_LEN, REACH_LEN_OTHER};
 use super::ip::{self, Read};
@@ -18,6 +19,13 @@ pub struct Found {
 
 /// All personal data in a text, in its order and without overlaps. `hint` is what the key of a JSON value says of it.
 pub fn scan(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
+    let Some(plain) = Plain::of(text) else { return scan_plain(text, hint, known) };
+    let mut found = scan_plain(&plain.text, hint, known);
+    found.iter_mut().for_each(|found| found.range = plain.original(&found.range));
+    found
+}
+
+fn scan_plain(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
     let signs = email::find(text);
     let mut scan =
         Scan { text, end: 0, hint, known, cue: hint.cue().map(|cue| (cue, 0)), found: Vec::with_capacity(signs.len()) };
