@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The key in this file, which is made if it is not there.
 pub(super) fn open_or_make(path: &Path) -> Result<Key, Failure> {
@@ -47,8 +47,18 @@ fn make(path: &Path) -> Result<Key, Failure> {
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
     }
-    let mut file = private(path)?;
-    file.write_all((text + "\n").as_bytes()).and_then(|()| file.sync_all()).map_err(at_path(path))?;
+    // Written beside its place: another process that makes one at the same time sees a whole key or none, and takes the first.
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{:08x}.partial", u32::from_le_bytes(random()?)));
+    let partial = PathBuf::from(partial);
+    let mut file = private(&partial)?;
+    let written = file.write_all((text + "\n").as_bytes()).and_then(|()| file.sync_all()).map_err(at_path(&partial));
+    let linked = written.map(|()| fs::hard_link(&partial, path));
+    fs::remove_file(&partial).map_err(at_path(&partial))?;
+    match linked? {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return open(path),
+        linked => linked.map_err(at_path(path))?,
+    }
     durable::name(path)?;
     Ok(Key::new(bytes))
 }

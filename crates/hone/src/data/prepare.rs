@@ -1,7 +1,8 @@
 //! `hone data prepare`: traces of the store as a batch that is clean, private, balanced and divided.
 //!
 //! The store is read twice: once to see what is there, once to write what was chosen. The batch is written beside its place and moved
-//! there when all of it is durable, so that half a batch never looks like a whole one.
+//! there when all of it is durable, so that half a batch never looks like a whole one. Until then its folder is held: two processes
+//! never write to one place, and nothing there that is not of a batch is touched.
 
 use super::{PAGE_LEN, PurposeName, held_out, key, reveal};
 use crate::context::Context;
@@ -19,8 +20,9 @@ use hone_trace::env::Split;
 use hone_trace::format::{self, Format};
 use hone_trace::{Tenant, Trace, V1};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Make a clean, private, balanced batch of traces, divided without leaks
@@ -253,6 +255,8 @@ async fn look(store: &dyn Database, args: &Args, looker: &mut Looker<'_>, contex
 struct Writer {
     folder: PathBuf,
     partial: PathBuf,
+    /// The folder that is written to, which no other process writes to while this is open.
+    _held: File,
     worker: Anonymiser,
     key: Key,
     parts: BTreeMap<&'static str, Part>,
@@ -272,13 +276,13 @@ const MANIFEST: &str = "manifest.json";
 
 impl Writer {
     fn new(folder: &Path, worker: Anonymiser, key: Key) -> Result<Self, Failure> {
+        // Without a slash at its end, behind which the name would go on.
+        let folder: PathBuf = folder.components().collect();
         let mut partial = folder.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        match fs::remove_dir_all(&partial) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(at_path(&partial)(error)),
-            _ => fs::create_dir_all(&partial).map_err(at_path(&partial))?,
-        }
+        let held = hold(&partial, &folder)?;
+        clear(&partial)?;
         let mut parts = BTreeMap::new();
         for split in Split::ALL {
             let name = format!("{}.jsonl", split.as_str());
@@ -288,8 +292,9 @@ impl Writer {
             parts.insert(split.as_str(), Part { path, file, output, digest: Digest::default() });
         }
         Ok(Self {
-            folder: folder.to_path_buf(),
+            folder,
             partial,
+            _held: held,
             worker,
             key,
             parts,
@@ -353,9 +358,10 @@ impl Writer {
         if self.folder.exists() {
             let read = |folder: &Path| fs::read(folder.join(MANIFEST));
             let is_same = matches!((read(&self.folder), read(&self.partial)), (Ok(one), Ok(other)) if one == other);
-            fs::remove_dir_all(&self.partial).map_err(at_path(&self.partial))?;
+            clear(&self.partial)?;
+            fs::remove_dir(&self.partial).map_err(at_path(&self.partial))?;
             if is_same {
-                return Ok(false);
+                return self.check_published().map(|()| false);
             }
             return Err(Failure::user(format_args!("{} is there already, and is not this batch", self.folder.display()))
                 .hint("name another folder with `--out`"));
@@ -363,6 +369,76 @@ impl Writer {
         fs::rename(&self.partial, &self.folder).map_err(at_path(&self.folder))?;
         durable::name(&self.folder)?;
         Ok(true)
+    }
+
+    /// Whether the files in place are still those of the manifest.
+    fn check_published(&self) -> Result<(), Failure> {
+        for output in self.parts.values().map(|part| &part.output) {
+            let path = self.folder.join(&output.file);
+            if hash_of(&path).map_err(at_path(&path))? != output.hash {
+                return Err(Failure::user(format_args!("{} is not what {MANIFEST} beside it says", path.display()))
+                    .hint("name another folder with `--out`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Times that a folder may be moved away by who held it before.
+const N_HOLDS_MAX: usize = 100;
+
+/// Makes this folder, if it is not there, and holds it for this process alone as long as what it returns lives; a kill lets it go too.
+fn hold(partial: &Path, folder: &Path) -> Result<File, Failure> {
+    let busy = || {
+        Failure::user(format_args!("{} is being written by another process", folder.display()))
+            .hint("wait for it, or name another folder with `--out`")
+    };
+    for _ in 0..N_HOLDS_MAX {
+        fs::create_dir_all(partial).map_err(at_path(partial))?;
+        let held = match File::open(partial) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened.map_err(at_path(partial))?,
+        };
+        match held.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(busy()),
+            Err(TryLockError::Error(error)) => return Err(at_path(partial)(error)),
+        }
+        // Who held it may have moved it to its place since it was opened.
+        let is_there = match (held.metadata(), fs::metadata(partial)) {
+            (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
+            _ => false,
+        };
+        if is_there {
+            return Ok(held);
+        }
+    }
+    Err(busy())
+}
+
+/// Removes what a killed process left in this folder, and refuses what is not of a batch.
+fn clear(partial: &Path) -> Result<(), Failure> {
+    let mut ours: Vec<String> = Split::ALL.iter().map(|split| format!("{}.jsonl", split.as_str())).collect();
+    ours.extend([MANIFEST.to_owned(), format!("{MANIFEST}.partial")]);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(partial).map_err(at_path(partial))? {
+        let entry = entry.map_err(at_path(partial))?;
+        if !entry.file_name().to_str().is_some_and(|name| ours.iter().any(|known| known == name)) {
+            return Err(Failure::user(format_args!("{} is in the way, and is not of a batch", entry.path().display()))
+                .hint("move it away, or name another folder with `--out`"));
+        }
+        paths.push(entry.path());
+    }
+    paths.iter().try_for_each(|path| fs::remove_file(path).map_err(at_path(path)))
+}
+
+fn hash_of(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut digest, mut bytes) = (File::open(path)?, Digest::default(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut bytes)? {
+            0 => return Ok(digest.hex()),
+            n => digest.add(&bytes[..n]),
+        }
     }
 }
 

@@ -274,6 +274,54 @@ fn half_a_batch_never_looks_whole() {
     desk.hone("data prepare --out batch3 --quality 101").expect(1, "", "0 of at least 50 points");
 }
 
+/// The lines of each file of a batch are as many as its manifest says.
+fn is_described(desk: &Desk, batch: &str) {
+    let manifest: Value = serde_json::from_str(&desk.read(&format!("{batch}/manifest.json"))).unwrap();
+    for output in manifest["outputs"].as_array().unwrap() {
+        let text = desk.read(&format!("{batch}/{}", output["file"].as_str().unwrap()));
+        assert_eq!((output["traces"].as_u64(), output["bytes"].as_u64()), (Some(text.lines().count() as u64), Some(text.len() as u64)));
+    }
+}
+
+#[test]
+fn two_processes_never_write_one_batch() {
+    let desk = desk(SMALL, &personal());
+    for round in 0..4 {
+        let line = |n: usize| desk.command(&format!("data prepare --out batch{round}/ --at-most {n}")).spawn().unwrap();
+        let ended = [line(60), line(70)].map(|child| child.wait_with_output().unwrap());
+        assert!(ended.iter().any(|ended| ended.status.success()), "{ended:?}");
+        for ended in ended.iter().filter(|ended| !ended.status.success()) {
+            let told = String::from_utf8_lossy(&ended.stderr);
+            let is_clear = ["is being written by another process", "is there already, and is not this batch"];
+            assert!(is_clear.iter().any(|clear| told.contains(clear)), "{told}");
+        }
+        is_described(&desk, &format!("batch{round}"));
+        assert!(!desk.path(&format!("batch{round}.partial")).exists());
+    }
+    // Who writes holds the folder.
+    std::fs::create_dir(desk.path("batch.partial")).unwrap();
+    let held = std::fs::File::open(desk.path("batch.partial")).unwrap();
+    held.lock().unwrap();
+    desk.hone("data prepare --out batch").expect(2, "", "batch is being written by another process");
+    drop(held);
+    desk.hone("data prepare --out batch").expect(0, "replaced", "wrote batch");
+}
+
+#[test]
+fn nothing_foreign_is_removed_or_taken_for_a_batch() {
+    let desk = desk(SMALL, &personal());
+    std::fs::create_dir(desk.path("batch.partial")).unwrap();
+    for name in ["train.jsonl", "thesis.txt"] {
+        std::fs::write(desk.path("batch.partial").join(name), "mine").unwrap();
+    }
+    desk.hone("data prepare --out batch").expect(2, "", "batch.partial/thesis.txt is in the way, and is not of a batch");
+    assert_eq!(desk.read("batch.partial/thesis.txt") + &desk.read("batch.partial/train.jsonl"), "minemine");
+    std::fs::remove_file(desk.path("batch.partial/thesis.txt")).unwrap();
+    desk.hone("data prepare --out batch --quiet").expect(0, "replaced", "");
+    std::fs::write(desk.path("batch/test.jsonl"), "").unwrap();
+    desk.hone("data prepare --out batch").expect(2, "", "batch/test.jsonl is not what manifest.json beside it says");
+}
+
 #[test]
 fn anonymisation_is_measured() {
     let desk = Desk::new();
