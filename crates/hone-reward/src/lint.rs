@@ -7,6 +7,7 @@ mod tests;
 
 use crate::recipe::{Kind, Part, Recipe, Role};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// More components than this and nobody can say any more what is being trained.
 const COMPONENTS_ADVISED_MAX: usize = 4;
@@ -58,6 +59,25 @@ pub fn lint(recipe: &Recipe) -> Vec<Finding> {
     findings
 }
 
+/// The signals of a recipe that are not among those that a world gives. A warning, for a world may give more than were seen of it.
+pub fn unknown_signals(recipe: &Recipe, known: &BTreeSet<String>) -> Vec<Finding> {
+    let unknown = |part: &Part| match &part.kind {
+        Kind::Signal(signal) if !known.contains(&signal.signal) => Some(Finding {
+            severity: Severity::Warning,
+            component: Some(part.name.clone()),
+            what: format!(
+                "the world gives no signal `{}`; it gives {}",
+                signal.signal,
+                known.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            ),
+            why: "it is the same for every trace, and teaches nothing",
+            way_out: "spell it as the world does, or take it out",
+        }),
+        _ => None,
+    };
+    recipe.components.iter().filter_map(unknown).collect()
+}
+
 /// The first finding that keeps a recipe from being used. Being forced lets refusals pass, errors never.
 pub fn obstacle(findings: &[Finding], is_forced: bool) -> Option<&Finding> {
     let least = if is_forced { Severity::Error } else { Severity::Refusal };
@@ -81,6 +101,14 @@ fn weights(recipe: &Recipe, findings: &mut Vec<Finding>) {
                 what: "the weight is 0".into(),
                 why: "the component is measured and has no effect",
                 way_out: "give it a weight, or take it out",
+            });
+        } else if part.weight < 0.0 && part.role == Role::Primary {
+            findings.push(Finding {
+                severity: Severity::Warning,
+                component: Some(part.name.clone()),
+                what: format!("it is primary, and its weight is {}", part.weight),
+                why: "what is wanted would be avoided",
+                way_out: "turn the sign of its weight, or make it a penalty beside what is wanted",
             });
         }
     }

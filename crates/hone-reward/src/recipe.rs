@@ -283,6 +283,11 @@ impl Kind {
 }
 
 impl Signal {
+    /// Whether a turn of the trace has it.
+    pub(crate) fn is_in(&self, trace: &Trace) -> bool {
+        trace.turns().any(|turn| turn.signals.contains_key(&self.signal))
+    }
+
     pub(crate) fn of_trace(&self, trace: &Trace) -> f64 {
         let values: Vec<f64> = trace.turns().filter_map(|turn| turn.signals.get(&self.signal).copied()).collect();
         let combined = match self.combine {

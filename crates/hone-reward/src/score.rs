@@ -148,6 +148,14 @@ impl<'a> Scorer<'a> {
         Giver { kind, name: self.recipe.name.clone(), config: Some(self.hash) }
     }
 
+    /// The signals of the recipe that no turn of this trace has: their components have the value that is set for that.
+    pub fn lacking(&self, trace: &Trace) -> impl Iterator<Item = &'a str> {
+        self.recipe.components.iter().filter_map(move |part| match &part.kind {
+            Kind::Signal(signal) if !signal.is_in(trace) => Some(signal.signal.as_str()),
+            _ => None,
+        })
+    }
+
     /// Scores one trace alone; a ruler then has nothing to compare it with.
     pub fn score(&self, attempt: Attempt<'_>, seed: u64, at: Time) -> Result<Scored, ScoreError> {
         self.score_group(&[attempt], seed, at).traces.swap_remove(0)

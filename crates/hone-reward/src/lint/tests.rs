@@ -38,6 +38,21 @@ fn a_penalty_that_pays_is_found() {
 }
 
 #[test]
+fn a_primary_that_takes_away_is_found() {
+    check(&signal("again", -1.0, "primary"), Severity::Warning, "it is primary, and its weight is -1");
+}
+
+#[test]
+fn a_signal_that_the_world_does_not_give_is_found() {
+    let recipe = Recipe::parse(&format!("components = [{CORRECT} {}]", signal("style", 0.1, "secondary"))).unwrap();
+    let known = BTreeSet::from(["asked".to_owned(), "correct".to_owned()]);
+    let found = unknown_signals(&recipe, &known);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].component.as_deref(), found[0].severity), (Some("style"), Severity::Warning));
+    assert_eq!(found[0].what, "the world gives no signal `s`; it gives asked, correct");
+}
+
+#[test]
 fn too_many_components_are_found() {
     let four: String = (0..4).map(|idx| signal(&format!("s{idx}"), 0.1, "secondary")).collect();
     check(&four, Severity::Warning, "the recipe has 5 components");

@@ -51,6 +51,8 @@ struct Summary {
     unscored: usize,
     groups: usize,
     mean_reward: f64,
+    /// For each signal that some traces lack, how many these are.
+    lacking: BTreeMap<String, usize>,
     judge_calls: u32,
     spent_usd: f64,
 }
@@ -76,13 +78,14 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let groups = context.wait(async |context| groups(args, context).await)?;
     let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
     let keep = |writes| context.wait(async |context| Ok(context.store().await?.put(writes).await?));
-    let Weighed { n_groups, n_scored, n_unscored, n_judge_calls, total } =
+    let Weighed { n_groups, n_scored, n_unscored, n_judge_calls, total, lacking } =
         weigh(&scorer, &groups, args.seed, context.printer, keep)?;
     let summary = Summary {
         scored: n_scored,
         unscored: n_unscored,
         groups: n_groups,
         mean_reward: if n_scored == 0 { 0.0 } else { total / n_scored as f64 },
+        lacking,
         judge_calls: n_judge_calls,
         spent_usd: bank.budget.spent().known_usd,
     };

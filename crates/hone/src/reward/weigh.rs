@@ -7,6 +7,7 @@ use hone_reward::{Attempt, Scorer};
 use hone_trace::store::{Put, Write};
 use hone_trace::{GiverKind, Reward, RewardId, Trace};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Traces that cannot be scored are told up to this many.
 const N_TOLD_MAX: usize = 5;
@@ -20,6 +21,8 @@ pub(crate) struct Weighed {
     pub(crate) n_judge_calls: u32,
     /// The sum of the rewards of those that were scored.
     pub(crate) total: f64,
+    /// For each signal that some traces lack, how many these are.
+    pub(crate) lacking: BTreeMap<String, usize>,
 }
 
 /// Weighs what is judged together, group by group; `keep` writes what is new of each.
@@ -43,6 +46,9 @@ pub(crate) fn weigh(
                 Ok(scored) => {
                     weighed.n_scored += 1;
                     weighed.total += scored.reward.total;
+                    for signal in scorer.lacking(trace) {
+                        *weighed.lacking.entry(signal.to_owned()).or_default() += 1;
+                    }
                     let fresh = fresh(trace, scored.turns.into_iter().chain([scored.reward]).collect());
                     writes.extend(fresh.into_iter().map(|reward| Write::Reward(trace.id, reward)));
                 }
@@ -57,6 +63,12 @@ pub(crate) fn weigh(
         keep(writes)?;
     }
     bar.finish_and_clear();
+    for (signal, &n) in &weighed.lacking {
+        let n_scored = weighed.n_scored;
+        let text = format!("{n} of {n_scored} traces have no signal `{signal}`, which counts as its `missing` there: 0 unless it is set");
+        // That a few have none may be meant, that all have none is a slip.
+        if n == n_scored { printer.complain(&text) } else { printer.say(&text) }
+    }
     Ok(weighed)
 }
 
