@@ -5,17 +5,22 @@ const Z95: f64 = 1.959_963_984_540_054;
 
 /// Wilson's 95 % interval for a share of `n_yes` in `n`: it stays within 0 and 1 and is honest for few samples.
 pub fn wilson(n_yes: usize, n: usize) -> (f64, f64) {
+    wilson_of(if n == 0 { 0.0 } else { n_yes as f64 / n as f64 }, n)
+}
+
+/// The same for a mean of `n` independent values between 0 and 1, such as the shares of tasks that were each tried several times.
+/// No such values spread more than those that are 0 or 1, so it is never too narrow for them.
+pub fn wilson_of(share: f64, n: usize) -> (f64, f64) {
     if n == 0 {
         return (0.0, 1.0);
     }
-    let (yes, n) = (n_yes as f64, n as f64);
-    let share = yes / n;
+    let n = n as f64;
     let scale = 1.0 + Z95 * Z95 / n;
     let centre = (share + Z95 * Z95 / (2.0 * n)) / scale;
     let half = Z95 / scale * (share * (1.0 - share) / n + Z95 * Z95 / (4.0 * n * n)).sqrt();
     // The ends are exact in theory, and must not be off by a rounding.
-    let low = if n_yes == 0 { 0.0 } else { (centre - half).max(0.0) };
-    let high = if yes == n { 1.0 } else { (centre + half).min(1.0) };
+    let low = if share <= 0.0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if share >= 1.0 { 1.0 } else { (centre + half).min(1.0) };
     (low, high)
 }
 
@@ -66,6 +71,26 @@ mod tests {
         check(10, 10, 0.7225, 1.0);
         check(81, 263, 0.2553, 0.3662);
         check(0, 0, 0.0, 1.0);
+    }
+
+    #[test]
+    fn tasks_are_covered_in_95_of_100_samples_however_alike_their_repeats_are() {
+        // A task is solved always, never, or in each of five repeats by chance: the truth is one half.
+        for share_fixed in [1.0, 0.5, 0.0] {
+            let mut draws = hone_trace::Draws::new(7, &["clusters"]);
+            let mut task = |draws: &mut hone_trace::Draws| match draws.uniform() < share_fixed {
+                true => f64::from(u8::from(draws.uniform() < 0.5)),
+                false => (0..5).filter(|_| draws.uniform() < 0.5).count() as f64 / 5.0,
+            };
+            let n_covered = (0..2000)
+                .filter(|_| {
+                    let share = (0..30).map(|_| task(&mut draws)).sum::<f64>() / 30.0;
+                    let (low, high) = wilson_of(share, 30);
+                    low <= 0.5 && 0.5 <= high
+                })
+                .count();
+            assert!(n_covered >= 1880, "{share_fixed}: {n_covered}");
+        }
     }
 
     #[test]

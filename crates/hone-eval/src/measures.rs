@@ -1,6 +1,8 @@
 //! What one policy reached over many episodes: how often it solved its tasks, how reliably, and at what price.
+//!
+//! Repeats of one task are alike, so intervals are over tasks: playing the same tasks again makes none of them narrower.
 
-use crate::interval::{mean, quantile, wilson};
+use crate::interval::{mean, quantile, wilson_of};
 use hone_trace::{ScenarioId, Trace, TraceOutcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -8,7 +10,7 @@ use std::collections::BTreeMap;
 /// What is kept of a trace to measure a policy by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Episode {
-    /// The task, where it is known: repeats of one task are counted together.
+    /// The task, where it is known: repeats of one task are counted together. One that is not known is a task of its own.
     pub scenario: Option<ScenarioId>,
     /// Whether it was solved.
     pub is_solved: bool,
@@ -59,13 +61,13 @@ pub struct Measures {
     pub n_scenarios: usize,
     /// The share of episodes that were solved.
     pub accuracy: f64,
-    /// Its 95 % interval.
+    /// Its 95 % interval, over tasks.
     pub accuracy_interval: (f64, f64),
     /// The share of tasks that were solved in all of their repeats.
     pub reliability: f64,
     /// The mean score over tasks whose best is known: 0 is doing nothing, 1 is the best that can be done.
     pub score: Option<f64>,
-    /// Half the width of its 95 % interval.
+    /// Half the width of its 95 % interval, over tasks; `None` of fewer than two.
     pub score_half_width: Option<f64>,
     /// All answers, those of failed episodes too, per solved task; `None` when nothing was solved.
     pub turns_per_solved: Option<f64>,
@@ -86,28 +88,31 @@ impl Measures {
     pub fn of(episodes: &[Episode]) -> Self {
         let n = episodes.len();
         let solved = episodes.iter().filter(|episode| episode.is_solved).count();
-        let mut scenarios: BTreeMap<Option<&ScenarioId>, bool> = BTreeMap::new();
+        let mut tasks: BTreeMap<Result<&ScenarioId, usize>, Task> = BTreeMap::new();
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
-        for episode in episodes {
-            *scenarios.entry(episode.scenario.as_ref()).or_insert(true) &= episode.is_solved;
+        for (idx, episode) in episodes.iter().enumerate() {
+            let task = tasks.entry(episode.scenario.as_ref().ok_or(idx)).or_default();
+            task.is_missed |= !episode.is_solved;
+            task.scores.extend(episode.score);
             if let Some(failure) = &episode.failure {
                 *failures.entry(failure).or_default() += 1;
             }
         }
-        let scores: Vec<f64> = episodes.iter().filter_map(|episode| episode.score).collect();
+        let n_tasks = tasks.len();
+        let scores: Vec<f64> =
+            tasks.values().filter(|task| !task.scores.is_empty()).map(|task| mean(&task.scores).0).collect();
         let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
         let (score, half_width) = mean(&scores);
-        let known = |value: f64| (!scores.is_empty()).then_some(value);
         let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);
         let cost = episodes.iter().try_fold(0.0, |sum, episode| Some(sum + episode.cost_usd?));
         Self {
             n_episodes: n,
-            n_scenarios: scenarios.len(),
+            n_scenarios: n_tasks,
             accuracy: share(solved, n),
-            accuracy_interval: wilson(solved, n),
-            reliability: share(scenarios.values().filter(|&&all| all).count(), scenarios.len()),
-            score: known(score),
-            score_half_width: known(half_width),
+            accuracy_interval: wilson_of(share(solved, n), n_tasks),
+            reliability: share(tasks.values().filter(|task| !task.is_missed).count(), n_tasks),
+            score: (!scores.is_empty()).then_some(score),
+            score_half_width: (scores.len() > 1).then_some(half_width),
             turns_per_solved: per_solved(episodes.iter().map(|episode| episode.n_turns).sum()),
             tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
             cost_per_1k: cost.filter(|_| n > 0).map(|cost: f64| 1000.0 * cost / n as f64),
@@ -116,6 +121,14 @@ impl Measures {
             failure: failures.into_iter().max_by_key(|(_, n)| *n).map(|(kind, n)| (kind.to_owned(), n)),
         }
     }
+}
+
+/// What the repeats of one task came to.
+#[derive(Default)]
+struct Task {
+    /// Whether one of them did not solve it.
+    is_missed: bool,
+    scores: Vec<f64>,
 }
 
 fn share(part: usize, whole: usize) -> f64 {
@@ -148,6 +161,21 @@ mod tests {
         assert_eq!(measures.tokens_per_solved, Some(400.0 / 3.0));
         assert_eq!(measures.cost_per_1k.map(|cost| (cost * 1e9).round() / 1e9), Some(1.0));
         assert_eq!(measures.failure, Some(("loop".to_owned(), 1)));
+    }
+
+    #[test]
+    fn repeats_of_a_task_make_no_interval_narrower() {
+        let repeated = |n: usize| -> Vec<Episode> {
+            [("a", true), ("b", false), ("c", true)].iter().flat_map(|(task, solved)| vec![episode(task, *solved); n]).collect()
+        };
+        let (once, often) = (Measures::of(&repeated(1)), Measures::of(&repeated(50)));
+        assert_eq!(often.accuracy_interval, crate::interval::wilson(2, 3));
+        assert_eq!((once.accuracy_interval, once.score_half_width), (often.accuracy_interval, often.score_half_width));
+        let alone = Measures::of(&vec![episode("a", true); 50]);
+        assert!(alone.accuracy_interval.0 < 0.21 && alone.score_half_width.is_none(), "{:?}", alone.accuracy_interval);
+        // Episodes whose task nobody knows are not repeats of each other.
+        let unknown = Episode { scenario: None, ..episode("a", true) };
+        assert_eq!(Measures::of(&vec![unknown; 9]).n_scenarios, 9);
     }
 
     #[test]

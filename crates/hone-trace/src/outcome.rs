@@ -22,6 +22,9 @@ pub struct Outcome {
     pub category: Option<Category>,
     /// How many traces it is made of.
     pub n_traces: u64,
+    /// How many different scenarios they are of, where that is known: repeats of one are not independent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_scenarios: Option<u64>,
     /// The share that succeeded.
     pub success: f64,
     /// The share of scenarios solved in all of 3 repeats.

@@ -13,7 +13,7 @@ use super::traces::tail;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use hone_eval::interval::wilson;
+use hone_eval::interval::wilson_of;
 use hone_trace::store::{Kind, Store, StoreError};
 use hone_trace::{Config, ConfigHash, Outcome, Time};
 use std::collections::HashMap;
@@ -73,10 +73,10 @@ async fn configs(store: &dyn Store, outcomes: &[Outcome]) -> Result<HashMap<Conf
     Ok(found)
 }
 
-/// The interval of the share of an outcome.
+/// The interval of the share of an outcome, over its scenarios.
 pub(super) fn bounds(outcome: &Outcome) -> (f64, f64) {
-    let n = usize::try_from(outcome.n_traces).unwrap_or(usize::MAX);
-    wilson((outcome.success * outcome.n_traces as f64).round() as usize, n)
+    let n = outcome.n_scenarios.unwrap_or(outcome.n_traces);
+    wilson_of(outcome.success, usize::try_from(n).unwrap_or(usize::MAX))
 }
 
 fn table(outcomes: &[Outcome], configs: &HashMap<ConfigHash, Config>, now: Time) -> Html {

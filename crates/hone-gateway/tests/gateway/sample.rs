@@ -228,6 +228,7 @@ async fn write_reports(store: &dyn Database) {
             config: config.hash(),
             category: Some(Category::new("desk").unwrap()),
             n_traces,
+            n_scenarios: None,
             success,
             reliability: Some(success * 0.8),
             turns_per_solved: (success > 0.0).then_some(3.4),

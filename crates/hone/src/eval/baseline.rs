@@ -20,8 +20,8 @@ use std::ops::ControlFlow;
 /// Play the same scenarios with several policies, side by side
 ///
 /// Policies are gold, random and empty (scripts that every world has), script:FILE, local:MODEL, PROVIDER:MODEL such as
-/// openai:gpt-5-mini, and URL#MODEL for any OpenAI-compatible server. Accuracy is the share of solved episodes, reliability
-/// the share of tasks solved in all repeats. Tokens and turns of failed episodes count towards the price of solved ones.
+/// openai:gpt-5-mini, and URL#MODEL for any OpenAI-compatible server. Accuracy is the share of solved episodes, with its
+/// 95 % interval over tasks, reliability the share of tasks solved in all repeats. Tokens and turns of failed episodes count towards the price of solved ones.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A world, such as desk, 2048 or math:sums; without this, all that ship with hone
@@ -201,6 +201,7 @@ pub(crate) async fn report(
         config: config.hash(),
         category: Category::new(env).ok(),
         n_traces: measures.n_episodes as u64,
+        n_scenarios: Some(measures.n_scenarios as u64),
         success: measures.accuracy,
         reliability: Some(measures.reliability),
         turns_per_solved: measures.turns_per_solved,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::gym::solved;
 use crate::printer::{Printer, Style};
 use hone_env::rollout::Played;
-use hone_eval::interval::{mean, median_interval, wilson};
+use hone_eval::interval::{mean, median_interval, quantile, wilson, wilson_of};
 use hone_eval::{Episode, Measures};
 use hone_trace::{AdapterId, BlobHash, Scenario, Trace, TraceOutcome};
 use serde::{Deserialize, Serialize};
@@ -64,8 +64,21 @@ impl Line {
         let traces = || played.iter().flat_map(|played| &played.traces);
         let episodes: Vec<Episode> = traces().map(|trace| Episode::of(trace, None)).collect();
         let measures = Measures::of(&episodes);
-        let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
-        let costs: Option<Vec<f64>> = episodes.iter().map(|episode| Some(1000.0 * episode.cost_usd?)).collect();
+        // Repeats of a task are alike, so that all intervals are over tasks.
+        let of_task = |played: &Played| -> Vec<Episode> { played.traces.iter().map(|trace| Episode::of(trace, None)).collect() };
+        let durations: Vec<f64> = played
+            .iter()
+            .filter_map(|played| {
+                quantile(&of_task(played).iter().filter_map(|episode| episode.duration_ms).collect::<Vec<_>>(), 0.5)
+            })
+            .collect();
+        let cost = |episode: Episode| Some(1000.0 * episode.cost_usd?);
+        let costs: Option<Vec<f64>> = played
+            .iter()
+            .filter(|played| !played.traces.is_empty())
+            .map(|played| Some(mean(&of_task(played).into_iter().map(cost).collect::<Option<Vec<f64>>>()?).0))
+            .collect();
+        let n_needing = needs_tool.iter().take(played.len()).filter(|needs| **needs).count();
         let needing: Vec<&Trace> =
             played.iter().zip(needs_tool).filter(|(_, needs)| **needs).flat_map(|(played, _)| &played.traces).collect();
         let called = |trace: &&&Trace| trace.turns().flat_map(|turn| &turn.tool_calls).any(|call| call.success == Some(true));
@@ -88,13 +101,13 @@ impl Line {
             reliability: measures.reliability,
             reliability_interval: wilson(n_reliable, measures.n_scenarios),
             tool_adoption: share(n_called, needing.len()),
-            tool_adoption_interval: wilson(n_called, needing.len()),
+            tool_adoption_interval: wilson_of(share(n_called, needing.len()), n_needing),
             turns_per_solved: measures.turns_per_solved,
             turns_per_solved_interval: ratio(&per_task(n_turns_of)),
             tokens_per_solved: measures.tokens_per_solved.filter(|tokens| *tokens > 0.0),
             tokens_per_solved_interval: ratio(&per_task(n_tokens)),
             format_valid: share(n_read, n_turns),
-            format_valid_interval: wilson(n_read, n_turns),
+            format_valid_interval: wilson_of(share(n_read, n_turns), played.len()),
             hacks: traces().filter(is_hack).count(),
             cost_per_1k: measures.cost_per_1k,
             cost_per_1k_interval: costs.filter(|costs| !costs.is_empty()).map(|costs| {
