@@ -75,10 +75,23 @@ fn numbers(text: &str) -> Vec<(Number, bool)> {
                 found.push((number, is_decoration(&text[..at]) && is_decoration(&text[at + len..])));
                 at += len;
             }
-            None => at += 1,
+            None if is_inside => at += 1,
+            None => at += unread_len(&text.as_bytes()[at..]),
         }
     }
     found
+}
+
+/// What is stepped over where no number can be read: all of one that is too long, or else its end would be taken for another.
+fn unread_len(bytes: &[u8]) -> usize {
+    let is_part = |at: usize| match bytes[at] {
+        b'+' | b'-' => matches!(bytes[at - 1], b'e' | b'E'),
+        byte => byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b','),
+    };
+    match bytes[0].is_ascii_digit() {
+        true => (1..bytes.len()).take_while(|&at| is_part(at)).count() + 1,
+        false => 1,
+    }
 }
 
 /// What may stand beside a number without being words.
@@ -117,12 +130,28 @@ mod tests {
         check("10-3", "3", false);
         check("it is \u{2212}3", "-3", false);
         check("a1 b2 3", "3", false);
+        check("#### 1e5", "100000", true);
+        check("\\boxed{-2.5E-3}", "-1/400", true);
+        check("it is 3e", "3", false);
         check("5% of 20 is 1", "1", false);
     }
 
     #[test]
     fn no_number_is_no_answer() {
-        for text in ["", "none", "#### unknown", "####", "5 \\boxed{}", "\\boxed{", "a1", "1234567890123456789012", "-", "-.-"] {
+        for text in [
+            "",
+            "none",
+            "#### unknown",
+            "####",
+            "5 \\boxed{}",
+            "\\boxed{",
+            "a1",
+            "1234567890123456789012",
+            "1.5e-30",
+            "1234567890123456789012.5",
+            "-",
+            "-.-",
+        ] {
             assert_eq!(number(text), None, "{text}");
         }
         assert_eq!(number(&"é".repeat(TEXT_BYTES_MAX)), None);

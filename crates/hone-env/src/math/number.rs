@@ -54,7 +54,7 @@ impl Number {
         Self::read(text).filter(|(_, len)| *len == text.len()).map(|(number, _)| number)
     }
 
-    /// Reads a number that the text begins with, and says how many bytes it took: `1,080`, `-3.50`, `3/4`.
+    /// Reads a number that the text begins with, and says how many bytes it took: `1,080`, `-3.50`, `3/4`, `1e5`.
     pub(crate) fn read(text: &str) -> Option<(Self, usize)> {
         let (top, mut len) = read_decimal(text)?;
         let mut number = top;
@@ -77,7 +77,20 @@ impl fmt::Display for Number {
     }
 }
 
-/// A decimal number: an optional minus, digits with or without a comma before every three, an optional fraction.
+/// Powers of ten beyond this are not read: no number of so few digits needs them.
+const POWER_MAX: u32 = 2 * DIGITS_MAX as u32;
+
+/// The length of the power of ten that the text begins with: `e5`, `E-3`. A word goes on behind anything else.
+fn power_len(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix(['e', 'E'])?;
+    let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    let n_digits = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let goes_on = digits[n_digits..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    (n_digits > 0 && !goes_on).then(|| text.len() - digits.len() + n_digits)
+}
+
+/// A decimal number: an optional minus, digits with or without a comma before every three, an optional fraction, an optional power
+/// of ten.
 fn read_decimal(text: &str) -> Option<(Number, usize)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let is_negative = text.starts_with('-');
@@ -91,16 +104,25 @@ fn read_decimal(text: &str) -> Option<(Number, usize)> {
             len += 4;
         }
     }
-    let mut scale = 1;
+    // How many of the digits stand behind the point; fewer than none are zeros that are not written.
+    let mut n_behind = 0;
     if text[len..].starts_with('.') {
         let n_decimals = digits(&text[len + 1..]);
         if n_decimals > 0 {
             let decimals = text[len + 1..len + 1 + n_decimals].trim_end_matches('0');
             read.push_str(decimals);
-            scale = 10i128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+            n_behind = i32::try_from(decimals.len()).ok()?;
             len += 1 + n_decimals;
         }
     }
+    if !read.is_empty()
+        && let Some(power_len) = power_len(&text[len..])
+    {
+        n_behind -= text[len + 1..len + power_len].parse::<i32>().ok().filter(|power| power.unsigned_abs() <= POWER_MAX)?;
+        len += power_len;
+    }
+    read.extend(std::iter::repeat_n('0', usize::try_from(-n_behind).unwrap_or(0)));
+    let scale = 10i128.checked_pow(u32::try_from(n_behind).unwrap_or(0))?;
     let significant = read.trim_start_matches('0');
     if read.is_empty() && len == usize::from(is_negative)
         || significant.len() > DIGITS_MAX
