@@ -4,6 +4,7 @@
 //! unless it says one, and a folder of such files. Errors name the file and, where there are lines, the line.
 
 use crate::grid::Grid;
+use hone_trace::lines;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -122,13 +123,13 @@ fn read_file(path: &Path) -> Result<Vec<Task>, TaskError> {
 
 /// Reads one task a line; empty lines are skipped.
 pub fn parse_lines(text: &str, place: &str) -> Result<Vec<Task>, TaskError> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines.map(|(nth, line)| parse(line, None).map_err(|reason| malformed(format!("{place}, line {}", nth + 1), reason))).collect()
+    let read = |(number, line)| parse(line, None).map_err(|reason| malformed(format!("{place}, line {number}"), reason));
+    lines::of_text(text).map(read).collect()
 }
 
 /// Reads one task. `name` is its id if it does not say one itself.
 pub fn parse(text: &str, name: Option<&str>) -> Result<Task, String> {
-    let raw: RawTask = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let raw: RawTask = serde_json::from_str(lines::unmarked(text)).map_err(|error| error.to_string())?;
     let id = raw.id.or_else(|| name.map(str::to_owned)).ok_or("the task has no `id`")?;
     let pairs = |part: &str, pairs: Vec<RawPair>| -> Result<Vec<Pair>, String> {
         let numbered = pairs.into_iter().enumerate();

@@ -63,8 +63,8 @@ impl Script {
 
     /// Reads one answer per line: a JSON text, or a message of the assistant.
     pub fn parse(name: &str, jsonl: &str, after: AfterLast) -> Result<Self, ScriptError> {
-        let lines = (1..).zip(jsonl.lines()).filter(|(_, text)| !text.trim().is_empty());
-        let answers: Result<_, _> = lines.take(N_ANSWERS_MAX + 1).map(|(line, text)| read(line, text)).collect();
+        let lines = hone_trace::lines::of_text(jsonl).take(N_ANSWERS_MAX + 1);
+        let answers: Result<_, _> = lines.map(|(line, text)| read(line, text)).collect();
         Self::new(name, answers?, after)
     }
 }

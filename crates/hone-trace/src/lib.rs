@@ -14,6 +14,7 @@ mod group;
 mod hash;
 mod id;
 pub mod json;
+pub mod lines;
 mod message;
 mod name;
 mod next_turn;

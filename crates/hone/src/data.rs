@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure, at_path};
 use clap::{Subcommand, ValueEnum};
 use hone_data::gate::{HeldOut, Purpose};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 
 #[derive(Debug, clap::Args)]
@@ -65,11 +65,11 @@ pub(crate) fn held_out(path: Option<&Path>, user_field: &str) -> Result<HeldOut,
     let mut held_out = HeldOut::default();
     let Some(path) = path else { return Ok(held_out) };
     let file = File::open(path).map_err(at_path(path))?;
-    for (idx, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(at_path(path))?;
+    for line in hone_trace::lines::of_reader(BufReader::new(file)) {
+        let (number, line) = line.map_err(at_path(path))?;
         held_out
             .add(&line, user_field)
-            .map_err(|error| Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1)))?;
+            .map_err(|error| Failure::user(format_args!("{}, line {number}: {error}", path.display())))?;
     }
     Ok(held_out)
 }

@@ -184,8 +184,8 @@ fn replay_batch(folder: &Path, choice: &ReplayChoice, context: &Context<'_>) -> 
             .map_err(|error| at_path(&path)(error).hint("`replay:FOLDER` is a batch that `hone data prepare` made"))?;
         let of_category = |trace: &Trace| choice.category.is_none() || trace.category == choice.category;
         let mut traces: Vec<Trace> = Vec::new();
-        for (idx, line) in text.lines().enumerate() {
-            let wrong = |error| Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1));
+        for (number, line) in hone_trace::lines::of_text(&text) {
+            let wrong = |error| Failure::user(format_args!("{}, line {number}: {error}", path.display()));
             traces.extend(Some(serde_json::from_str::<Trace>(line).map_err(wrong)?).filter(of_category));
         }
         traces.truncate(REPLAY_LEN_MAX as usize);

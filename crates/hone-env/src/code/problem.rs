@@ -74,9 +74,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<Problem>, EnvError> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let mut problems = Vec::new();
-    for (nth, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in hone_trace::lines::of_text(&text) {
         let line: Line = serde_json::from_str(line)
-            .map_err(|_| wrong(format!("line {} is a problem neither of MBPP nor of HumanEval", nth + 1)))?;
+            .map_err(|_| wrong(format!("line {number} is a problem neither of MBPP nor of HumanEval")))?;
         problems.push(line.problem());
     }
     Ok(problems)

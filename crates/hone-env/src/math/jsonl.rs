@@ -6,7 +6,7 @@
 
 use super::{Draft, Number, answer, split_of};
 use hone_trace::env::{EnvError, Split};
-use hone_trace::{Draws, Scenario};
+use hone_trace::{Draws, Scenario, lines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -102,17 +102,14 @@ fn read(path: &Path, form: Option<JsonlForm>) -> Result<Vec<Scenario>, EnvError>
         return Err(wrong(place, format!("{size} bytes are more than the {FILE_BYTES_MAX} that are read")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(place.clone(), error.to_string()))?;
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if first.is_empty() {
+    let Some((_, first)) = lines::of_text(&text).next() else {
         return Err(wrong(place, "it holds no problem".into()));
-    }
+    };
     let unknown =
         || wrong(place.clone(), "it looks like neither gsm8k (question, answer) nor svamp (Body, Question, Answer)".into());
     let form = form.or_else(|| JsonlForm::of(first)).ok_or_else(unknown)?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let problems = lines.map(|(idx, line)| problem(line, form).map_err(|reason| wrong(format!("{place}:{}", idx + 1), reason)));
-    let problems = problems.collect::<Result<Vec<_>, _>>()?;
-    Ok(problems)
+    let read = |(number, line)| problem(line, form).map_err(|reason| wrong(format!("{place}:{number}"), reason));
+    lines::of_text(&text).map(read).collect()
 }
 
 fn problem(line: &str, form: JsonlForm) -> Result<Scenario, String> {
@@ -171,6 +168,7 @@ mod tests {
             assert_eq!((&scenario.input["question"], &scenario.truth.unwrap()["answer"]), (&json!(question), &json!(answer)));
         };
         check(r#"{"question":"How many?","answer":"2+2=<<2+2=4>>4\n#### 1,004"}"#, JsonlForm::Gsm8k, "How many?", "1004");
+        check(r#"{"question":"How many?","answer":"so many\n#### 1e5"}"#, JsonlForm::Gsm8k, "How many?", "100000");
         check(r#"{"question":"How many?","answer":0.5}"#, JsonlForm::Gsm8k, "How many?", "1/2");
         check(
             r#"{"ID":"a","Body":"If he had $ 4","Question":"What is left?","Answer":1.0}"#,
@@ -191,6 +189,7 @@ mod tests {
         check(r#"{"question":"a","answer":[]}"#, "neither a number nor a text");
         check(r#"{"question":"a","answer":"none"}"#, "no number");
         check(r#"{"question":"a","answer":1e30}"#, "no number");
+        check(r#"{"question":"a","answer":"so\n#### 1e30"}"#, "no number");
     }
 
     #[test]

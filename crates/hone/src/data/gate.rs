@@ -8,9 +8,9 @@ use crate::printer::{Style, counted};
 use crate::trace::Filter;
 use hone_data::facts::Facts;
 use hone_data::gate::{Bars, Gate, Pool, Purpose, Verdict};
-use hone_trace::Trace;
+use hone_trace::{Trace, lines};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Say whether the pool is fit to learn from
@@ -118,10 +118,10 @@ async fn read_store(args: &Args, context: &Context<'_>, add: &mut impl FnMut(&Tr
 
 fn read_file(path: &Path, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {
     let file = File::open(path).map_err(at_path(path))?;
-    for (idx, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(at_path(path))?;
+    for line in lines::of_reader(BufReader::new(file)) {
+        let (number, line) = line.map_err(at_path(path))?;
         let wrong = |error| {
-            Failure::user(format_args!("{}, line {}: {error}", path.display(), idx + 1))
+            Failure::user(format_args!("{}, line {number}: {error}", path.display()))
                 .hint("`hone trace export` writes such a file")
         };
         let trace: Trace = serde_json::from_str(&line).map_err(wrong)?;

@@ -188,6 +188,9 @@ fn a_file_is_judged_like_the_store() {
     let desk = Desk::with(&[("hone.toml", SMALL), ("pool.jsonl", &lines(&pool(60))), ("bad.jsonl", "{}\n")]);
     desk.hone("data gate --from pool.jsonl").expect(0, "60 of at least 50", "60 traces: fit");
     desk.hone("data gate --from bad.jsonl").expect(2, "", "bad.jsonl, line 1");
+    let marked = format!("\u{feff}{}\n  \n", lines(&pool(60)).replace('\n', "\r\n\r\n"));
+    std::fs::write(desk.path("marked.jsonl"), marked).unwrap();
+    desk.hone("data gate --from marked.jsonl").expect(0, "60 of at least 50", "60 traces: fit");
     desk.hone("data gate").expect(2, "", "there are no records");
     std::fs::write(desk.path("hone.toml"), "[data]\nclean_percent = 101\n").unwrap();
     desk.hone("data gate").expect(2, "", "`data.clean_percent`: 101 is not between 0 and 100");
@@ -279,7 +282,10 @@ fn is_described(desk: &Desk, batch: &str) {
     let manifest: Value = serde_json::from_str(&desk.read(&format!("{batch}/manifest.json"))).unwrap();
     for output in manifest["outputs"].as_array().unwrap() {
         let text = desk.read(&format!("{batch}/{}", output["file"].as_str().unwrap()));
-        assert_eq!((output["traces"].as_u64(), output["bytes"].as_u64()), (Some(text.lines().count() as u64), Some(text.len() as u64)));
+        assert_eq!(
+            (output["traces"].as_u64(), output["bytes"].as_u64()),
+            (Some(text.lines().count() as u64), Some(text.len() as u64))
+        );
     }
 }
 
