@@ -99,8 +99,7 @@ impl Measures {
             }
         }
         let n_tasks = tasks.len();
-        let scores: Vec<f64> =
-            tasks.values().filter(|task| !task.scores.is_empty()).map(|task| mean(&task.scores).0).collect();
+        let scores: Vec<f64> = tasks.values().filter(|task| !task.scores.is_empty()).map(|task| mean(&task.scores).0).collect();
         let durations: Vec<f64> = episodes.iter().filter_map(|episode| episode.duration_ms).collect();
         let (score, half_width) = mean(&scores);
         let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);

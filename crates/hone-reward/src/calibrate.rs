@@ -38,6 +38,13 @@ pub struct LabelledGroup {
     pub members: Vec<(Trace, f64)>,
 }
 
+impl LabelledGroup {
+    /// Whether two of its traces have different labels, so that a judge can agree with them or not.
+    pub fn can_tell(&self) -> bool {
+        self.members.iter().any(|(_, label)| *label != self.members[0].1)
+    }
+}
+
 /// What is asked of a judge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
@@ -196,7 +203,9 @@ impl Evidence {
             spread: of_repeats(|agreement| agreement.spread),
         });
         let mut refusals = Vec::new();
-        if agreement.low < floor.agreement_min {
+        if self.n_pairs == 0 {
+            refusals.push("it scored no two traces with different labels".to_owned());
+        } else if agreement.low < floor.agreement_min {
             refusals.push(format!(
                 "it agrees with the labels in {:.1} % of the pairs, and the interval from {:.1} % begins below the floor of {:.1} %",
                 100.0 * agreement.value,

@@ -10,8 +10,7 @@ use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Luck, rollout};
 use hone_reward::{DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, calibrate, read_group};
-use hone_trace::RunId;
-use std::io::BufRead;
+use hone_trace::{RunId, lines};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +60,10 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         (None, Some(env)) => played(env, args, context)?,
         (None, None) => return Err(Failure::bug("neither a file nor a world")),
     };
+    if !groups.iter().any(LabelledGroup::can_tell) {
+        return Err(Failure::user("there is nothing to compare: no group has two traces with different labels")
+            .hint("a group holds traces of one task, some better than others"));
+    }
     let n_concurrent = usize::from(args.play.concurrency);
     let bank = Bank::open(&args.policy)?;
     let ready = Ready::named(&args.judge, &args.policy, n_concurrent, &bank, context)?;
@@ -115,15 +118,10 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 fn read(path: &Path, n: usize) -> Result<Vec<LabelledGroup>, Failure> {
     let file = std::fs::File::open(path).map_err(at_path(path))?;
     let mut groups = Vec::new();
-    for (number, line) in (1..).zip(std::io::BufReader::new(file).lines()) {
-        let line = line.map_err(at_path(path))?;
-        if groups.len() == n {
-            break;
-        }
-        if !line.trim().is_empty() {
-            let group = read_group(&line);
-            groups.push(group.map_err(|why| Failure::user(format_args!("{}:{number}: {why}", path.display())))?);
-        }
+    for line in lines::of_reader(std::io::BufReader::new(file)).take(n) {
+        let (number, line) = line.map_err(at_path(path))?;
+        let group = read_group(&line);
+        groups.push(group.map_err(|why| Failure::user(format_args!("{}:{number}: {why}", path.display())))?);
     }
     Ok(groups)
 }

@@ -65,7 +65,9 @@ pub(crate) fn weigh(
     bar.finish_and_clear();
     for (signal, &n) in &weighed.lacking {
         let n_scored = weighed.n_scored;
-        let text = format!("{n} of {n_scored} traces have no signal `{signal}`, which counts as its `missing` there: 0 unless it is set");
+        let text = format!(
+            "{n} of {n_scored} traces have no signal `{signal}`, which counts as its `missing` there: 0 unless it is set"
+        );
         // That a few have none may be meant, that all have none is a slip.
         if n == n_scored { printer.complain(&text) } else { printer.say(&text) }
     }

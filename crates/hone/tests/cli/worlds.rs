@@ -147,6 +147,62 @@ fn recipes_stand_in_the_settings_and_unwise_ones_are_named() {
 }
 
 #[test]
+fn a_signal_that_no_trace_has_is_said() {
+    let desk = Desk::with(&[(
+        "hone.toml",
+        "[reward.desk]\ncomponents = [\n\
+         { name = 'right', kind = 'signal', signal = 'corect', range = [0, 1], weight = -1, role = 'primary' }]",
+    )]);
+    desk.hone("reward lint --env desk")
+        .expect(0, "`right`: the world gives no signal `corect`; it gives", "")
+        .expect(0, "correct, format", "")
+        .expect(0, "`right`: it is primary, and its weight is -1", "");
+    for world in ["2048", "tictactoe", "inbox", "math", "math:sums", "code"] {
+        desk.hone(&format!("reward lint --env {world}")).expect(0, "", &format!("nothing is unwise about {}", &world[..4]));
+    }
+    desk.hone("rollout --env desk --policy gold -n 3 --samples 2 --quiet");
+    let score = desk.hone("reward score --env desk --json");
+    let score = score.expect(0, "\"lacking\":{\"corect\":6}", "6 of 6 traces have no signal `corect`");
+    assert_eq!(score.json()[0]["scored"], 6);
+}
+
+#[test]
+fn repeats_of_one_task_are_not_tasks() {
+    let desk = Desk::new();
+    desk.hone("eval baseline --env desk --policy gold -n 1 --repeats 50").expect(0, "1.00 (0.21-1.00)", "");
+}
+
+#[test]
+fn files_with_a_mark_and_blank_lines_are_read() {
+    let task = r#"{"id": "t", "train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[1]], "output": [[2]]}]}"#;
+    let problem =
+        r#"{"task_id": 601, "text": "Add one.", "code": "def f(n):\n    return n + 1", "test_list": ["assert f(1) == 2"]}"#;
+    let questions: String =
+        (0..40).map(|n| format!("{{\"question\": \"word{n}?\", \"answer\": \"#### 1e{}\"}}\n\n", n % 9)).collect();
+    let desk = Desk::new();
+    for (file, text) in [("arc.jsonl", task), ("code.jsonl", problem), ("math.jsonl", &questions)] {
+        std::fs::write(desk.path(file), format!("\u{feff}\n{text}\n\n")).unwrap();
+    }
+    std::fs::write(desk.path("one.json"), format!("\u{feff}{task}\n")).unwrap();
+    desk.hone("env arc show --tasks arc.jsonl t").expect(0, "t", "");
+    desk.hone("env arc show --tasks one.json t").expect(0, "t", "");
+    for world in ["code:code.jsonl", "math:math.jsonl"] {
+        let ended = desk.hone(&format!("rollout --env {world} --split train --policy gold -n 1 --samples 1"));
+        assert!(ended.out.contains("1 solved"), "{world}: {} {}", ended.out, ended.err);
+    }
+}
+
+#[test]
+fn nothing_is_learned_of_a_judge_from_nothing() {
+    let one = r#"{"group": [{"messages": [{"role": "assistant", "content": "a"}], "label": 1}]}"#;
+    let desk = Desk::with(&[("none.jsonl", "{\"group\":[]}\n"), ("one.jsonl", one), ("judge.jsonl", "\"I like them all\"\n")]);
+    for file in ["none.jsonl", "one.jsonl"] {
+        desk.hone(&format!("reward calibrate {file} --judge script:judge.jsonl")).expect(2, "", "there is nothing to compare");
+    }
+    assert!(!desk.path(".hone").exists(), "nothing is kept");
+}
+
+#[test]
 fn a_judge_at_chance_is_refused_and_one_that_cannot_speak_is_said() {
     let desk = Desk::with(&[("judge.jsonl", "\"I like them all\"\n")]);
     let ended = desk.hone("reward calibrate --env desk -n 5 --judge script:judge.jsonl --json");
