@@ -45,6 +45,11 @@ pub enum Refused {
     /// A change that did not come from a page of this server.
     #[error("this did not come from a page of this server; open the page again and repeat it there")]
     Elsewhere,
+    /// A browser sent it for a page that is not of this server.
+    #[error(
+        "this came from a web page of another origin (Origin, Sec-Fetch-Site), and none may use this server; let a server of that page ask it"
+    )]
+    Foreign,
     /// A host that this server is not.
     #[error("this server is not known by the name in the Host header")]
     Host,
@@ -95,7 +100,7 @@ impl Refused {
         match self {
             Self::Malformed { .. } | Self::TooLong(_) => StatusCode::BAD_REQUEST,
             Self::Key => StatusCode::UNAUTHORIZED,
-            Self::Role | Self::Elsewhere => StatusCode::FORBIDDEN,
+            Self::Role | Self::Elsewhere | Self::Foreign => StatusCode::FORBIDDEN,
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -111,7 +116,7 @@ impl Refused {
     fn kind(&self) -> &'static str {
         match self {
             Self::Key => "authentication_error",
-            Self::Role | Self::Elsewhere => "permission_error",
+            Self::Role | Self::Elsewhere | Self::Foreign => "permission_error",
             Self::Budget(_) => "insufficient_quota",
             Self::RateLimit { .. } => "rate_limit_error",
             Self::Busy | Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "server_error",

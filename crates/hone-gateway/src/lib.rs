@@ -26,6 +26,7 @@ mod local;
 mod metrics;
 mod openai;
 mod openapi;
+mod origin;
 mod otlp;
 mod paths;
 mod question;

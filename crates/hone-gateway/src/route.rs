@@ -6,6 +6,7 @@ use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
+use crate::origin::is_foreign;
 use crate::paths::PATHS;
 use crate::question::{Asked, Question};
 use crate::record::Joined;
@@ -43,13 +44,13 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     paths
         .fallback(|| async { Refused::NoPath })
         .method_not_allowed_fallback(|| async { Refused::Method })
-        .layer(middleware::from_fn_with_state(gateway.clone(), known_host))
+        .layer(middleware::from_fn_with_state(gateway.clone(), meant_for_us))
         .with_state(gateway)
 }
 
-/// Refuses requests that were meant for another host: a page that a browser shows must not reach a server on its machine by a name
-/// that points there.
-async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+/// Refuses what a page of elsewhere has a browser send: requests for another host, since a name can be made to point at this machine, and
+/// those that do more than look and come from another origin. Who looks from there is not shown the answer by the browser.
+async fn meant_for_us(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -57,7 +58,12 @@ async fn known_host(State(gateway): State<Gateway>, request: Request, next: Next
     };
     let is_known = matches!(name, "localhost" | "127.0.0.1" | "[::1]")
         || gateway.hosts().iter().any(|known| known.eq_ignore_ascii_case(name));
-    if is_known { next.run(request).await } else { Refused::Host.into_response() }
+    let looks = request.method().is_safe();
+    match () {
+        () if !is_known => Refused::Host.into_response(),
+        () if !looks && is_foreign(request.headers()) => Refused::Foreign.into_response(),
+        () => next.run(request).await,
+    }
 }
 
 /// The wire formats in which questions come.

@@ -3,9 +3,10 @@
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned, elsewhere};
 use super::query::Query;
-use super::session::{self, is_same_origin};
+use super::session;
 use crate::access::Access;
 use crate::error::Refused;
+use crate::origin::is_same_origin;
 use crate::server::Gateway;
 use axum::body::{Body, to_bytes};
 use axum::extract::{RawQuery, State};

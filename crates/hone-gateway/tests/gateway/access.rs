@@ -199,3 +199,31 @@ async fn counters_tell_what_happened() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
 }
+
+/// Any page that a person looks at can have the browser send a plain text here, and it needs no answer to spend money.
+#[tokio::test]
+async fn a_page_of_elsewhere_changes_nothing() {
+    let world = World::open().await;
+    let (ours, asked) = (world.url.clone(), json!({"model": "well", "messages": [{"role": "user", "content": "hi"}]}));
+    let feedback = json!({"episode_id": "e", "metric_name": "solved", "value": 1});
+    let cases: [(&[(&str, &str)], bool); 8] = [
+        (&[("origin", "https://evil.example"), ("sec-fetch-site", "cross-site"), ("content-type", "text/plain")], false),
+        (&[("origin", "https://evil.example")], false),
+        (&[("origin", "null")], false),
+        (&[("origin", "http://localhost:3000"), ("sec-fetch-site", "same-site")], false),
+        (&[("sec-fetch-site", "cross-site")], false),
+        (&[("origin", &ours), ("sec-fetch-site", "cross-site")], false),
+        (&[("origin", &ours), ("sec-fetch-site", "same-origin")], true),
+        (&[], true),
+    ];
+    for (headers, is_let_in) in cases {
+        let bodies =
+            [("/v1/chat/completions", &asked), ("/v1/messages", &asked), ("/v1/embeddings", &asked), ("/v1/feedback", &feedback)];
+        for (path, body) in bodies {
+            let told = world.post(path, body, headers).await;
+            assert_eq!(told.status != 403, is_let_in, "{path} {headers:?}: {}", told.body);
+            assert!(is_let_in || told.body.contains("another origin"), "{}", told.body);
+        }
+    }
+    assert_eq!(world.get("/v1/models", &[("origin", "https://evil.example")]).await.status, 200, "looking changes nothing");
+}
