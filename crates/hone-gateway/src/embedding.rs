@@ -7,12 +7,12 @@ use crate::catalogue::{Model, Who};
 use crate::error::Refused;
 use crate::openai::malformed;
 use crate::question::refused;
-use crate::route::{named_episode, read, told};
+use crate::route::{name, named_episode, read, told};
 use crate::server::Gateway;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use hone_policy::upstream::{Embeddings, UpstreamError};
 use hone_trace::{Config, Content, ErrorEvent, Message, Role, Segment, Time, Trace, TraceId, Turn};
@@ -43,7 +43,14 @@ pub(crate) async fn give(
         // Who has left misses the vectors; the record has the call.
         drop(tell.send(kept.and_then(|()| Ok(asked.answer(&embedded.map_err(|error| Refused::from(&error))?)))));
     });
-    Ok(told(&answer.await.unwrap_or(Err(Refused::Busy))?, trace))
+    Ok(match answer.await.unwrap_or(Err(Refused::Busy)) {
+        Ok(vectors) => told(&vectors, trace),
+        Err(refused) => {
+            let mut response = refused.into_response();
+            name(&mut response, trace);
+            response
+        }
+    })
 }
 
 /// Puts a request on the record, and answers when that is durable.

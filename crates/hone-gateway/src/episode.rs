@@ -1,7 +1,7 @@
 //! Which calls belong together: open episodes, and what of a request they have heard before.
 //!
 //! A client that names its episode in a header is believed. For the others, a request that repeats a conversation up to and including an
-//! answer given here goes on with the episode of that answer. Two episodes that have said the same so far are taken one after the other:
+//! answer given here goes on with the episode of that answer; a question that got none is no ground to go on. Two episodes that have said the same so far are taken one after the other:
 //! no episode is continued twice from the same place.
 //! What is compared is what was said: role, text, tool calls. Fields that clients add or leave out when they send an answer back do not
 //! make it another message.
@@ -26,6 +26,8 @@ pub(crate) struct Episode {
     pub(crate) n_turns: u32,
     /// What has been said in the present segment, answers included.
     pub(crate) history: Vec<Digest>,
+    /// How much of it was said up to the last answer and including it; 0 where nothing was answered.
+    pub(crate) n_answered: usize,
     /// What was answered last besides, where several answers were asked for: the client may go on with any of them.
     pub(crate) others: Vec<Digest>,
     /// The version of an agent that answers it, where one does.
@@ -112,12 +114,20 @@ impl Episodes {
 }
 
 impl Episode {
-    /// Where it stands: after its last answer, or after another that was given with it.
+    /// How much of what is said now was said up to an answer of this episode and including it: its last one, or another that was given
+    /// with it.
+    pub(crate) fn n_answered_in(&self, said: &[Digest]) -> usize {
+        let Some((last, before)) = self.history[..self.n_answered].split_last() else { return 0 };
+        let is_answer = |heard: &Digest| heard == last || self.others.contains(heard);
+        if said.starts_with(before) && said.get(before.len()).is_some_and(is_answer) { self.n_answered } else { 0 }
+    }
+
+    /// Where it stands: after its last answer, or after another that was given with it. What was asked since and got no answer does not
+    /// count: others may ask the same.
     fn places(&self) -> Vec<Digest> {
-        let place = |history: &[Digest]| prefixes(&self.tenant, history).last();
-        let before = self.history.split_last().map_or(&[][..], |(_, before)| before);
-        let other = |other: &Digest| place(&[before, &[*other]].concat());
-        let mut places: Vec<Digest> = place(&self.history).into_iter().chain(self.others.iter().filter_map(other)).collect();
+        let Some((last, before)) = self.history[..self.n_answered].split_last() else { return Vec::new() };
+        let place = |answer: &Digest| prefixes(&self.tenant, &[before, &[*answer]].concat()).last();
+        let mut places: Vec<Digest> = std::iter::once(last).chain(&self.others).filter_map(place).collect();
         places.sort_unstable();
         places.dedup();
         places
@@ -194,6 +204,12 @@ mod tests {
             trace: TraceId::derived(&[name]),
             tenant: tenant(),
             n_turns: 1,
+            n_answered: texts
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .iter()
+                .rposition(|text| text.starts_with('a'))
+                .map_or(0, |idx| idx + 1),
             history: said(texts),
             others: Vec::new(),
             assigned: None,
@@ -235,6 +251,7 @@ mod tests {
             tenant: tenant(),
             n_turns: 1,
             history: said("u1 a1"),
+            n_answered: 2,
             others: said(others),
             assigned: None,
         };
@@ -243,6 +260,34 @@ mod tests {
         episodes.keep(kept(""));
         check(&mut episodes, "u1 a2 u2", None);
         check(&mut episodes, "u1 a1 u2", Some("one"));
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_no_ground_to_go_on() {
+        let mut episodes = Episodes::new(10);
+        keep(&mut episodes, "one", "u1");
+        check(&mut episodes, "u1", None);
+        check(&mut episodes, "u1 a1 u2", None);
+        keep(&mut episodes, "two", "u1 a1 u2");
+        check(&mut episodes, "u1 a1 u2", Some("two"));
+    }
+
+    #[test]
+    fn who_fails_after_an_answer_still_stands_there() {
+        let mut episode = Episode {
+            trace: TraceId::derived(&["one"]),
+            tenant: tenant(),
+            n_turns: 1,
+            history: said("u1 a1"),
+            n_answered: 2,
+            others: said("a2"),
+            assigned: None,
+        };
+        for (texts, expected) in [("u1 a1 u2", 2), ("u1 a2 u2", 2), ("u1", 0), ("u2 a1 u2", 0), ("u1 a3 u2", 0)] {
+            assert_eq!(episode.n_answered_in(&said(texts)), expected, "{texts}");
+        }
+        episode.n_answered = 0;
+        assert_eq!(episode.n_answered_in(&said("u1 a1 u2")), 0);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Record {
     }
 
     async fn write(&self, call: Call) -> Result<(), NotKept> {
-        // After a failure the conversation stands where it stood: who tries again goes on there.
+        // After a failure the conversation stands where it stood: who tries again in this episode goes on there.
         let said_last = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
         for _ in 0..N_TRIES {
@@ -158,10 +158,14 @@ impl Record {
                 episode = Some(self.read(&call.tenant, call.episode.trace()).await?.ok_or(NotKept::Foreign)?);
                 continue;
             }
-            let history = call.said.iter().copied().chain(said_last).collect();
+            let history: Vec<Digest> = call.said.iter().copied().chain(said_last).collect();
+            let n_answered = match said_last {
+                Some(_) => history.len(),
+                None => episode.as_ref().map_or(0, |episode| episode.n_answered_in(&history)),
+            };
             let Call { tenant, assigned, others, .. } = call;
             let trace = call.episode.trace();
-            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, others, assigned });
+            lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, n_answered, others, assigned });
             let mut configs = lock(&self.configs);
             if configs.len() >= N_CONFIGS_MAX {
                 configs.clear();
@@ -192,13 +196,17 @@ impl Record {
     async fn read(&self, tenant: &Tenant, trace: TraceId) -> Result<Option<Episode>, StoreError> {
         let trace = self.store.trace(trace).await?.filter(|trace| trace.tenant == *tenant);
         Ok(trace.map(|trace| {
-            let last = trace.segments.last().into_iter().flat_map(|segment| &segment.turns);
-            let history = last.flat_map(heard).map(digest).collect();
+            let (mut history, mut n_answered) = (Vec::new(), 0);
+            for turn in trace.segments.last().into_iter().flat_map(|segment| &segment.turns) {
+                history.extend(heard(turn).map(digest));
+                n_answered = if has_failed(turn) { n_answered } else { history.len() };
+            }
             Episode {
                 trace: trace.id,
                 tenant: tenant.clone(),
                 n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
                 history,
+                n_answered,
                 others: Vec::new(),
                 assigned: assigned_to(&trace).map(Arc::new),
             }

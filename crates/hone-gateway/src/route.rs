@@ -146,9 +146,25 @@ impl Format {
 pub(crate) fn asked_in(format: Format) -> MethodRouter<Gateway> {
     let handler = move |State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body| async move {
         let answered = answer(format, &gateway, caller, &headers, body).await;
-        answered.unwrap_or_else(|refused| format.refuse(&refused))
+        answered.unwrap_or_else(|Unanswered { refused, episode }| {
+            let mut response = format.refuse(&refused);
+            episode.into_iter().for_each(|episode| name(&mut response, episode));
+            response
+        })
     };
     post(handler)
+}
+
+/// Why there is no answer, and the episode whose record says so, where it came that far.
+pub(crate) struct Unanswered {
+    refused: Refused,
+    episode: Option<TraceId>,
+}
+
+impl From<Refused> for Unanswered {
+    fn from(refused: Refused) -> Self {
+        Self { refused, episode: None }
+    }
 }
 
 /// A question from its bytes to its answer.
@@ -158,7 +174,7 @@ async fn answer(
     caller: Result<Caller, Refused>,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Response, Refused> {
+) -> Result<Response, Unanswered> {
     let Caller(caller) = caller?;
     let admitted = gateway.admit().await?;
     let started = gateway.now();
@@ -200,13 +216,11 @@ async fn answer(
         api,
         admitted,
     };
-    match is_stream {
-        true => Ok(streaming(ask::streamed(gateway, question, speaker).await?, trace)),
-        false => {
-            let reply = ask::whole(gateway, question).await?;
-            Ok(told(&speaker.whole(&reply), trace))
-        }
-    }
+    let answered = match is_stream {
+        true => ask::streamed(gateway, question, speaker).await.map(|body| streaming(body, trace)),
+        false => ask::whole(gateway, question).await.map(|reply| told(&speaker.whole(&reply), trace)),
+    };
+    answered.map_err(|refused| Unanswered { refused, episode: Some(trace) })
 }
 
 /// Who answers: a model of the catalogue, or the version of an agent that this episode gets.
@@ -320,7 +334,8 @@ fn streaming(body: Body, episode: TraceId) -> Response {
     response
 }
 
-fn name(response: &mut Response, episode: TraceId) {
+/// Says the episode of a response.
+pub(crate) fn name(response: &mut Response, episode: TraceId) {
     if let Ok(value) = HeaderValue::try_from(episode.to_string()) {
         response.headers_mut().insert(EPISODE, value);
     }

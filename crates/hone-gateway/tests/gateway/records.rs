@@ -66,15 +66,36 @@ async fn an_episode_that_is_named_stays_together_whatever_is_said() {
 
 #[tokio::test]
 async fn who_tries_again_goes_on_where_it_failed() {
-    for named in [&[][..], &[("x-hone-episode", "again")][..]] {
-        let world = World::open().await;
-        assert_eq!(world.chat("broken", &[("user", "hi")], named).await.status, 502);
-        assert_eq!(world.chat("well", &[("user", "hi")], named).await.status, 200);
-        world.chat("well", &[("user", "hi"), ("assistant", "answer 1"), ("user", "on")], named).await;
-        let trace = world.trace_of(3).await;
-        let inputs: Vec<usize> = trace.turns().map(|turn| turn.input.len()).collect();
-        assert_eq!((trace.segments.len(), inputs), (1, vec![1, 0, 1]));
+    let world = World::open().await;
+    let named = &[("x-hone-episode", "again")];
+    let failed = world.chat("broken", &[("user", "hi")], named).await;
+    let told = world.chat("well", &[("user", "hi")], named).await;
+    assert_eq!((failed.status, told.status, &failed.episode), (502, 200, &told.episode));
+    world.chat("well", &[("user", "hi"), ("assistant", "answer 1"), ("user", "on")], named).await;
+    let trace = world.trace_of(3).await;
+    let inputs: Vec<usize> = trace.turns().map(|turn| turn.input.len()).collect();
+    assert_eq!((trace.segments.len(), inputs), (1, vec![1, 0, 1]));
+}
+
+/// A question that got no answer says nothing of who asks it next: only an answer that comes back does.
+#[tokio::test]
+async fn the_same_question_after_a_failure_is_another_episode() {
+    let world = World::open().await;
+    let mut episodes = Vec::new();
+    for model in ["broken", "picky", "broken", "well"] {
+        episodes.push(world.chat(model, &[("user", "hi")], &[]).await.episode.expect("a failure says its episode too"));
     }
+    let asked = json!({"model": "claude", "max_tokens": 9, "messages": messages(&[("user", "hi")])});
+    episodes.push(world.post("/v1/messages", &asked, &[]).await.episode.unwrap());
+    let traces = world.traces().await;
+    assert!(traces.len() == 5 && traces.iter().all(|trace| trace.turns().count() == 1), "{traces:?}");
+    let goes_on = &[("user", "hi"), ("assistant", "answer 1"), ("user", "on")];
+    let failed = world.chat("broken", goes_on, &[]).await;
+    let again = world.chat("well", goes_on, &[]).await;
+    assert_eq!((failed.episode.as_ref(), again.episode.as_ref()), (Some(&episodes[3]), Some(&episodes[3])), "after an answer");
+    episodes.sort_unstable();
+    episodes.dedup();
+    assert_eq!(episodes.len(), 5);
 }
 
 #[tokio::test]
