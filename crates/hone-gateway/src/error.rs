@@ -56,6 +56,9 @@ pub enum Refused {
     /// The body is too large.
     #[error("the body has more than {0} bytes")]
     TooLarge(usize),
+    /// The body stopped coming.
+    #[error("the rest of the body did not come in time")]
+    LateBody,
     /// The body is of a form that is not read here.
     #[error("{0}")]
     MediaType(&'static str),
@@ -104,6 +107,7 @@ impl Refused {
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::LateBody => StatusCode::REQUEST_TIMEOUT,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Budget(_) | Self::RateLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -168,6 +172,10 @@ impl Refused {
     pub(crate) fn respond(&self, body: &Value) -> Response {
         let mut response = (self.status(), body.to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if matches!(self, Self::LateBody) {
+            // What comes later is the rest of the body, and no request.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         let retry_s = match self {
             Self::Busy | Self::Store => Some(1),
             Self::RateLimit { retry_s } => Some(*retry_s),

@@ -6,6 +6,7 @@ use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
 use crate::episode::{Digest, digests};
 use crate::error::Refused;
+use crate::openai::malformed;
 use crate::origin::is_foreign;
 use crate::paths::PATHS;
 use crate::question::{Asked, Question};
@@ -13,18 +14,21 @@ use crate::record::Joined;
 use crate::server::Gateway;
 use crate::{anthropic, completions, feedback, openai, responses};
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
+use futures_core::Stream;
 use hone_arbiter::Situation;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::upstream::Wire;
 use hone_trace::{Time, TraceId};
 use serde_json::{Value, json};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// The header in which a client names its episode, and is told it.
@@ -291,8 +295,26 @@ pub(crate) async fn metrics(State(gateway): State<Gateway>, Reporter(_): Reporte
 
 /// The body, as far as it is allowed to go.
 pub(crate) async fn read(gateway: &Gateway, body: Body) -> Result<Bytes, Refused> {
-    let bytes_max = gateway.limits().body_bytes_max;
-    to_bytes(body, bytes_max).await.map_err(|_| Refused::TooLarge(bytes_max))
+    read_up_to(gateway.limits().body_bytes_max, gateway, body).await
+}
+
+/// The body, unless it is longer than this or stops coming.
+pub(crate) async fn read_up_to(bytes_max: usize, gateway: &Gateway, body: Body) -> Result<Bytes, Refused> {
+    let (mut pieces, mut whole) = (body.into_data_stream(), Vec::new());
+    loop {
+        let next = poll_fn(|context| Pin::new(&mut pieces).poll_next(context));
+        let piece = tokio::select! {
+            biased;
+            piece = next => piece,
+            () = gateway.body_is_late() => return Err(Refused::LateBody),
+        };
+        match piece {
+            None => return Ok(whole.into()),
+            Some(Err(_)) => return Err(malformed("the body broke off")),
+            Some(Ok(piece)) if piece.len() > bytes_max - whole.len() => return Err(Refused::TooLarge(bytes_max)),
+            Some(Ok(piece)) => whole.extend_from_slice(&piece),
+        }
+    }
 }
 
 /// The episode that the client names, that of the answer it goes on with, that its conversation goes on with, or a new one.

@@ -1,7 +1,7 @@
 //! The server: connections in, each within its limits, until it is told to stop.
 //!
-//! A connection that sends no head in time is closed; one too many waits outside. After the signal to stop no connection is taken any
-//! more, and those that are open finish what they do, for as long as the limit lets them.
+//! A connection that sends no head in time is closed, and one that stops in the middle of a body; one too many waits outside. After the
+//! signal to stop no connection is taken any more, and those that are open finish what they do, for as long as the limit lets them.
 
 use crate::access::Access;
 use crate::agents::{Adapters, Agents, Route};
@@ -32,6 +32,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+/// Milliseconds in which nothing more of a body comes until it is given up, after the signal to stop: what is on its way is here by then.
+const STOPPING_BODY_MS: u64 = 1_000;
+
 /// What a server can bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -52,6 +55,8 @@ pub struct Limits {
     pub spans_wait_ms: u64,
     /// Milliseconds until a connection has sent the head of a request, and before that, until it has agreed on TLS.
     pub head_ms: u64,
+    /// Milliseconds in which nothing more of a body comes until it is given up.
+    pub body_ms: u64,
     /// Milliseconds that open requests have after the signal to stop.
     pub stop_ms: u64,
 }
@@ -67,6 +72,7 @@ impl Default for Limits {
             refusal_ms: 1_000,
             spans_wait_ms: 60_000,
             head_ms: 15_000,
+            body_ms: 15_000,
             stop_ms: 60_000,
         }
     }
@@ -126,6 +132,7 @@ struct Shared {
     n_drawn: AtomicU64,
     requests: Arc<Semaphore>,
     waiting: Semaphore,
+    stopping: watch::Sender<bool>,
     metrics: Metrics,
     dashboard: Dashboard,
     sessions: Sessions,
@@ -160,6 +167,7 @@ impl Gateway {
             n_drawn,
             requests,
             waiting,
+            stopping: watch::Sender::new(false),
             metrics,
             dashboard,
             sessions: Sessions::default(),
@@ -259,6 +267,17 @@ impl Gateway {
         place.ok().and_then(Result::ok).ok_or(Refused::Busy)
     }
 
+    /// Done when nothing more of a body has come for too long.
+    pub(crate) async fn body_is_late(&self) {
+        let Limits { body_ms, .. } = self.0.limits;
+        let mut stopping = self.0.stopping.subscribe();
+        let stopped = async {
+            drop(stopping.wait_for(|is_stopping| *is_stopping).await);
+            tokio::time::sleep(Duration::from_millis(STOPPING_BODY_MS)).await;
+        };
+        drop(tokio::time::timeout(Duration::from_millis(body_ms), stopped).await);
+    }
+
     /// How many requests are worked on.
     pub(crate) fn n_underway(&self) -> usize {
         self.0.limits.n_requests_max.saturating_sub(self.0.requests.available_permits())
@@ -298,7 +317,6 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     let (finish, finished) = oneshot::channel();
     let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
     let graceful = GracefulShutdown::new();
-    let (stopping, is_stopping) = watch::channel(());
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
     loop {
@@ -321,7 +339,7 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
         };
         drop(stream.set_nodelay(true));
         let speaking = Speaking { http: http.clone(), router: router.clone(), watcher: graceful.watcher() };
-        let (tls, is_stopping) = (gateway.0.tls.clone(), is_stopping.clone());
+        let (tls, is_stopping) = (gateway.0.tls.clone(), gateway.0.stopping.subscribe());
         tokio::spawn(async move {
             match tls {
                 Some(tls) => speaking.encrypted(&tls, stream, limits.head_ms, is_stopping).await,
@@ -330,7 +348,8 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
             drop(place);
         });
     }
-    drop((listener, stopping));
+    drop(listener);
+    gateway.0.stopping.send_replace(true);
     let stopped = tokio::time::timeout(Duration::from_millis(limits.stop_ms), graceful.shutdown()).await;
     if stopped.is_err() {
         gateway.log(format!("{} requests were cut off at the end", gateway.n_underway()));
@@ -357,7 +376,7 @@ impl Speaking {
     }
 
     /// Agrees on TLS first, in as long as a head may take, and not after the signal to stop.
-    async fn encrypted(self, tls: &Tls, stream: TcpStream, time_ms: u64, mut is_stopping: watch::Receiver<()>) {
+    async fn encrypted(self, tls: &Tls, stream: TcpStream, time_ms: u64, mut is_stopping: watch::Receiver<bool>) {
         let agreed = tokio::select! {
             agreed = tokio::time::timeout(Duration::from_millis(time_ms), tls.0.accept(stream)) => agreed,
             _ = is_stopping.changed() => return,

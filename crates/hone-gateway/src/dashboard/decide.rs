@@ -91,7 +91,7 @@ pub(crate) async fn decide(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Turned> {
-    let sent = form_of(body).await.seen_by(&viewer)?;
+    let sent = form_of(&gateway, body).await.seen_by(&viewer)?;
     viewer.confirm(&headers, sent.get("token")).seen_by(&viewer)?;
     let wish = WISHES.iter().find(|wish| sent.get("ask") == Some(wish.0));
     let (ask, _, command) = *wish.ok_or_else(|| Refused::param("ask", "it does not say what is asked for")).seen_by(&viewer)?;

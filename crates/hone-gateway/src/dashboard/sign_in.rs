@@ -7,8 +7,9 @@ use super::session;
 use crate::access::Access;
 use crate::error::Refused;
 use crate::origin::is_same_origin;
+use crate::route::read_up_to;
 use crate::server::Gateway;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
@@ -43,7 +44,7 @@ pub(crate) async fn signed_in(State(gateway): State<Gateway>, headers: HeaderMap
     if !is_same_origin(&headers) {
         return Err(Refused::Elsewhere.into());
     }
-    let sent = form_of(body).await?;
+    let sent = form_of(&gateway, body).await?;
     let back = back(sent.get("back"));
     let begun = session::begin(&gateway, sent.get("key").unwrap_or_default());
     let cookie = match begun {
@@ -61,7 +62,7 @@ pub(crate) async fn signed_in(State(gateway): State<Gateway>, headers: HeaderMap
 }
 
 pub(crate) async fn sign_out(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, Turned> {
-    let sent = form_of(body).await?;
+    let sent = form_of(&gateway, body).await?;
     if let Ok(viewer) = session::viewer(&gateway, &headers) {
         viewer.confirm(&headers, sent.get("token")).seen_by(&viewer)?;
     }
@@ -71,8 +72,8 @@ pub(crate) async fn sign_out(State(gateway): State<Gateway>, headers: HeaderMap,
 }
 
 /// What a form has sent.
-pub(super) async fn form_of(body: Body) -> Result<Query, Refused> {
-    let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(|_| Refused::TooLarge(FORM_BYTES_MAX))?;
+pub(super) async fn form_of(gateway: &Gateway, body: Body) -> Result<Query, Refused> {
+    let bytes = read_up_to(FORM_BYTES_MAX, gateway, body).await?;
     Ok(Query::read(&String::from_utf8_lossy(&bytes)))
 }
 

@@ -81,3 +81,40 @@ async fn v15_no_error_tells_a_key() {
     assert!(recorded.contains("wrong key") && !recorded.contains(CANARY));
     assert!(!world.get("/metrics", &[]).await.body.contains(CANARY));
 }
+
+/// Sends the head of a question and a part of its body.
+async fn stalled(world: &World) -> TcpStream {
+    let mut stream = TcpStream::connect(world.url.trim_start_matches("http://")).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"model\"";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+/// All that comes until the server closes the connection.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut told = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(8), stream.read_to_string(&mut told)).await;
+    read.expect("the connection stays open").unwrap();
+    told
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming_gives_its_place_back() {
+    let limits = Limits { body_ms: 300, n_requests_max: 1, refusal_ms: 5_000, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let stream = stalled(&world).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(world.chat("well", HI, &[]).await.status, 200);
+    let told = rest(stream).await;
+    assert!(told.starts_with("HTTP/1.1 408") && told.contains("did not come in time"), "{told}");
+}
+
+#[tokio::test]
+async fn nobody_who_stops_waits_for_a_body_that_does_not_come() {
+    let mut world = World::open().await;
+    let stream = stalled(&world).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.stop();
+    let told = rest(stream).await;
+    assert!(told.starts_with("HTTP/1.1 408"), "{told}");
+}
