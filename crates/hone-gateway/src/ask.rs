@@ -15,7 +15,7 @@ use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{Completion, Reply, Streaming, Transfer, UpstreamError};
+use hone_policy::upstream::{ChatRequest, Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Turn};
@@ -24,6 +24,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// Pieces of an answer that wait for a slow client.
 const N_PIECES_MAX: usize = 64;
@@ -120,15 +121,23 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
 async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Result<(Opened, Vec<LlmCall>), UpstreamError> {
     let nobody = "nobody answers under this name".to_owned();
     let mut failure = UpstreamError { kind: PolicyErrorKind::Provider, message: nobody, calls: Vec::new() };
+    let (begun, allowed_ms) = (Instant::now(), gateway.limits().answer_ms);
     for upstream in question.model.in_turn(gateway.now()) {
+        // Who comes after others has the time that they left.
+        let left_ms = allowed_ms.saturating_sub(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        if left_ms == 0 {
+            break;
+        }
+        let request_for =
+            |client| question.request_for(client).map(|request| ChatRequest { time_max_ms: Some(left_ms), ..request });
         let opened = match (&upstream.who, transfer) {
             (Who::Local(local), _) => local.answer(question).map(Opened::Drawing),
             (Who::Provider(client), Transfer::Plain) => {
-                let completed = client.complete(&question.request_for(client)?).await;
+                let completed = client.complete(&request_for(client)?).await;
                 completed.map(|completion| Opened::Whole(Box::new(completion)))
             }
             (Who::Provider(client), Transfer::Stream) => {
-                let streaming = client.stream(&question.request_for(client)?).await;
+                let streaming = client.stream(&request_for(client)?).await;
                 streaming.map(|streaming| Opened::Stream(Box::new(streaming)))
             }
         };

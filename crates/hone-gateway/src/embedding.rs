@@ -17,7 +17,9 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use hone_policy::upstream::{Embeddings, UpstreamError};
 use hone_trace::{Config, Content, ErrorEvent, Message, Role, Segment, Time, Trace, TraceId, Turn};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 pub(crate) async fn give(
     State(gateway): State<Gateway>,
@@ -135,7 +137,11 @@ impl Asked {
 /// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
 async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
     let mut failure = refused("nobody answers under this name".to_owned());
+    let begun = Instant::now();
     for upstream in model.in_turn(gateway.now()) {
+        if begun.elapsed() >= Duration::from_millis(gateway.limits().answer_ms) {
+            break;
+        }
         let embedded = match &upstream.who {
             Who::Provider(client) => client.embed(texts).await,
             Who::Local(_) => Err(refused("a model of this process gives no embeddings".to_owned())),

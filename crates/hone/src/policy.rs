@@ -239,7 +239,11 @@ pub(crate) fn upstream(
         transfer: Transfer::Plain,
         retry,
         n_concurrent_max: usize::MAX,
+        // A client waits for its answer as long as it was told, whether the first byte takes that long or the last.
         total_ms: max_answer_seconds * 1000,
+        total_set_by: "--max-answer-seconds",
+        attempt_ms: max_answer_seconds * 1000,
+        idle_ms: max_answer_seconds * 1000,
         budget: Some(Arc::clone(budget)),
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()

@@ -95,3 +95,17 @@ async fn what_is_underway_ends_before_the_server_does() {
     }
     panic!("the server still takes connections");
 }
+
+/// The time of an answer is that of all who are asked for it.
+#[tokio::test]
+async fn when_the_time_is_over_nobody_else_is_asked() {
+    let world = World::with(Access::open(tenant()), Limits { answer_ms: 400, ..Limits::default() }).await;
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        let told = world.chat("slow-first", HI, &[]).await;
+        assert!(told.status == 200 || told.body.contains("within the 0.4 s that were left"), "{}", told.body);
+        statuses.push(told.status);
+    }
+    statuses.sort_unstable();
+    assert_eq!((statuses, world.heard.n()), (vec![200, 504], 2), "those who answer take turns");
+}

@@ -106,10 +106,11 @@ impl World {
         };
         let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
         let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
+        let slow_first = Model::new("slow-first", [client(format!("{address}#slow")), client(format!("{address}#well"))]);
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
         let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls"];
-        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, claude, own])).unwrap();
+        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own])).unwrap();
         let (log, mut said) = mpsc::channel(100);
         tokio::spawn(async move { while said.recv().await.is_some() {} });
         let scheme = if tls.is_some() { "https" } else { "http" };

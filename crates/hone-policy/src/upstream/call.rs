@@ -3,7 +3,7 @@
 use super::budget::Reservation;
 use super::client::Client;
 use super::embedding::{self, Embeddings};
-use super::exchange::{Exchange, Failure, Outgoing};
+use super::exchange::{Deadlines, Exchange, Failure, Outgoing};
 use super::reply::{Delta, Reply, Usage};
 use super::request::{ChatRequest, RequestError, Transfer};
 use super::wire;
@@ -50,6 +50,8 @@ pub(super) struct Call {
     request: ChatRequest,
     outgoing: Outgoing,
     deadline: Instant,
+    /// Milliseconds of the call, where its request allows fewer than the client.
+    left_ms: Option<u64>,
     calls: Vec<LlmCall>,
     failures: Vec<ErrorEvent>,
 }
@@ -68,8 +70,9 @@ impl Call {
             Ok(Outgoing { url, body: body.to_string().into_bytes(), transfer, headers })
         });
         let mut call = Self::asking(client, outgoing)?;
-        if let Some(time_max_ms) = request.time_max_ms {
-            call.deadline = call.deadline.min(Instant::now() + Duration::from_millis(time_max_ms));
+        if let Some(time_max_ms) = request.time_max_ms.filter(|time_max_ms| *time_max_ms < call.client.options.total_ms) {
+            call.deadline = Instant::now() + Duration::from_millis(time_max_ms);
+            call.left_ms = Some(time_max_ms);
         }
         call.request = request.clone();
         Ok(call)
@@ -82,7 +85,7 @@ impl Call {
         let outgoing = outgoing.map_err(refused)?;
         let deadline = Instant::now() + Duration::from_millis(client.options.total_ms);
         let (calls, failures) = (Vec::new(), Vec::new());
-        Ok(Self { client, request: ChatRequest::default(), outgoing, deadline, calls, failures })
+        Ok(Self { client, request: ChatRequest::default(), outgoing, deadline, left_ms: None, calls, failures })
     }
 
     pub(super) async fn complete(mut self) -> Result<Completion, UpstreamError> {
@@ -156,9 +159,17 @@ impl Call {
     }
 
     async fn open(&self) -> Result<Exchange, Failure> {
-        let attempt = Instant::now() + Duration::from_millis(self.client.options.attempt_ms);
+        let options = &self.client.options;
+        let deadlines = Deadlines {
+            call: self.deadline,
+            attempt: Instant::now() + Duration::from_millis(options.attempt_ms),
+            total_ms: options.total_ms,
+            total_set_by: options.total_set_by,
+            left_ms: self.left_ms,
+            attempt_ms: options.attempt_ms,
+        };
         let assembler = wire::assembler(self.client.spec.provider.wire, &self.request);
-        Exchange::open(&self.client, &self.outgoing, assembler, self.deadline.min(attempt)).await
+        Exchange::open(&self.client, &self.outgoing, assembler, deadlines).await
     }
 
     fn succeed(mut self, attempt: Attempt, reply: Reply) -> Completion {

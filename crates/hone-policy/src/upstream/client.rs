@@ -31,6 +31,8 @@ pub struct ClientOptions {
     pub retry: Retry,
     /// Milliseconds of a call with all its attempts.
     pub total_ms: u64,
+    /// What sets it, for who reads that the time was not enough; empty where nobody can.
+    pub total_set_by: &'static str,
     /// Milliseconds of one attempt.
     pub attempt_ms: u64,
     /// Milliseconds in which nothing comes; an answer in one piece may take longer to begin.
@@ -59,6 +61,7 @@ impl Default for ClientOptions {
             transfer: Transfer::Stream,
             retry: Retry::default(),
             total_ms: 600_000,
+            total_set_by: "",
             attempt_ms: 300_000,
             idle_ms: 60_000,
             connect_ms: 10_000,

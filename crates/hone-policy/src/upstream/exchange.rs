@@ -80,13 +80,51 @@ pub(super) struct Outgoing {
     pub(super) headers: HeaderMap,
 }
 
+/// Until when an answer is waited for, and what says so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadlines {
+    pub(super) call: Instant,
+    pub(super) attempt: Instant,
+    pub(super) total_ms: u64,
+    pub(super) total_set_by: &'static str,
+    pub(super) left_ms: Option<u64>,
+    pub(super) attempt_ms: u64,
+}
+
+impl Deadlines {
+    /// When waiting ends, where something must come in so many milliseconds.
+    fn first(&self, idle_ms: u64) -> Instant {
+        self.call.min(self.attempt).min(Instant::now() + Duration::from_millis(idle_ms))
+    }
+
+    /// Why waiting ended there. When the time of the call is over, nothing is tried again.
+    fn missed(&self, ended: Instant, idle_ms: u64) -> Failure {
+        let timeout = |text: String| Failure::new(PolicyErrorKind::Timeout, text).charged();
+        match self.left_ms {
+            _ if ended < self.call && ended < self.attempt => timeout(format!("nothing came for {idle_ms} ms")).retryable(),
+            _ if ended < self.call => timeout(format!("the answer was not complete within {} ms", self.attempt_ms)).retryable(),
+            Some(left_ms) => {
+                let left_s = left_ms as f64 / 1e3;
+                timeout(format!("the answer was not complete within the {left_s} s that were left{}", self.set_by()))
+            }
+            None => {
+                let total_s = self.total_ms as f64 / 1e3;
+                timeout(format!("the answer was not complete within {total_s} s, the time allowed{}", self.set_by()))
+            }
+        }
+    }
+
+    fn set_by(&self) -> String {
+        if self.total_set_by.is_empty() { String::new() } else { format!(" ({})", self.total_set_by) }
+    }
+}
+
 /// An answer that is coming in.
 pub(super) struct Exchange {
     response: Response,
     wire: Wire,
     transfer: Transfer,
-    deadline: Instant,
-    attempt_ms: u64,
+    deadlines: Deadlines,
     idle_ms: u64,
     n_bytes: usize,
     bytes_max: usize,
@@ -102,7 +140,7 @@ impl Exchange {
         client: &Client,
         outgoing: &Outgoing,
         assembler: Box<dyn Assembler>,
-        deadline: Instant,
+        deadlines: Deadlines,
     ) -> Result<Self, Failure> {
         let (options, wire) = (&client.options, client.spec.provider.wire);
         let refused = |error: KeyError| Failure::new(PolicyErrorKind::Refused, error.to_string());
@@ -120,9 +158,9 @@ impl Exchange {
             .header(ACCEPT, accept)
             .body(outgoing.body.clone())
             .send();
-        let head_deadline = deadline.min(Instant::now() + Duration::from_millis(head_ms));
-        let response = match timeout_at(head_deadline, sent).await {
-            Err(_) => return Err(silent(head_ms.min(options.attempt_ms)).charged()),
+        let ends = deadlines.first(head_ms);
+        let response = match timeout_at(ends, sent).await {
+            Err(_) => return Err(deadlines.missed(ends, head_ms)),
             Ok(Err(error)) => return Err(unsent(&error)),
             Ok(Ok(response)) => response,
         };
@@ -130,8 +168,7 @@ impl Exchange {
             response,
             wire,
             transfer: outgoing.transfer,
-            deadline,
-            attempt_ms: options.attempt_ms,
+            deadlines,
             idle_ms: options.idle_ms,
             n_bytes: 0,
             bytes_max: options.body_bytes_max,
@@ -188,15 +225,11 @@ impl Exchange {
     }
 
     async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Failure> {
-        let idle = Instant::now() + Duration::from_millis(self.idle_ms);
+        let ends = self.deadlines.first(self.idle_ms);
         let failed = |failure: Failure, usage| Failure { usage, ..failure.charged() };
         let usage = self.assembler.usage();
-        let bytes = match timeout_at(self.deadline.min(idle), self.response.chunk()).await {
-            Err(_) if idle < self.deadline => return Err(failed(silent(self.idle_ms), usage)),
-            Err(_) => {
-                let text = format!("the answer was not complete within the time allowed, at most {} ms", self.attempt_ms);
-                return Err(failed(Failure::new(PolicyErrorKind::Timeout, text).retryable(), usage));
-            }
+        let bytes = match timeout_at(ends, self.response.chunk()).await {
+            Err(_) => return Err(failed(self.deadlines.missed(ends, self.idle_ms), usage)),
             Ok(Err(error)) => {
                 let text = format!("the connection broke in the middle of the answer: {}", cause(&error));
                 return Err(failed(Failure::new(PolicyErrorKind::Protocol, text).retryable(), usage));
@@ -247,10 +280,6 @@ impl Exchange {
         }
         Failure { asked_ms, ..failure }
     }
-}
-
-fn silent(idle_ms: u64) -> Failure {
-    Failure::new(PolicyErrorKind::Timeout, format!("nothing came for {idle_ms} ms")).retryable()
 }
 
 fn unsent(error: &reqwest::Error) -> Failure {
