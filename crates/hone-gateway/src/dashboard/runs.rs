@@ -38,7 +38,7 @@ pub(crate) async fn runs(
     if all.is_empty() {
         html!(
             main,
-            "<p class=\"empty\">No run yet. <code>hone train grpo --env desk --model MODEL --name first</code> starts one.</p>"
+            "<p class=\"empty\">No run yet. <code>hone train grpo --env desk --model MODEL --run first</code> starts one.</p>"
         );
     } else {
         html!(main, "{}", table(&all, now));

@@ -105,7 +105,7 @@ async fn an_empty_record_says_how_to_begin() {
         ("/dashboard/traces", "hone trace import"),
         ("/dashboard/groups", "hone rollout"),
         ("/dashboard/data", "hone data gate"),
-        ("/dashboard/runs", "hone train grpo"),
+        ("/dashboard/runs", "hone train grpo --env desk --model MODEL --run first"),
         ("/dashboard/evaluations", "hone eval baseline --record"),
         ("/dashboard/agents", "hone deploy add"),
     ] {
