@@ -174,6 +174,11 @@ impl Follower {
     /// Reads an agent's entry of the registry, and makes the versions ready that may be asked.
     async fn prepare(&mut self, name: &AgentName) -> Result<(), StoreError> {
         let Some((agent, _)) = registry::agent(&*self.store(), name).await? else { return Ok(()) };
+        if !self.agents.contains_key(name) && self.gateway.catalogue().get(name.as_str()).is_some() {
+            self.gateway.log(format!(
+                "who asks for {name} gets the model of this name, and never the agent: give one of the two another name"
+            ));
+        }
         let known = self.agents.get(name).map(|registered| registered.versions.clone()).unwrap_or_default();
         let deployment = self.fleet.deployment(name);
         let is_wanted = |version: &str, share: f64| {

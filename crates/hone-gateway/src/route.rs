@@ -27,6 +27,7 @@ use hone_arbiter::log::{Assigned, Line};
 use hone_policy::upstream::Wire;
 use hone_trace::{Time, TraceId};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -272,7 +273,9 @@ async fn who(
 
 pub(crate) async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
     let agents = gateway.agents().names(&caller.tenant);
-    let all: Vec<Value> = gateway.catalogue().names().chain(agents.iter().map(String::as_str)).map(openai::model).collect();
+    let mut listed = HashSet::new();
+    let names = gateway.catalogue().names().chain(agents.iter().map(String::as_str)).filter(|name| listed.insert(*name));
+    let all: Vec<Value> = names.map(openai::model).collect();
     json_response(&json!({"object": "list", "data": all}))
 }
 

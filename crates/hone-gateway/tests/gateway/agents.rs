@@ -274,3 +274,23 @@ async fn an_agent_answers_in_every_format_that_has_a_place_for_its_instructions(
     let told = world.post("/v1/completions", &json!({"model": "desk", "prompt": "hi"}), &[]).await;
     assert!(told.status == 400 && told.body.contains("standing instructions"), "{}", told.body);
 }
+
+#[tokio::test]
+async fn an_agent_with_the_name_of_a_model_is_not_asked_and_that_is_said() {
+    let world = World::open().await;
+    add(&world, "fine", "v1", "well").await;
+    until(&world, "fine", |told| share(told, "v1") == 1.0).await;
+    let told = world.chat("fine", &[("user", "hello")], &[]).await;
+    let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+    assert!(!trace.metadata.contains_key("agent"), "the model has answered: {:?}", trace.metadata);
+    let listed = world.get("/v1/models", &[]).await.json();
+    assert_eq!(listed["data"].as_array().unwrap().iter().filter(|model| model["id"] == "fine").count(), 1);
+    // Both who sees it come and who starts with it there says so, once.
+    for world in [&world, &world.again().await] {
+        until(world, "fine", |told| share(told, "v1") == 1.0).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let said = world.said.lock().unwrap().clone();
+        let n_told = said.iter().filter(|text| text.contains("who asks for fine gets the model")).count();
+        assert_eq!(n_told, 1, "{said:?}");
+    }
+}

@@ -10,8 +10,8 @@ use hone_store::{Database, Options, Place};
 use hone_trace::store::TraceQuery;
 use hone_trace::{AgentName, Category, Clock, Tenant, Time, Trace};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) heard: Heard,
     pub(crate) store: Arc<dyn Database>,
     pub(crate) http: reqwest::Client,
+    /// What it has told the person who runs it.
+    pub(crate) said: Arc<Mutex<Vec<String>>>,
     stop: Option<oneshot::Sender<()>>,
     folder: Arc<tempfile::TempDir>,
 }
@@ -111,8 +113,14 @@ impl World {
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
         let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls"];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own])).unwrap();
-        let (log, mut said) = mpsc::channel(100);
-        tokio::spawn(async move { while said.recv().await.is_some() {} });
+        let (log, mut told) = mpsc::channel(100);
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let heard_by = Arc::clone(&said);
+        tokio::spawn(async move {
+            while let Some(text) = told.recv().await {
+                heard_by.lock().unwrap().push(text);
+            }
+        });
         let scheme = if tls.is_some() { "https" } else { "http" };
         let setup = Setup {
             catalogue,
@@ -135,7 +143,7 @@ impl World {
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { url, heard, store, http, stop: Some(stop), folder }
+        Self { url, heard, store, http, said, stop: Some(stop), folder }
     }
 
     /// Tells the server to stop.

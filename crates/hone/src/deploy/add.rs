@@ -70,6 +70,13 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
             .hint("a version does not change: give the new one another name"),
         other => Failure::world(other),
     })?;
+    let named = context.settings.serve.models.iter().filter_map(|text| text.split_once('=')).map(|(name, _)| name);
+    let is_hidden = named.chain([args.model.as_str()]).any(|name| name == agent.as_str());
+    if is_hidden {
+        context.printer.complain(&format!(
+            "`{agent}` is the name of a model too: who asks `hone serve` for it gets the model, and never the agent; give one of the two another name"
+        ));
+    }
     if context.printer.wants_json() {
         let adapter = config.adapter.map(|adapter| adapter.to_string());
         let told = json!({"agent": agent, "version": version, "config": config.hash(), "adapter": adapter, "new": is_new});
@@ -80,9 +87,10 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         .await?
         .is_some_and(|(entry, _)| entry.versions.iter().any(|one| one.version == *version && one.share > 0.0));
     context.printer.plain(&format!("{agent} {version} is {}", if is_new { "added" } else { "there already" }))?;
-    context.printer.say(&match serves {
-        true => format!("it serves: clients of `hone serve` ask for the model `{agent}`"),
-        false => format!("it takes over by `hone deploy start {agent} {version}`"),
-    });
+    match serves {
+        true if is_hidden => {}
+        true => context.printer.say(&format!("it serves: clients of `hone serve` ask for the model `{agent}`")),
+        false => context.printer.say(&format!("it takes over by `hone deploy start {agent} {version}`")),
+    }
     Ok(Exit::Yes)
 }

@@ -18,6 +18,9 @@ fn versions_are_added_and_do_not_change() {
     desk.hone("deploy status --tenant other").expect(2, "", "there are no agents yet");
     let status: serde_json::Value = serde_json::from_str(&desk.hone("deploy status --json").out).expect("JSON");
     assert_eq!((status["live"].as_str(), status["canary"].is_null()), (Some("v1"), true), "{status}");
+    let told = desk.hone("deploy add gpt v1 --model gpt");
+    assert!(!told.err.contains("it serves"), "{}", told.err);
+    told.expect(0, "gpt v1 is added", "`gpt` is the name of a model too");
 }
 
 #[test]
