@@ -119,8 +119,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
 
 /// Asks one after the other until one answers. Also says what was asked in vain before.
 async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Result<(Opened, Vec<LlmCall>), UpstreamError> {
-    let nobody = "nobody answers under this name".to_owned();
-    let mut failure = UpstreamError { kind: PolicyErrorKind::Provider, message: nobody, calls: Vec::new() };
+    let mut failure = UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
     let (begun, allowed_ms) = (Instant::now(), gateway.limits().answer_ms);
     for upstream in question.model.in_turn(gateway.now()) {
         // Who comes after others has the time that they left.
@@ -189,7 +188,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
             choices::keep(&mut turn, &reply);
             (Some(reply), is_new_segment)
         }
-        Err(UpstreamError { kind, message, calls }) => {
+        Err(UpstreamError { kind, message, calls, .. }) => {
             turn.llm_calls = calls;
             turn.errors = vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message }];
             (None, false)
@@ -263,11 +262,7 @@ fn with(mut calls: Vec<LlmCall>, mut drawn: Drawn) -> Drawn {
 }
 
 pub(crate) fn abandoned() -> UpstreamError {
-    UpstreamError {
-        kind: PolicyErrorKind::Timeout,
-        message: "the client left before the answer was whole".into(),
-        calls: Vec::new(),
-    }
+    UpstreamError::new(PolicyErrorKind::Timeout, "the client left before the answer was whole")
 }
 
 /// The pieces as a stream.

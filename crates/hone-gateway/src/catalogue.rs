@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn fail(model: &Model, upstream_idx: usize, kind: PolicyErrorKind, seconds: i64) -> bool {
-        let error = UpstreamError { kind, message: String::new(), calls: Vec::new() };
+        let error = UpstreamError::new(kind, "");
         model.upstreams[upstream_idx].failed(&error, Time::from_unix_nanos(seconds * SECOND))
     }
 

@@ -70,7 +70,7 @@ async fn keep(
     turn.started = Some(started);
     (turn.llm_calls, turn.errors) = match embedded {
         Ok(embeddings) => (embeddings.calls.clone(), embeddings.failures.clone()),
-        Err(UpstreamError { kind, message, calls }) => {
+        Err(UpstreamError { kind, message, calls, .. }) => {
             (calls.clone(), vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message: message.clone() }])
         }
     };

@@ -5,7 +5,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hone_policy::upstream::UpstreamError;
+use hone_policy::upstream::{UpstreamError, Words};
 use hone_trace::format::FormatError;
 use hone_trace::policy::PolicyErrorKind;
 use serde_json::{Value, json};
@@ -84,6 +84,10 @@ pub enum Refused {
         status: u16,
         /// In the provider's words.
         message: String,
+        /// Its words for programs, where it has refused.
+        words: Words,
+        /// How many seconds it asks to wait.
+        retry_s: Option<u64>,
     },
     /// The version of an agent that should answer is not there.
     #[error("{0}")]
@@ -117,8 +121,12 @@ impl Refused {
     }
 
     /// OpenAI's word for the kind.
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> &str {
         match self {
+            Self::Upstream { words: Words { kind: Some(kind), .. }, .. } => kind,
+            Self::Upstream { status: 429, .. } => "rate_limit_error",
+            Self::Upstream { status: 403, .. } => "permission_error",
+            Self::Upstream { status: 400..500, .. } => "invalid_request_error",
             Self::Key => "authentication_error",
             Self::Role | Self::Elsewhere | Self::Foreign => "permission_error",
             Self::Budget(_) => "insufficient_quota",
@@ -129,8 +137,12 @@ impl Refused {
     }
 
     /// OpenAI's word for the case.
-    fn code(&self) -> Option<&'static str> {
+    fn code(&self) -> Option<&str> {
         match self {
+            Self::Upstream { words: Words { code: Some(code), .. }, .. } => Some(code),
+            Self::Upstream { status: 429, .. } => Some("rate_limit_exceeded"),
+            // What the provider says is all there is to say.
+            Self::Upstream { words, .. } if *words != Words::default() => None,
             Self::NoModel(_) => Some("model_not_found"),
             Self::NoPrevious(_) => Some("previous_response_not_found"),
             Self::Key => Some("invalid_api_key"),
@@ -146,7 +158,7 @@ impl Refused {
     /// The body in OpenAI's form.
     pub(crate) fn openai(&self) -> Value {
         let param = match self {
-            Self::Malformed { param, .. } => param.as_deref(),
+            Self::Malformed { param, .. } | Self::Upstream { words: Words { param, .. }, .. } => param.as_deref(),
             Self::NoModel(_) => Some("model"),
             Self::NoPrevious(_) => Some("previous_response_id"),
             _ => None,
@@ -160,6 +172,10 @@ impl Refused {
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => "not_found_error",
             Self::TooLarge(_) => "request_too_large",
             Self::Budget(_) | Self::RateLimit { .. } => "rate_limit_error",
+            Self::Upstream { status: 400 | 422, .. } => "invalid_request_error",
+            Self::Upstream { status: 403, .. } => "permission_error",
+            Self::Upstream { status: 404, .. } => "not_found_error",
+            Self::Upstream { status: 429, .. } => "rate_limit_error",
             Self::Upstream { status: 504, .. } => "timeout_error",
             Self::Busy => "overloaded_error",
             Self::Store | Self::Unavailable(_) | Self::Upstream { .. } => "api_error",
@@ -179,6 +195,7 @@ impl Refused {
         let retry_s = match self {
             Self::Busy | Self::Store => Some(1),
             Self::RateLimit { retry_s } => Some(*retry_s),
+            Self::Upstream { retry_s, .. } => *retry_s,
             _ => None,
         };
         if let Some(seconds) = retry_s {
@@ -202,12 +219,22 @@ impl From<FormatError> for Refused {
 
 impl From<&UpstreamError> for Refused {
     fn from(error: &UpstreamError) -> Self {
-        let upstream = |status| Self::Upstream { status, message: error.message.clone() };
+        let told = error.told.as_deref();
+        let upstream = |status| {
+            // What a provider has to say of its own troubles is not the client's affair.
+            let words = told.filter(|_| status < 500).map(|told| told.words.clone()).unwrap_or_default();
+            let retry_s = told.and_then(|told| told.retry_ms).map(|ms| ms.div_ceil(1000).max(1));
+            Self::Upstream { status, message: error.message.clone(), words, retry_s }
+        };
         match error.kind {
             PolicyErrorKind::Timeout => upstream(504),
             PolicyErrorKind::RateLimit => upstream(429),
             PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),
-            PolicyErrorKind::Refused => upstream(400),
+            // That our own key is wrong or has no money left says nothing of the client's.
+            PolicyErrorKind::Refused => match told.map(|told| told.status) {
+                Some(status @ (403 | 404 | 422)) => upstream(status),
+                _ => upstream(400),
+            },
             PolicyErrorKind::TooLong => Self::TooLong(error.message.clone()),
             PolicyErrorKind::Budget => Self::Budget(error.message.clone()),
         }

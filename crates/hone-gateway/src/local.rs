@@ -63,8 +63,7 @@ impl Drawing {
 
     pub(crate) async fn finish(mut self) -> Result<Drawn, UpstreamError> {
         while self.pieces.recv().await.is_some() {}
-        let gone =
-            || UpstreamError { kind: PolicyErrorKind::Provider, message: "the engine has stopped".into(), calls: Vec::new() };
+        let gone = || UpstreamError::new(PolicyErrorKind::Provider, "the engine has stopped");
         self.drawn.await.unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -192,7 +191,7 @@ impl Asked {
 fn drawn(spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {
     let mut spoken = spoken.into_iter();
     let Some(Spoken { answered, tokens }) = spoken.next() else {
-        return Err(UpstreamError { kind: PolicyErrorKind::Provider, message: "nothing was drawn".into(), calls: Vec::new() });
+        return Err(UpstreamError::new(PolicyErrorKind::Provider, "nothing was drawn"));
     };
     let finish = finish(&answered);
     let Answered { message, llm_calls, errors, sampled, is_new_segment } = answered;
@@ -231,5 +230,5 @@ fn told_as(tokens: &[ToldToken]) -> Tokens {
 }
 
 fn failed(error: PolicyError) -> UpstreamError {
-    UpstreamError { kind: error.kind, message: error.message, calls: error.llm_calls }
+    UpstreamError { calls: error.llm_calls, ..UpstreamError::new(error.kind, error.message) }
 }

@@ -142,5 +142,5 @@ impl Question {
 
 /// Why nobody was asked.
 pub(crate) fn refused(message: String) -> UpstreamError {
-    UpstreamError { kind: PolicyErrorKind::Refused, message, calls: Vec::new() }
+    UpstreamError::new(PolicyErrorKind::Refused, message)
 }

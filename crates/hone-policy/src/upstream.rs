@@ -33,13 +33,13 @@ mod wire;
 
 pub use access::{Access, AccessError};
 pub use budget::{Budget, OverBudget, Projection, Spent, project, project_guess};
-pub use call::{Completion, Streaming, UpstreamError};
+pub use call::{Completion, Streaming, Told, UpstreamError};
 pub use client::{Client, ClientError, ClientOptions};
 pub use embedding::Embeddings;
 pub use frames::{Frame, FrameDecoder, FrameError};
 pub use key::{Key, KeyError};
 pub use price::{PRICES_DATE, Price};
-pub use reply::{Choice, Delta, Finish, Refusal, Reply, Tokens, Usage, WireError};
+pub use reply::{Choice, Delta, Finish, Refusal, Reply, Tokens, Usage, WireError, Words};
 pub use request::{ChatRequest, Endpoint, RequestError, Sampling, Transfer};
 pub use retry::{RealSleeper, Retry, Sleeper};
 pub use signature::{AwsKey, Region, RegionError};
@@ -137,11 +137,7 @@ impl UpstreamConversation {
         let (reply, answer) = mpsc::sync_channel(1);
         let client = Arc::clone(&self.shared.client);
         self.shared.runtime.spawn(async move { reply.send(client.complete(&request).await) });
-        let gone = |_| UpstreamError {
-            kind: PolicyErrorKind::Provider,
-            message: "the runtime of the calls has stopped".into(),
-            calls: Vec::new(),
-        };
+        let gone = |_| UpstreamError::new(PolicyErrorKind::Provider, "the runtime of the calls has stopped");
         answer.recv().unwrap_or_else(|error| Err(gone(error)))
     }
 

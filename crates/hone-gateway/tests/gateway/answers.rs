@@ -170,7 +170,23 @@ async fn models_are_listed() {
     let names: Vec<&str> = told["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["both", "broken", "calls", "claude", "cut", "embed", "fine", "leaky", "own/tiny", "picky", "slow", "slow-first", "well"]
+        [
+            "both",
+            "broken",
+            "busy",
+            "calls",
+            "claude",
+            "cut",
+            "embed",
+            "fine",
+            "gone",
+            "leaky",
+            "own/tiny",
+            "picky",
+            "slow",
+            "slow-first",
+            "well"
+        ]
     );
     assert_eq!(world.get("/v1/models/well", &[]).await.json()["object"], "model");
     for path in ["/v1/models/own/tiny", "/v1/models/own%2Ftiny"] {

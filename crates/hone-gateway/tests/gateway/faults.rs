@@ -21,7 +21,7 @@ async fn when_one_fails_the_next_is_asked() {
 #[tokio::test]
 async fn failures_are_told_and_kept() {
     let world = World::open().await;
-    for (model, status, code) in [("broken", 502, json!("upstream_error")), ("picky", 400, json!("upstream_error"))] {
+    for (model, status, code) in [("broken", 502, json!("upstream_error")), ("picky", 400, json!(null))] {
         let told = world.chat(model, HI, &[("x-hone-episode", model)]).await;
         assert_eq!((told.status, told.json()["error"]["code"].clone()), (status, code), "{}", told.body);
         let trace = world.traces().await.into_iter().find(|trace| trace.metadata["asked_for"] == model).unwrap();
@@ -30,6 +30,28 @@ async fn failures_are_told_and_kept() {
     }
     let told = world.chat("picky", HI, &[]).await.json();
     assert!(told["error"]["message"].as_str().unwrap().contains("top_k is not known"));
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_is_heard() {
+    let world = World::open().await;
+    for is_stream in [false, true] {
+        let said = async |path: &str, model: &str| {
+            let body = json!({"model": model, "messages": messages(HI), "stream": is_stream, "max_tokens": 9});
+            let told = world.post(path, &body, &[]).await;
+            let error = told.json()["error"].clone();
+            (told.status, told.retry_s, json!([error["type"], error["code"], error["param"]]))
+        };
+        let openai = "/v1/chat/completions";
+        assert_eq!(said(openai, "busy").await, (429, Some(7), json!(["requests", "rate_limit_exceeded", null])));
+        assert_eq!(said(openai, "gone").await, (404, None, json!(["invalid_request_error", "model_not_found", "model"])));
+        assert_eq!(said(openai, "picky").await, (400, None, json!(["invalid_request_error", null, null])));
+        assert_eq!(said(openai, "broken").await, (502, None, json!(["server_error", "upstream_error", null])));
+        let anthropic = "/v1/messages";
+        assert_eq!(said(anthropic, "busy").await, (429, Some(7), json!(["rate_limit_error", null, null])));
+        assert_eq!(said(anthropic, "gone").await, (404, None, json!(["not_found_error", null, null])));
+        assert_eq!(said(anthropic, "picky").await, (400, None, json!(["invalid_request_error", null, null])));
+    }
 }
 
 #[tokio::test]

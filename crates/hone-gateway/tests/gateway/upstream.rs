@@ -73,6 +73,15 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
             let error = json!({"error": {"message": "top_k is not known", "type": "invalid_request_error", "code": null}});
             return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
         }
+        "busy" => {
+            let error = json!({"error": {"message": "slow down", "type": "requests", "code": "rate_limit_exceeded"}});
+            return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "7")], error.to_string()).into_response();
+        }
+        "gone" => {
+            let error = json!({"error": {"message": "no such model", "type": "invalid_request_error", "param": "model",
+                "code": "model_not_found"}});
+            return (StatusCode::NOT_FOUND, error.to_string()).into_response();
+        }
         "leaky" => {
             let key = headers.get("authorization").unwrap().to_str().unwrap();
             let error = json!({"error": {"message": format!("wrong key: {key}"), "type": "invalid_request_error"}});

@@ -4,7 +4,7 @@ use super::budget::Reservation;
 use super::client::Client;
 use super::embedding::{self, Embeddings};
 use super::exchange::{Deadlines, Exchange, Failure, Outgoing};
-use super::reply::{Delta, Reply, Usage};
+use super::reply::{Delta, Reply, Usage, Words};
 use super::request::{ChatRequest, RequestError, Transfer};
 use super::wire;
 use hone_trace::policy::{PolicyError, PolicyErrorKind};
@@ -36,6 +36,26 @@ pub struct UpstreamError {
     pub message: String,
     /// Every attempt.
     pub calls: Vec<LlmCall>,
+    /// How the provider said no to the last attempt, where it did.
+    pub told: Option<Box<Told>>,
+}
+
+/// A no of a provider, without the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The HTTP status.
+    pub status: u16,
+    /// Its own words.
+    pub words: Words,
+    /// How long it asks to wait.
+    pub retry_ms: Option<u64>,
+}
+
+impl UpstreamError {
+    /// No answer, and nobody was asked.
+    pub fn new(kind: PolicyErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), calls: Vec::new(), told: None }
+    }
 }
 
 impl From<UpstreamError> for PolicyError {
@@ -80,8 +100,7 @@ impl Call {
 
     /// Asks this, within the client's limits. What cannot be put into words is never sent.
     pub(super) fn asking(client: Arc<Client>, outgoing: Result<Outgoing, RequestError>) -> Result<Self, UpstreamError> {
-        let refused =
-            |error: RequestError| UpstreamError { kind: PolicyErrorKind::Refused, message: error.to_string(), calls: Vec::new() };
+        let refused = |error: RequestError| UpstreamError::new(PolicyErrorKind::Refused, error.to_string());
         let outgoing = outgoing.map_err(refused)?;
         let deadline = Instant::now() + Duration::from_millis(client.options.total_ms);
         let (calls, failures) = (Vec::new(), Vec::new());
@@ -241,7 +260,13 @@ impl Call {
         let n_attempts = calls.len();
         let message = self.client.redact(&failure.message);
         let message = if n_attempts > 1 { format!("{message} (after {n_attempts} attempts)") } else { message };
-        UpstreamError { kind: failure.kind, message, calls }
+        let redacted = |text: &Option<String>| text.as_deref().map(|text| self.client.redact(text));
+        let told = failure.refusal.as_ref().map(|refusal| {
+            let Words { kind, code, param } = &refusal.words;
+            let words = Words { kind: redacted(kind), code: redacted(code), param: redacted(param) };
+            Box::new(Told { status: refusal.status, words, retry_ms: failure.asked_ms })
+        });
+        UpstreamError { kind: failure.kind, message, calls, told }
     }
 }
 

@@ -6,7 +6,7 @@
 //! with pieces of text, so calls are counted here. A stream is complete with `message-end`.
 
 use super::openai;
-use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, shortened};
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, Words, broken, shortened};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
@@ -74,7 +74,12 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
         Some(reason @ ("ERROR" | "TIMEOUT")) => {
             let said = json["error_message"].as_str().unwrap_or("the answer failed");
             let status = if reason == "TIMEOUT" { 408 } else { 503 };
-            return Err(WireError::Failed(Refusal { status, code: reason.into(), message: shortened(said) }));
+            return Err(WireError::Failed(Refusal {
+                status,
+                code: reason.into(),
+                message: shortened(said),
+                words: Words::default(),
+            }));
         }
         Some("ERROR_TOXIC") => Finish::Filtered,
         Some(_) => Finish::Stop,

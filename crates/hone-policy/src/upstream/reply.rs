@@ -125,6 +125,19 @@ pub struct Refusal {
     pub code: String,
     /// What it says, shortened.
     pub message: String,
+    /// Its own words as they stand, for who asks in the same format.
+    pub words: Words,
+}
+
+/// The words of an error in the forms of OpenAI and Anthropic; the others have some of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// What kind of error it is.
+    pub kind: Option<String>,
+    /// Which case of it.
+    pub code: Option<String>,
+    /// The parameter that is wrong.
+    pub param: Option<String>,
 }
 
 pub(super) fn broken(what: impl Into<String>) -> WireError {
@@ -145,7 +158,9 @@ impl Refusal {
         let message = said(error).or(error.as_str()).unwrap_or_default();
         let told = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let status = status.or(told).unwrap_or_else(|| status_of(&words.join(" ").to_lowercase()));
-        Some(Self { status, code, message: shortened(message) })
+        let [kind, own_code, param] = ["type", "code", "param"].map(|key| of[key].as_str().map(shortened));
+        let words = Words { kind, code: own_code, param };
+        Some(Self { status, code, message: shortened(message), words })
     }
 
     /// Whether it says that the conversation is too long for the model.
