@@ -1,19 +1,21 @@
 //! A run's state on disk: one safetensors file with masters and moments, and the step in its name table.
 //!
-//! Written whole or not at all. A file that does not fit the run it is restored into is refused by the trainer.
+//! Written whole or not at all. A file that does not fit the run it is restored into is refused by the trainer; whoever keeps
+//! the hash of a file can tell whether it was damaged since.
 //! Knows nothing of what the tensors are for.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::LoadError;
+use crate::mapped::Mapped;
 use crate::safetensors::{SafeTensors, encode, write_whole};
 use crate::trainer::TrainerState;
 
 const PARTS: [&str; 3] = ["master", "m", "v"];
 
-/// Writes a state.
-pub fn save(path: &Path, state: &TrainerState) -> Result<(), LoadError> {
+/// Writes a state; the hash of its file.
+pub fn save(path: &Path, state: &TrainerState) -> Result<String, LoadError> {
     let mut tensors = BTreeMap::new();
     for (name, parts) in &state.tensors {
         for (part, values) in PARTS.iter().zip(parts) {
@@ -23,7 +25,14 @@ pub fn save(path: &Path, state: &TrainerState) -> Result<(), LoadError> {
     // Two exact 24-bit halves: every tensor of the file is f32.
     let halves = [(state.step & 0xff_ffff) as f32, (state.step >> 24 & 0xff_ffff) as f32];
     tensors.insert("step".into(), (vec![2], halves.to_vec()));
-    write_whole(path, &encode(&tensors, &BTreeMap::new()))
+    let bytes = encode(&tensors, &BTreeMap::new());
+    write_whole(path, &bytes)?;
+    Ok(blake3::hash(&bytes).to_hex().to_string())
+}
+
+/// The hash of a state's file as it is now.
+pub fn hash(path: &Path) -> Result<String, LoadError> {
+    Ok(blake3::hash(Mapped::open(path)?.bytes()).to_hex().to_string())
 }
 
 /// Reads a state.

@@ -2,7 +2,8 @@
 //!
 //! The weights and moments of a step are a file of their own under `states/`; `position.json` names the last one that is whole and
 //! is the last to be written. So a run that was killed at any moment goes on from the last step that was durable, to the same bits.
-//! States at which was measured stay for a while, to fork from.
+//! States at which was measured stay for a while, to fork from. `position.json` has the hashes of all states that are kept: one that
+//! was damaged since is never loaded.
 
 use crate::durable;
 use crate::failure::{Failure, at_path};
@@ -36,6 +37,9 @@ pub(super) struct Position {
     pub(super) kept: Vec<u64>,
     /// The hash of the adapter as it is.
     pub(super) adapter: String,
+    /// The hashes of the states' files by step. Runs that began before they were kept have none.
+    #[serde(default)]
+    pub(super) states: BTreeMap<u64, String>,
 }
 
 /// The files of a run that say where it stands.
@@ -68,22 +72,51 @@ impl States {
             let there = if steps.is_empty() { "none is there".to_owned() } else { format!("there are {}", steps.join(", ")) };
             return Err(Failure::user(format_args!("the state of step {step} is not kept")).hint(there));
         }
+        if !self.is_whole(step)? {
+            let damaged = format_args!("{}: it is damaged, its hash is another than when it was written", path.display());
+            return Err(Failure::user(damaged).hint(self.way_out(step)?));
+        }
         checkpoint::load(&path).map_err(Failure::world)
+    }
+
+    /// Whether the state of a step is as it was written, as far as that is known.
+    fn is_whole(&self, step: u64) -> Result<bool, Failure> {
+        let known = self.position()?.and_then(|mut position| position.states.remove(&step));
+        // A file that cannot even be hashed is not whole.
+        Ok(known.is_none_or(|known| checkpoint::hash(&self.path(step)).is_ok_and(|hash| hash == known)))
+    }
+
+    /// What is left to do when the state of this step is damaged.
+    fn way_out(&self, damaged: u64) -> Result<String, Failure> {
+        let mut whole = Vec::new();
+        for step in self.steps()?.into_iter().filter(|&step| step != damaged) {
+            whole.extend(self.is_whole(step)?.then(|| step.to_string()));
+        }
+        let run = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        Ok(match whole.is_empty() {
+            true => "put the file back from a copy; no other state of the run is whole".to_owned(),
+            false => {
+                let steps = whole.join(", ");
+                format!("put the file back from a copy, or fork the run where it is whole with --fork {run}@STEP: {steps}")
+            }
+        })
     }
 
     /// Makes a step durable, and removes the states that nobody needs any more.
     pub(super) fn keep(&self, position: &mut Position, learner: &mut Learner, n_kept: usize) -> Result<(), Failure> {
         let folder = self.folder.join("states");
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
-        checkpoint::save(&self.path(position.step), &learner.state()?).map_err(Failure::world)?;
+        let hash = checkpoint::save(&self.path(position.step), &learner.state()?).map_err(Failure::world)?;
+        position.states.insert(position.step, hash);
         position.adapter = learner.save_adapter(&self.folder.join("adapter"))?;
         let n_over = position.kept.len().saturating_sub(n_kept);
         position.kept.drain(..n_over);
+        let (last, best) = (position.step, position.progress.best().map(|best| best.step));
+        let kept = position.kept.clone();
+        let is_needed = |step: u64| step + self.n_last > last || kept.contains(&step) || best == Some(step) || step == 0;
+        position.states.retain(|&step, _| is_needed(step));
         let text = serde_json::to_string(position).map_err(Failure::bug)?;
         durable::write(&self.folder.join("position.json"), &(text + "\n"))?;
-        let best = position.progress.best().map(|best| best.step);
-        let is_needed =
-            |step: u64| step + self.n_last > position.step || position.kept.contains(&step) || best == Some(step) || step == 0;
         for step in self.steps()?.into_iter().filter(|&step| !is_needed(step)) {
             // What cannot be removed only takes room.
             let _ = fs::remove_file(self.path(step));

@@ -86,9 +86,42 @@ fn what_is_damaged_is_never_loaded() {
     let other = grpo("--max-tokens 1 --rank 2").replace("--run r", "--run narrow");
     desk.hone(&other).expect(0, "tokens", "");
     fs::copy(desk.path(".hone/runs/narrow/states/1.safetensors"), &state).unwrap();
+    desk.hone(resume).expect(2, "", "1.safetensors: it is damaged");
+    // Runs that began before hashes were kept go on without them.
+    let mut old: Value = serde_json::from_slice(&whole_position).unwrap();
+    old.as_object_mut().unwrap().remove("states");
+    fs::write(&position, old.to_string()).unwrap();
     desk.hone(resume).expect(2, "", "lora");
     fs::write(&state, &whole_state).unwrap();
     desk.hone(resume).expect(0, "tokens: ", "");
+}
+
+#[test]
+fn a_state_whose_bits_have_changed_is_refused_with_the_way_out() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("")).expect(0, "steps", "");
+    let path = |step: u64| desk.path(&format!(".hone/runs/r/states/{step}.safetensors"));
+    let damage = |step: u64| {
+        let whole = fs::read(path(step)).unwrap();
+        let middle = whole.len() / 2;
+        fs::write(path(step), [&whole[..middle], &[7; 400], &whole[middle + 400..]].concat()).unwrap();
+        whole
+    };
+    let resume = "train grpo --run r --threads 1 --quiet --resume";
+    let (first, last) = (damage(0), damage(6));
+    let says = "states/6.safetensors: it is damaged, its hash is another than when it was written\n\nhint: put the file back";
+    let told = desk.hone(resume).expect(2, "", says).err;
+    assert!(told.contains("--fork r@STEP: 2, 4\n"), "{told}");
+    let fork = |step: u64| grpo(&format!("--fork r@{step}")).replace("--run r", "--run fork");
+    desk.hone(&fork(0)).expect(2, "", "states/0.safetensors: it is damaged");
+    desk.hone("train prefer r@6").expect(2, "", "states/6.safetensors: it is damaged");
+    desk.hone(&fork(4)).expect(0, "steps", "");
+    damage(2);
+    damage(4);
+    desk.hone(resume).expect(2, "", "no other state of the run is whole");
+    fs::write(path(0), first).unwrap();
+    fs::write(path(6), last).unwrap();
+    desk.hone(resume).expect(0, "steps", "");
 }
 
 #[test]
