@@ -41,13 +41,17 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    practise(&args.run, &args.settings.0, false, context)?.tell(context)
+    learn(&args.run, &args.settings.0, false, context)?.tell(context)
 }
 
-/// A run of GRPO. In a control every reward is given to a random member of its group, so that nothing can be learned.
+/// A run of GRPO that is part of something larger. In a control every reward is given to a random member of its group, so that nothing can be learned.
 pub(crate) fn practise(args: &RunArgs, given: &Given, is_control: bool, context: &Context<'_>) -> Result<Finished, Failure> {
     // A run that goes on has its settings.
     let given = if args.resume { &Given::default() } else { given };
+    learn(args, given, is_control, context)
+}
+
+fn learn(args: &RunArgs, given: &Given, is_control: bool, context: &Context<'_>) -> Result<Finished, Failure> {
     start(args, SettingFlags::<GRPO>::ALGORITHM, given, context, |ground| {
         let world = ground.world.cloned().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
         Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None, is_control })

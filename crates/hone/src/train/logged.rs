@@ -51,7 +51,7 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
         .tell(context)
 }
 
-/// A run of SFT on these traces.
+/// A run of SFT on these traces that is part of something larger.
 pub(crate) fn imitate(args: &RunArgs, given: &Given, traces: &[Trace], context: &Context<'_>) -> Result<Finished, Failure> {
     // A run that goes on has its settings.
     let given = if args.resume { &Given::default() } else { given };

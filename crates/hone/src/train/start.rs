@@ -255,6 +255,12 @@ fn fresh(
         if !args.watch.is_empty() {
             return Err(Failure::user("--watch has no effect on a run that is measured nowhere").hint("name a world with --env"));
         }
+        if args.sampler.is_some() {
+            return Err(Failure::user(format_args!(
+                "--sampler has no effect: {algorithm} samples nothing where nothing is measured"
+            ))
+            .hint("name a world with --env"));
+        }
         given.check_unmeasured().map_err(|error| Failure::user(error).hint("name a world with --env"))?;
     }
     let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;

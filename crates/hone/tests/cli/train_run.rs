@@ -125,6 +125,18 @@ fn a_state_whose_bits_have_changed_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_run_that_goes_on_takes_no_setting() {
+    let desk = Desk::of_practice();
+    let run = |file: &str| desk.read(&format!(".hone/runs/first/{file}"));
+    let before = ["run.json", "end.json", "position.json"].map(run);
+    let says = "a run that goes on keeps its settings\n\nhint: change them in a fork: --run OTHER --fork first";
+    for flag in ["--steps 99", "--steps 3", "--lr nan", "--seed 7", "--rank 4", "--validation 3", "--sampler vllm:m"] {
+        desk.hone(&format!("train grpo --run first --resume {flag}")).expect(2, "", says);
+    }
+    assert_eq!(["run.json", "end.json", "position.json"].map(run), before);
+}
+
+#[test]
 fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     let desk = Desk::of_practice();
     let end = desk.hone(&grpo("")).expect(0, "steps", "").json();
@@ -244,6 +256,7 @@ fn what_makes_no_sense_is_refused_and_leaves_no_record() {
     let sft = format!("train sft {COMMON}").replace("--env tictactoe --", "--").replace(" --answer-tokens 4", "");
     refused(&format!("{sft} --validation 9"), "validation has no effect on a run that is measured nowhere\n\nhint: name a world");
     refused(&format!("{sft} --watch desk"), "--watch has no effect on a run that is measured nowhere");
+    refused(&format!("{sft} --sampler vllm:m"), "--sampler has no effect: sft samples nothing where nothing is measured");
     refused(&format!("{sft} --quality-min 9"), "there is nothing to learn from");
     refused("train grpo --run r --resume", "there is no run `r`");
     desk.hone("train list --json").expect(0, "\"name\":\"first\"", "");
