@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// How many threads compute; without this, all cores
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Chat<'a> {
     fn start(args: &'a Args, context: &Context<'_>) -> Result<Self, Failure> {
         let sampler = SamplerOptions { temperature: args.temperature, top_k: args.top_k, top_p: args.top_p, min_p: args.min_p };
         let sampler = sampler.validated().map_err(Failure::user)?;
-        if args.max_tokens == 0 || args.threads == Some(0) {
-            return Err(Failure::user("--max-tokens and --threads need at least 1"));
+        if args.max_tokens == 0 {
+            return Err(Failure::user("--max-tokens needs at least 1"));
         }
         let opened = Opened::named(&args.model, context)?;
         if !opened.has_template {

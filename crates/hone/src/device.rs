@@ -3,9 +3,18 @@
 use crate::context::Context;
 use crate::doctor;
 use crate::failure::Failure;
+use clap::builder::RangedU64ValueParser;
 use hone_engine::cuda::CudaOptions;
 use hone_engine::machine::Machine;
 use hone_engine::memory::{MemoryPlan, Run};
+
+/// The most threads that compute. More than any machine has cores; the system refuses to start some ten thousand, in the midst of it.
+const N_THREADS_MAX: u64 = 1024;
+
+/// Reads `--threads`.
+pub(crate) fn threads<T: TryFrom<u64> + Clone + Send + Sync>() -> RangedU64ValueParser<T> {
+    RangedU64ValueParser::new().range(1..=N_THREADS_MAX)
+}
 
 /// Opens the machine that is in effect. Without a number of threads, the CPU uses all cores.
 pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Machine, Failure> {

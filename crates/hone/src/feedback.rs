@@ -103,7 +103,7 @@ pub(crate) struct Args {
     #[serde(skip)]
     resume: bool,
     /// How many threads compute; without this, all cores
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<u16>())]
     #[serde(skip)]
     threads: Option<u16>,
 }

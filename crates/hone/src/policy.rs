@@ -46,7 +46,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_answer_seconds: u64,
     /// How many threads compute for a local model; without this, all cores
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
 }
 
@@ -178,9 +178,6 @@ fn local(
     n_concurrent: usize,
     context: &Context<'_>,
 ) -> Result<(Local<Machine>, ModelConfig), Failure> {
-    if args.threads == Some(0) {
-        return Err(Failure::user("--threads needs at least 1"));
-    }
     let sampler = SamplerOptions { temperature: args.temperature, ..SamplerOptions::default() };
     let opened = Opened::named(model, context)?;
     if !opened.has_template {

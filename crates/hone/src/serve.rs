@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     local_conversations: Option<u32>,
     /// How many threads compute for a local model; without this, all cores
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
     /// Stop before this many US dollars are spent at providers
     #[arg(long, value_name = "USD")]

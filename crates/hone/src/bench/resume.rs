@@ -30,7 +30,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PATH")]
     pub(super) model: Option<PathBuf>,
     /// How many threads compute
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     pub(super) threads: usize,
     /// Where the checkpoint is kept
     #[arg(id = "run-folder", long = "run-folder", value_name = "DIR")]

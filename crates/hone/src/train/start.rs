@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "judge")]
     force: bool,
     /// How many threads compute; without this, all cores
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::device::threads::<u16>())]
     threads: Option<u16>,
 }
 

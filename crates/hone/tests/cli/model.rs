@@ -91,6 +91,16 @@ fn what_is_no_model_is_refused() {
 }
 
 #[test]
+fn more_threads_than_can_be_are_refused() {
+    let desk = Desk::new();
+    for line in ["chat m", "train grpo --run r --model m", "rollout --env 2048 --policy local:m", "serve", "loop", "bench grpo"] {
+        for n in ["0", "1025", "100000"] {
+            desk.hone(&format!("{line} --threads={n}")).expect(2, "", &format!("{n} is not in 1..=1024"));
+        }
+    }
+}
+
+#[test]
 fn a_real_model_answers() {
     let Some(path) = super::real_model() else {
         println!("skipped: HONE_TEST_SMOLLM2 does not name the GGUF file of SmolLM2-135M-Instruct");
