@@ -97,6 +97,11 @@ impl Gguf {
         &self.values
     }
 
+    /// The whole file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.file.bytes()
+    }
+
     /// Tensors by name.
     pub fn tensors(&self) -> &BTreeMap<String, TensorInfo> {
         &self.tensors

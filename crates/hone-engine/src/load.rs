@@ -70,6 +70,25 @@ impl Weights {
         }
     }
 
+    /// The hash of all files that they are read from, sizes included; none where they are made up. Reads every byte once.
+    pub fn hash(&self) -> Result<Option<String>, LoadError> {
+        let mut hasher = blake3::Hasher::new();
+        match &self.files {
+            Files::Random(_) => return Ok(None),
+            Files::Gguf(gguf) => {
+                hasher.update(gguf.bytes());
+            }
+            Files::Folder { path, shards, .. } => {
+                let config = path.join("config.json");
+                hasher.update(&std::fs::read(&config).map_err(LoadError::io(&config))?);
+                for shard in shards {
+                    hasher.update(shard.bytes());
+                }
+            }
+        }
+        Ok(Some(hasher.finalize().to_hex().to_string()))
+    }
+
     fn open_folder(path: &Path) -> Result<Self, LoadError> {
         let mut config = ModelConfig::from_hf(&read_json(&path.join("config.json"))?)?;
         let index = path.join("model.safetensors.index.json");

@@ -60,6 +60,11 @@ impl SafeTensors {
         self.file.path()
     }
 
+    /// The whole file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.file.bytes()
+    }
+
     /// Decodes a tensor of the expected shape (rows, columns); a vector counts as one row.
     pub fn read(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, LoadError> {
         let info = self.tensors.get(name).ok_or_else(|| LoadError::missing(self.path(), name))?;

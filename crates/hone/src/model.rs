@@ -6,7 +6,7 @@ mod random;
 mod registry;
 mod tiny;
 
-pub(crate) use opened::Opened;
+pub(crate) use opened::{ModelHash, Opened};
 pub(crate) use registry::is_name;
 pub(crate) use tiny::keep as keep_tiny;
 
@@ -127,14 +127,15 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let name = registry::name(args.name.as_deref(), &args.from)?;
     let entry = if let Some(spec) = args.from.strip_prefix(TINY) {
         let folder = registry.files(&name);
-        registry.refuse_other(&name, &Source::Tiny { spec: spec.to_owned(), seed: args.seed })?;
-        tiny::make(spec, args.seed, &args.corpus, &folder)?;
-        Entry::new(name, Source::Tiny { spec: spec.to_owned(), seed: args.seed }, folder)
+        let source = Source::Tiny { spec: spec.to_owned(), seed: args.seed };
+        let known = registry.refuse_other(&name, &source)?;
+        tiny::make(spec, args.seed, &args.corpus, &folder, known.as_ref())?;
+        Entry::new(name, source, folder)
     } else if is_id {
         let source = Source::Hub { id: args.from.clone(), revision: args.revision.clone(), file: args.file.clone() };
-        registry.refuse_other(&name, &source)?;
+        let known = registry.refuse_other(&name, &source)?;
         let mut path = registry.files(&name);
-        let commit = context.wait(async |context| fetch(&args.from, args, &path, context).await)?;
+        let commit = context.wait(async |context| fetch(&args.from, args, &path, known.as_ref(), context).await)?;
         if let Some(file) = &args.file {
             path.push(file);
         }
@@ -145,7 +146,9 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
             .canonicalize()
             .map_err(at_path(path))
             .map_err(|failure| failure.hint("a model is a path, an id such as `organisation/model`, or `tiny:d128,l4`"))?;
-        registry.refuse_other(&name, &Source::Path)?;
+        if let Some(known) = registry.refuse_other(&name, &Source::Path)?.filter(|known| known.path != path) {
+            return Err(known.taken(&format!(" {}", known.path.display())));
+        }
         Entry::new(name, Source::Path, path)
     };
     let opened = Opened::at(&entry.path, &entry.name)?;
@@ -161,9 +164,15 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 const TINY: &str = "tiny:";
 
 /// Brings the files of a model from a hub; the commit that they are of.
-async fn fetch(id: &str, args: &AddArgs, folder: &Path, context: &Context<'_>) -> Result<String, Failure> {
+async fn fetch(id: &str, args: &AddArgs, folder: &Path, known: Option<&Entry>, context: &Context<'_>) -> Result<String, Failure> {
     let hub = Hub::of(context.variables)?;
     let repository = hub.repository(id, &args.revision).await?;
+    // A branch may have moved on: what was trained on the files of before must still find them.
+    if let Some((known, commit)) = known.and_then(|known| known.commit.as_ref().map(|commit| (known, commit)))
+        && *commit != repository.commit
+    {
+        return Err(known.taken(&format!(" at commit {commit}, where {id} is now at {}", repository.commit)));
+    }
     let files = hub::model_files(&repository, args.file.as_deref())?;
     std::fs::create_dir_all(folder).map_err(at_path(folder))?;
     for file in &files {

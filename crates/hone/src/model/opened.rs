@@ -10,6 +10,8 @@ use hone_engine::lora::LoraWeights;
 use hone_engine::peft;
 use hone_render::tiny::TinyFiles;
 use hone_render::{Renderer, Tokenizer};
+use hone_trace::BlobHash;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -20,6 +22,28 @@ const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// The files of a folder that hold its tokenizer and template.
 const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+
+/// What tells a model from any other, whatever it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ModelHash {
+    weights: String,
+    /// Also the chat template. A GGUF file has it among the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokenizer: Option<String>,
+}
+
+impl ModelHash {
+    /// What another model has instead of this one's; none where they are the same.
+    pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let is_other_tokenizer = self.tokenizer.as_ref().zip(other.tokenizer.as_ref()).is_some_and(|(one, two)| one != two);
+        match (self.weights != other.weights, is_other_tokenizer) {
+            (false, false) => None,
+            (true, false) => Some("other weights"),
+            (false, true) => Some("another tokenizer"),
+            (true, true) => Some("other weights and another tokenizer"),
+        }
+    }
+}
 
 /// A model ready to be used.
 pub(crate) struct Opened {
@@ -103,6 +127,24 @@ impl Opened {
             stop_ids,
             made: None,
         })
+    }
+
+    /// What tells it from any other. Reads all of its files.
+    pub(crate) fn hash(&self) -> Result<ModelHash, Failure> {
+        let Some(weights) = self.weights.hash().map_err(Failure::world)? else {
+            // What is made up follows from its shape, which is its name.
+            return Ok(ModelHash { weights: BlobHash::of(self.name.as_bytes()).to_string(), tokenizer: None });
+        };
+        if self.weights.gguf().is_some() {
+            return Ok(ModelHash { weights, tokenizer: None });
+        }
+        let mut bytes = Vec::new();
+        for name in TOKENIZER_FILES {
+            let file = read(&self.path.join(name))?.unwrap_or_default();
+            bytes.extend((file.len() as u64).to_le_bytes());
+            bytes.extend(file);
+        }
+        Ok(ModelHash { weights, tokenizer: Some(BlobHash::of(&bytes).to_string()) })
     }
 
     /// An adapter for this model.

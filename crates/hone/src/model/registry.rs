@@ -65,6 +65,12 @@ impl Entry {
         Self { v: V1, name, source, path, commit: None }
     }
 
+    /// Why another model cannot have its name; `which` tells two from the same place apart.
+    pub(super) fn taken(&self, which: &str) -> Failure {
+        Failure::user(format_args!("`{}` is already the name of another model ({}{which})", self.name, self.source))
+            .hint("choose a name of its own with `--name`")
+    }
+
     pub(super) fn at_commit(self, commit: String) -> Self {
         Self { commit: Some(commit), ..self }
     }
@@ -111,14 +117,12 @@ impl Registry {
         Ok(entries)
     }
 
-    /// A name stands for one model: the same one may be added again, another may not.
-    pub(super) fn refuse_other(&self, name: &str, source: &Source) -> Result<(), Failure> {
+    /// A name stands for one model: the same one may be added again, another may not. The model of this name, where it came from
+    /// the same place.
+    pub(super) fn refuse_other(&self, name: &str, source: &Source) -> Result<Option<Entry>, Failure> {
         match self.entry(name)? {
-            Some(entry) if entry.source != *source => {
-                Err(Failure::user(format_args!("`{name}` is already the name of another model ({})", entry.source))
-                    .hint("choose a name of its own with `--name`"))
-            }
-            _ => Ok(()),
+            Some(entry) if entry.source != *source => Err(entry.taken("")),
+            known => Ok(known),
         }
     }
 

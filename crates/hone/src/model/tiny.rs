@@ -14,8 +14,11 @@ use std::path::{Path, PathBuf};
 /// The most of a text that is read for its words.
 const CORPUS_BYTES_MAX: u64 = 256 << 20;
 
-/// Writes weights and tokenizer into a folder, in the form in which any other model comes.
-pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path) -> Result<(), Failure> {
+const TOKENIZER: &str = "tokenizer.json";
+
+/// Writes weights and tokenizer into a folder, in the form in which any other model comes. Other words than those of the model that
+/// is known there make another model.
+pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path, known: Option<&Entry>) -> Result<(), Failure> {
     let spec: TinySpec = spec.parse().map_err(Failure::world)?;
     let mut texts = Vec::new();
     for path in corpus {
@@ -28,6 +31,12 @@ pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path) -> 
     }
     let texts: Vec<_> = texts.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
     let files = tiny::build(texts.iter().map(AsRef::as_ref), spec.vocab).map_err(Failure::world)?;
+    if let Some(known) = known {
+        let path = folder.join(TOKENIZER);
+        if path.is_file() && fs::read(&path).map_err(at_path(&path))? != files.tokenizer.as_bytes() {
+            return Err(known.taken(", of another --corpus"));
+        }
+    }
     let config = ModelConfig::try_from(spec).map_err(Failure::world)?;
     write(&RandomWeights { config, seed }, &files, folder)
 }
@@ -52,7 +61,7 @@ fn write(weights: &dyn WeightSource, files: &TinyFiles, folder: &Path) -> Result
 
 /// Writes a tokenizer that was made up beside its weights.
 pub(super) fn write_tokenizer(files: &TinyFiles, folder: &Path) -> Result<(), Failure> {
-    for (name, text) in [("tokenizer.json", &files.tokenizer), ("tokenizer_config.json", &files.config)] {
+    for (name, text) in [(TOKENIZER, &files.tokenizer), ("tokenizer_config.json", &files.config)] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(at_path(&path))?;
     }

@@ -5,7 +5,7 @@
 
 use super::metrics::{self, Metrics};
 use crate::failure::{Failure, at_path};
-use crate::model::is_name;
+use crate::model::{ModelHash, is_name};
 use crate::settings::Settings;
 use hone_trace::V1;
 use serde::de::DeserializeOwned;
@@ -27,6 +27,9 @@ pub(crate) struct Run {
     /// How it learns, such as `grpo`.
     pub(crate) method: String,
     pub(crate) model: String,
+    /// What the name of the model stood for. Runs that began before it was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model_hash: Option<ModelHash>,
     /// The world it plays, if it plays one.
     pub(crate) env: Option<String>,
     pub(crate) seed: u64,

@@ -129,7 +129,7 @@ mod tests {
     fn run(lr: f64) -> Run {
         let settings = [("lr".to_owned(), lr.into())].into();
         let (name, method, model) = ("run-7".to_owned(), "grpo".to_owned(), "tiny".to_owned());
-        Run { v: V1, name, method, model, env: None, seed: 1, settings, fork: None }
+        Run { v: V1, name, method, model, model_hash: None, env: None, seed: 1, settings, fork: None }
     }
 
     fn line(step: u64, reward: f64) -> Line {

@@ -8,7 +8,7 @@ use super::state::{Position, States};
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::learner::{Learner, LearnerOptions};
-use crate::model::Opened;
+use crate::model::{ModelHash, Opened};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
 use hone_engine::load::WeightSource;
@@ -151,7 +151,12 @@ pub(super) fn start<T: Teacher>(
     }
     let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
     let sampler_client = made.sampler.as_deref().map(|name| crate::policy::server(name, &bank, context)).transpose()?;
-    let mut learner = learner(&run.model, &settings, made.started, args.threads, context)?;
+    let opened = Opened::named(&run.model, context)?;
+    let run = match args.resume {
+        true => same_model(&run, &opened).map(|()| run)?,
+        false => Run { model_hash: Some(model_hash(&run, &opened, &runs)?), ..run },
+    };
+    let mut learner = learner(opened, &settings, made.started, args.threads, context)?;
     let folder = runs.folder(&run.name)?;
     let states = States::of(&folder, 1 + u64::from(settings.max_staleness));
     let position = position(&run, algorithm, &states, &mut learner, &runs)?;
@@ -186,6 +191,31 @@ pub(super) fn start<T: Teacher>(
     session.go(&mut teacher)
 }
 
+/// Refuses to go on with another model than the one that the run began with.
+fn same_model(run: &Run, opened: &Opened) -> Result<(), Failure> {
+    let Some(known) = &run.model_hash else { return Ok(()) };
+    let Some(what) = known.difference(&opened.hash()?) else { return Ok(()) };
+    Err(Failure::user(format_args!("{} is another model than when `{}` began: it has {what}", run.model, run.name))
+        .hint("put the model back as it was, or begin another run"))
+}
+
+/// The hash of the model that a run begins with, which is that of the run it leaves.
+fn model_hash(run: &Run, opened: &Opened, runs: &Runs) -> Result<ModelHash, Failure> {
+    let hash = opened.hash()?;
+    let Some(fork) = &run.fork else { return Ok(hash) };
+    let known = runs.read(&fork.run)?.run.model_hash;
+    match known.and_then(|known| known.difference(&hash)) {
+        None => Ok(hash),
+        Some(what) => {
+            let text = format!("{} is another model than that of `{}`: it has {what}", run.model, fork.run);
+            Err(Failure::user(text).hint(KEEPS))
+        }
+    }
+}
+
+/// What a fork cannot change.
+const KEEPS: &str = "a fork keeps the model and the rank of the run that it leaves";
+
 /// Where the run stands, with the weights of that step.
 fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Learner, runs: &Runs) -> Result<Position, Failure> {
     if let Some(position) = states.position()? {
@@ -194,8 +224,7 @@ fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Lear
     }
     if let Some(fork) = &run.fork {
         let state = States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?;
-        let shape = "a fork keeps the model and the rank of the run that it leaves";
-        learner.restore(state).map_err(|failure| failure.hint(shape))?;
+        learner.restore(state).map_err(|failure| failure.hint(KEEPS))?;
         if runs.read(&fork.run)?.run.method != run.method {
             // Gradients of another objective have another size.
             learner.begin_anew()?;
@@ -275,7 +304,7 @@ fn fresh(
     let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
     let model = args.model.clone().ok_or_else(|| Failure::user("a run begins with a model").hint("name one with --model"))?;
     let (method, env, seed) = (algorithm.as_str().to_owned(), args.env.clone(), settings.seed);
-    Ok((Run { v: V1, name, method, model, env, seed, settings: kept, fork }, settings, made))
+    Ok((Run { v: V1, name, method, model, model_hash: None, env, seed, settings: kept, fork }, settings, made))
 }
 
 /// Where a run leaves another one, and what is another from there on.
@@ -322,7 +351,13 @@ fn judge<'a>(
     }
 }
 
-fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, context: &Context<'_>) -> Result<Learner, Failure> {
+fn learner(
+    opened: Opened,
+    settings: &Settings,
+    now: Time,
+    threads: Option<u16>,
+    context: &Context<'_>,
+) -> Result<Learner, Failure> {
     let n_samples = settings.scenarios as usize * usize::from(settings.samples);
     let options = LearnerOptions {
         adam: settings.adam(),
@@ -334,7 +369,6 @@ fn learner(model: &str, settings: &Settings, now: Time, threads: Option<u16>, co
         memory: settings.memory,
         now: Some(now),
     };
-    let opened = Opened::named(model, context)?;
     let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
     let needs = options.needs(opened.weights.config(), settings.n_rows_max(), &lora);
     let plan = crate::device::plan(&machine, needs)?;
@@ -359,17 +393,20 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     };
     let runs = Runs::of(&context.settings);
     let _held = runs.hold(name)?;
-    let run = runs.read(name)?.run;
+    let recorded = runs.read(name)?;
+    let run = &recorded.run;
     let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == run.method);
     let algorithm = algorithm.ok_or_else(|| Failure::user(format_args!("`{name}` is a run of `{}`", run.method)))?;
-    let (settings, made) = kept(&run, algorithm)?;
+    let (settings, made) = kept(run, algorithm)?;
     let folder = runs.folder(name)?;
     let state = States::of(&folder, 1).load(step)?;
-    let mut learner = learner(&run.model, &settings, made.started, None, context)?;
+    let opened = Opened::named(&run.model, context)?;
+    same_model(run, &opened)?;
+    let mut learner = learner(opened, &settings, made.started, None, context)?;
     learner.restore(state)?;
-    let last = runs.read(name)?.metrics.last_step().unwrap_or(step);
+    let last = recorded.metrics.last_step().unwrap_or(step);
     let stop = Stop::preferred(last, step);
-    let sinks = Sinks::open(&run, context)?;
+    let sinks = Sinks::open(run, context)?;
     learner.save_adapter(&folder.join("best"))?;
     let end = End { reason: "preferred".to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
     sinks.end(&end, crate::clock::now())?;

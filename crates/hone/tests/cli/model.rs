@@ -91,6 +91,28 @@ fn what_is_no_model_is_refused() {
 }
 
 #[test]
+fn a_name_stands_for_one_model() {
+    let desk = desk();
+    let files = ".hone/models/small/files";
+    let tokenizer = desk.read(&format!("{files}/tokenizer.json"));
+    let add = |more: &str| desk.hone(&format!("model add {SMALL} --name small {more}"));
+    add("--corpus corpus.txt").expect(0, "", "added small: ");
+    std::fs::write(desk.path("other.txt"), "seven apples and eleven pears ".repeat(9)).unwrap();
+    let says = "`small` is already the name of another model (tiny:d32,l2,h2,kv1,ff48,v320,ctx128, seed 1, of another --corpus)";
+    add("--corpus other.txt").expect(2, "", says);
+    add("").expect(2, "", "of another --corpus)\n\nhint: choose a name of its own");
+    add("--corpus corpus.txt --seed 2").expect(2, "", "`small` is already the name of another model");
+    assert_eq!(desk.read(&format!("{files}/tokenizer.json")), tokenizer);
+
+    desk.hone("model export small one").expect(0, "", "wrote");
+    desk.hone("model export small two").expect(0, "", "wrote");
+    desk.hone("model add one --name out").expect(0, "", "added out");
+    desk.hone("model add one --name out").expect(0, "", "added out");
+    desk.hone("model add two --name out").expect(2, "", "`out` is already the name of another model (path /");
+    assert!(desk.read(".hone/models/out/model.json").contains("/one\""));
+}
+
+#[test]
 fn more_threads_than_can_be_are_refused() {
     let desk = Desk::new();
     for line in ["chat m", "train grpo --run r --model m", "rollout --env 2048 --policy local:m", "serve", "loop", "bench grpo"] {
@@ -139,6 +161,10 @@ fn a_hub_is_fetched_resumed_and_checked() {
     std::fs::write(copy.join("config.json"), config.replace("llama", "LLAMA")).unwrap();
     other.hone("model add org/Small-1").expect(0, "", "added small-1: ");
     assert_eq!(std::fs::read_to_string(copy.join("config.json")).unwrap(), config, "what was changed is fetched again");
+    let record = other.read(".hone/models/small-1/model.json");
+    std::fs::write(other.path(".hone/models/small-1/model.json"), record.replace("0123456789", "9876543210")).unwrap();
+    let says = "`small-1` is already the name of another model (org/Small-1@main at commit 98765432";
+    other.hone("model add org/Small-1").expect(2, "", says);
     fresh().hone("model add org/nothing").expect(2, "", "the hub has nothing there");
 
     let hub = Hub::serve(&files, Trouble::CutsAfter(1000));

@@ -137,6 +137,45 @@ fn a_run_that_goes_on_takes_no_setting() {
 }
 
 #[test]
+fn a_run_goes_on_with_its_own_model_only() {
+    let desk = Desk::of_practice();
+    let (weights, tokenizer) = (".hone/models/tiny/files/model.safetensors", ".hone/models/tiny/files/tokenizer.json");
+    // The copy of the folder has a model of its own.
+    let entry = desk.path(".hone/models/tiny/model.json");
+    let mut own: Value = serde_json::from_slice(&fs::read(&entry).unwrap()).unwrap();
+    own["path"] = json!(desk.path(".hone/models/tiny/files"));
+    fs::write(&entry, own.to_string()).unwrap();
+    let resume = "train grpo --run first --threads 1 --resume --quiet";
+    let fork = grpo("--fork first");
+    let whole = [weights, tokenizer].map(|file| fs::read(desk.path(file)).unwrap());
+
+    fs::write(desk.path(tokenizer), [&whole[1][..], b" "].concat()).unwrap();
+    let says = "tiny is another model than when `first` began: it has another tokenizer\n\nhint: put the model back";
+    desk.hone(resume).expect(2, "", says);
+    desk.hone("train prefer first@3").expect(2, "", says);
+    let says = "tiny is another model than that of `first`: it has another tokenizer\n\nhint: a fork keeps the model";
+    desk.hone(&fork).expect(2, "", says);
+
+    let mut other = whole[0].clone();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(desk.path(weights), other).unwrap();
+    desk.hone(resume).expect(2, "", "it has other weights and another tokenizer");
+    fs::write(desk.path(tokenizer), &whole[1]).unwrap();
+    desk.hone(&fork).expect(2, "", "it has other weights\n");
+
+    // A run that began before the hash was kept cannot know.
+    let run: &str = ".hone/runs/first/run.json";
+    let known = desk.read(run);
+    let mut old: Value = serde_json::from_str(&known).unwrap();
+    assert!(old.as_object_mut().unwrap().remove("model_hash").is_some());
+    fs::write(desk.path(run), old.to_string()).unwrap();
+    desk.hone(resume).expect(0, "steps: ", "");
+    fs::write(desk.path(run), known).unwrap();
+    fs::write(desk.path(weights), &whole[0]).unwrap();
+    desk.hone(resume).expect(0, "steps: ", "");
+}
+
+#[test]
 fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     let desk = Desk::of_practice();
     let end = desk.hone(&grpo("")).expect(0, "steps", "").json();

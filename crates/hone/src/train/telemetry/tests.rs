@@ -12,6 +12,7 @@ fn run() -> Run {
         name: "run-7".to_owned(),
         method: "grpo".to_owned(),
         model: "tiny".to_owned(),
+        model_hash: None,
         env: Some("desk".to_owned()),
         seed: 1,
         settings: BTreeMap::new(),
