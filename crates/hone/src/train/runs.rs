@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 const RUN_FILE: &str = "run.json";
 const END_FILE: &str = "end.json";
 
+/// Why a run ended whose best step a person named.
+pub(crate) const PREFERRED: &str = "preferred";
+
 /// What a run was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
@@ -55,6 +58,13 @@ pub(crate) struct End {
     pub(crate) why: String,
     pub(crate) step: u64,
     pub(crate) best_step: Option<u64>,
+}
+
+impl End {
+    /// Whether a person ended it, by taking a step's adapter for the best.
+    pub(crate) fn is_preferred(&self) -> bool {
+        self.reason == PREFERRED
+    }
 }
 
 /// A run with all that is known of it.

@@ -6,7 +6,7 @@
 use super::live;
 use super::metrics::Line;
 use super::plot::{Glyphs, sparkline};
-use super::runs::{End, Run};
+use super::runs::{End, Recorded, Run};
 use super::sampler::Sampler;
 use super::sinks::Sinks;
 use super::state::{Position, States};
@@ -28,7 +28,7 @@ use hone_train::step::StepStats;
 use hone_train::stop::{Evaluation, Secondary, StepSeen, Stop, StopOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// What a step is made of.
@@ -123,6 +123,14 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    /// A run that a person ended, in its folder; the hash is that of its last adapter.
+    pub(super) fn preferred(recorded: &Recorded, end: End, adapter: String, folder: &Path) -> Self {
+        let Recorded { run, metrics, .. } = recorded;
+        let validation = metrics.series("validation").last().map(|(_, share)| *share);
+        let best_validation = end.best_step.and_then(|step| metrics.at("validation", step));
+        Self { run: run.name.clone(), end, validation, best_validation, adapter, folder: folder.join("best") }
+    }
+
     /// Says how it ended; whether it ended well is the exit code.
     pub(super) fn tell(&self, context: &Context<'_>) -> Result<Exit, Failure> {
         let printer = context.printer;

@@ -1,6 +1,6 @@
 //! How a run begins, goes on, or leaves another one.
 
-use super::runs::{End, Fork, Run, Runs};
+use super::runs::{End, Fork, PREFERRED, Run, Runs};
 use super::sampler::Sampler;
 use super::session::{Finished, STOP_FILE, Session, Teacher};
 use super::sinks::Sinks;
@@ -131,6 +131,11 @@ pub(super) fn start<T: Teacher>(
     let held = args.resume.then(|| runs.hold(&args.run)).transpose()?;
     let (run, settings, made) =
         if args.resume { resumed(args, algorithm, given, &runs)? } else { fresh(args, algorithm, given, &runs, context)? };
+    if let Some(finished) = args.resume.then(|| preferred(&run.name, &runs)).transpose()?.flatten() {
+        let text = format!("`{}` stays as a person ended it; a fork trains on: --run OTHER --fork {}", run.name, run.name);
+        context.printer.say(&text);
+        return Ok(finished);
+    }
     let world = run.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
     if let Some(world) = world.as_ref().filter(|world| recipe_of(world) != made.recipe) {
         return Err(Failure::user(format_args!("the recipe of {} is another than when `{}` began", world.name, run.name))
@@ -215,6 +220,15 @@ fn model_hash(run: &Run, opened: &Opened, runs: &Runs) -> Result<ModelHash, Fail
 
 /// What a fork cannot change.
 const KEEPS: &str = "a fork keeps the model and the rank of the run that it leaves";
+
+/// How a run ended that a person ended: it does not go on.
+fn preferred(name: &str, runs: &Runs) -> Result<Option<Finished>, Failure> {
+    let recorded = runs.read(name)?;
+    let Some(end) = recorded.end.clone().filter(End::is_preferred) else { return Ok(None) };
+    let folder = runs.folder(name)?;
+    let adapter = States::of(&folder, 1).position()?.map(|position| position.adapter).unwrap_or_default();
+    Ok(Some(Finished::preferred(&recorded, end, adapter, &folder)))
+}
 
 /// Where the run stands, with the weights of that step.
 fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Learner, runs: &Runs) -> Result<Position, Failure> {
@@ -408,7 +422,7 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     let stop = Stop::preferred(last, step);
     let sinks = Sinks::open(run, context)?;
     learner.save_adapter(&folder.join("best"))?;
-    let end = End { reason: "preferred".to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
+    let end = End { reason: PREFERRED.to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
     sinks.end(&end, crate::clock::now())?;
     context.printer.plain(&format!("{} is now that of step {step}", folder.join("best").display()))?;
     Ok(Exit::Yes)

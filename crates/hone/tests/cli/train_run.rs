@@ -215,6 +215,13 @@ fn a_person_may_prefer_what_a_step_gave() {
     let weights = |folder: &str| fs::read(desk.path(&format!(".hone/runs/{folder}/adapter_model.safetensors"))).unwrap();
     assert!(weights("r/best") == weights("still/adapter") && weights("r/best") != weights("r/adapter"));
     desk.hone("train show r").expect(0, "a person preferred what step 2 gave", "");
+    let ended = || (desk.read(".hone/runs/r/end.json"), weights("r/best"), desk.read(".hone/runs/r/metrics.jsonl"));
+    let before = ended();
+    let resume = "train grpo --run r --threads 1 --resume";
+    desk.hone(resume).expect(0, "preferred: a person preferred what step 2 gave", "`r` stays as a person ended it");
+    let told = desk.hone(&format!("{resume} --json --quiet")).expect(0, "preferred", "").json();
+    assert!(ended() == before, "{}", ended().0);
+    assert_eq!((&told[0]["reason"], &told[0]["best_step"]), (&json!("preferred"), &json!(2)));
     desk.hone("train prefer r").expect(2, "", "`r` names no step\n\nhint: write RUN@STEP");
     desk.hone("train prefer r@99").expect(2, "", "the state of step 99 is not kept");
 }
