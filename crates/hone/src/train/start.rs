@@ -413,7 +413,8 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     let algorithm = algorithm.ok_or_else(|| Failure::user(format_args!("`{name}` is a run of `{}`", run.method)))?;
     let (settings, made) = kept(run, algorithm)?;
     let folder = runs.folder(name)?;
-    let state = States::of(&folder, 1).load(step)?;
+    let states = States::of(&folder, 1);
+    let state = states.load(step)?;
     let opened = Opened::named(&run.model, context)?;
     same_model(run, &opened)?;
     let mut learner = learner(opened, &settings, made.started, None, context)?;
@@ -424,7 +425,12 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     learner.save_adapter(&folder.join("best"))?;
     let end = End { reason: PREFERRED.to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
     sinks.end(&end, crate::clock::now())?;
-    context.printer.plain(&format!("{} is now that of step {step}", folder.join("best").display()))?;
+    if context.printer.wants_json() {
+        let adapter = states.position()?.map(|position| position.adapter).unwrap_or_default();
+        context.printer.json(&Finished::preferred(&recorded, end, adapter, &folder))?;
+    } else {
+        context.printer.plain(&format!("{} is now that of step {step}", folder.join("best").display()))?;
+    }
     Ok(Exit::Yes)
 }
 
@@ -441,6 +447,10 @@ pub(super) fn ask_to_stop(name: &str, context: &Context<'_>) -> Result<Exit, Fai
     }
     let path: &Path = &runs.folder(name)?.join(STOP_FILE);
     std::fs::write(path, "").map_err(at_path(path))?;
-    context.printer.plain(&format!("`{name}` will stop after its present step"))?;
+    if context.printer.wants_json() {
+        context.printer.json(&serde_json::json!({"run": name, "stopping": true}))?;
+    } else {
+        context.printer.plain(&format!("`{name}` will stop after its present step"))?;
+    }
     Ok(Exit::Yes)
 }

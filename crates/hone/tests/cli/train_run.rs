@@ -222,6 +222,7 @@ fn a_person_may_prefer_what_a_step_gave() {
     let told = desk.hone(&format!("{resume} --json --quiet")).expect(0, "preferred", "").json();
     assert!(ended() == before, "{}", ended().0);
     assert_eq!((&told[0]["reason"], &told[0]["best_step"]), (&json!("preferred"), &json!(2)));
+    assert_eq!(desk.hone("train prefer r@2 --json").expect(0, "preferred", "").json(), told);
     desk.hone("train prefer r").expect(2, "", "`r` names no step\n\nhint: write RUN@STEP");
     desk.hone("train prefer r@99").expect(2, "", "the state of step 99 is not kept");
 }
@@ -232,7 +233,7 @@ fn a_run_stops_when_it_is_asked_to() {
     let child = desk.command(&grpo("").replace("--steps 6", "--steps 100000")).spawn().unwrap();
     wait_for_lines(&desk, 1);
     desk.hone("train grpo --run r --resume").expect(2, "", "`r` is at work in another process\n\nhint: hone train stop r");
-    desk.hone("train stop r").expect(0, "`r` will stop after its present step", "");
+    desk.hone("train stop r --json").expect(0, "{\"run\":\"r\",\"stopping\":true}\n", "");
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stdout).unwrap();
     assert!(ended.status.success() && told.contains("\"reason\":\"asked\""), "{told}");
