@@ -85,7 +85,7 @@ pub enum Refused {
         /// In the provider's words.
         message: String,
         /// Its words for programs, where it has refused.
-        words: Words,
+        words: Box<Words>,
         /// How many seconds it asks to wait.
         retry_s: Option<u64>,
     },
@@ -120,10 +120,17 @@ impl Refused {
         }
     }
 
+    /// The provider's own words, where one has refused.
+    fn words(&self) -> Option<&Words> {
+        if let Self::Upstream { words, .. } = self { Some(words) } else { None }
+    }
+
     /// OpenAI's word for the kind.
     fn kind(&self) -> &str {
+        if let Some(kind) = self.words().and_then(|words| words.kind.as_deref()) {
+            return kind;
+        }
         match self {
-            Self::Upstream { words: Words { kind: Some(kind), .. }, .. } => kind,
             Self::Upstream { status: 429, .. } => "rate_limit_error",
             Self::Upstream { status: 403, .. } => "permission_error",
             Self::Upstream { status: 400..500, .. } => "invalid_request_error",
@@ -138,11 +145,13 @@ impl Refused {
 
     /// OpenAI's word for the case.
     fn code(&self) -> Option<&str> {
+        if let Some(code) = self.words().and_then(|words| words.code.as_deref()) {
+            return Some(code);
+        }
         match self {
-            Self::Upstream { words: Words { code: Some(code), .. }, .. } => Some(code),
             Self::Upstream { status: 429, .. } => Some("rate_limit_exceeded"),
             // What the provider says is all there is to say.
-            Self::Upstream { words, .. } if *words != Words::default() => None,
+            Self::Upstream { words, .. } if **words != Words::default() => None,
             Self::NoModel(_) => Some("model_not_found"),
             Self::NoPrevious(_) => Some("previous_response_not_found"),
             Self::Key => Some("invalid_api_key"),
@@ -158,7 +167,8 @@ impl Refused {
     /// The body in OpenAI's form.
     pub(crate) fn openai(&self) -> Value {
         let param = match self {
-            Self::Malformed { param, .. } | Self::Upstream { words: Words { param, .. }, .. } => param.as_deref(),
+            Self::Malformed { param, .. } => param.as_deref(),
+            Self::Upstream { words, .. } => words.param.as_deref(),
             Self::NoModel(_) => Some("model"),
             Self::NoPrevious(_) => Some("previous_response_id"),
             _ => None,
@@ -222,7 +232,7 @@ impl From<&UpstreamError> for Refused {
         let told = error.told.as_deref();
         let upstream = |status| {
             // What a provider has to say of its own troubles is not the client's affair.
-            let words = told.filter(|_| status < 500).map(|told| told.words.clone()).unwrap_or_default();
+            let words = told.filter(|_| status < 500).map(|told| Box::new(told.words.clone())).unwrap_or_default();
             let retry_s = told.and_then(|told| told.retry_ms).map(|ms| ms.div_ceil(1000).max(1));
             Self::Upstream { status, message: error.message.clone(), words, retry_s }
         };

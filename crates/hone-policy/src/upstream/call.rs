@@ -262,7 +262,7 @@ impl Call {
         let message = if n_attempts > 1 { format!("{message} (after {n_attempts} attempts)") } else { message };
         let redacted = |text: &Option<String>| text.as_deref().map(|text| self.client.redact(text));
         let told = failure.refusal.as_ref().map(|refusal| {
-            let Words { kind, code, param } = &refusal.words;
+            let Words { kind, code, param } = &*refusal.words;
             let words = Words { kind: redacted(kind), code: redacted(code), param: redacted(param) };
             Box::new(Told { status: refusal.status, words, retry_ms: failure.asked_ms })
         });

@@ -6,7 +6,7 @@
 //! with pieces of text, so calls are counted here. A stream is complete with `message-end`.
 
 use super::openai;
-use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, Words, broken, shortened};
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, shortened};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
@@ -78,7 +78,7 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
                 status,
                 code: reason.into(),
                 message: shortened(said),
-                words: Words::default(),
+                words: Box::default(),
             }));
         }
         Some("ERROR_TOXIC") => Finish::Filtered,

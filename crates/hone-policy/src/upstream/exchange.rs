@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::key::KeyError;
-use super::reply::{Delta, Refusal, Reply, Usage, WireError, Words, shortened};
+use super::reply::{Delta, Refusal, Reply, Usage, WireError, shortened};
 use super::request::{ChatRequest, Transfer};
 use super::retry::asked_ms;
 use super::wire::{self, Assembler, Cutter, Wire};
@@ -32,7 +32,7 @@ pub(super) struct Failure {
     /// What it told of the usage before it failed.
     pub(super) usage: Option<Usage>,
     /// The provider's no, where it said one.
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refusal: Option<Box<Refusal>>,
 }
 
 impl Failure {
@@ -62,7 +62,7 @@ impl Failure {
         };
         let code = if refusal.code.is_empty() { String::new() } else { format!(" {}", refusal.code) };
         let message = format!("{}{code}: {}", refusal.status, refusal.message);
-        Self { is_retryable, refusal: Some(refusal.clone()), ..Self::new(kind, message.trim_end_matches([':', ' '])) }
+        Self { is_retryable, refusal: Some(Box::new(refusal.clone())), ..Self::new(kind, message.trim_end_matches([':', ' '])) }
     }
 
     pub(super) fn wire(error: WireError) -> Self {
@@ -276,7 +276,7 @@ impl Exchange {
         let text = String::from_utf8_lossy(&body);
         let is_page = text.trim_start().starts_with('<');
         let message = || if is_page { String::new() } else { shortened(&text) };
-        let plain = || Refusal { status, code: String::new(), message: message(), words: Words::default() };
+        let plain = || Refusal { status, code: String::new(), message: message(), words: Box::default() };
         let mut failure = Failure::refused(&told.unwrap_or_else(plain));
         if (300..400).contains(&status) {
             failure.message = format!("{status}: the address redirects, which is not followed");

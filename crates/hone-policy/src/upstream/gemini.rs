@@ -4,7 +4,7 @@
 //! Every event of a stream has the form of a whole answer; the stream is complete when one has told the finish reason.
 //! Signatures of thoughts are kept with the calls that they came with, and sent again.
 
-use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, Words, broken};
+use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
 use super::sse::Event;
 use super::wire::Assembler;
@@ -109,7 +109,7 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
     }
     if let Some(reason) = json["promptFeedback"]["blockReason"].as_str() {
         let message = format!("the prompt was blocked: {reason}");
-        return Err(WireError::Failed(Refusal { status: 400, code: reason.to_owned(), message, words: Words::default() }));
+        return Err(WireError::Failed(Refusal { status: 400, code: reason.to_owned(), message, words: Box::default() }));
     }
     let candidate = json["candidates"].get(0).ok_or_else(|| broken("the answer has no candidate"))?;
     let mut draft = Draft::default();

@@ -126,7 +126,7 @@ pub struct Refusal {
     /// What it says, shortened.
     pub message: String,
     /// Its own words as they stand, for who asks in the same format.
-    pub words: Words,
+    pub words: Box<Words>,
 }
 
 /// The words of an error in the forms of OpenAI and Anthropic; the others have some of them.
@@ -159,7 +159,7 @@ impl Refusal {
         let told = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let status = status.or(told).unwrap_or_else(|| status_of(&words.join(" ").to_lowercase()));
         let [kind, own_code, param] = ["type", "code", "param"].map(|key| of[key].as_str().map(shortened));
-        let words = Words { kind, code: own_code, param };
+        let words = Box::new(Words { kind, code: own_code, param });
         Some(Self { status, code, message: shortened(message), words })
     }
 

@@ -293,3 +293,27 @@ fn a_route_tells_what_each_of_its_agents_alone_would_have_reached() {
     assert!(told.iter().all(|row| (row["estimate"]["snips"]["value"].as_f64().unwrap() - 0.5).abs() < 0.4), "{told:?}");
     desk.hone("deploy estimate best --min-effective 1000").expect(0, "clerk", "an estimate needs 1000");
 }
+
+#[test]
+fn an_answer_may_take_as_long_as_was_said_and_is_asked_for_once() {
+    let desk = Desk::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, n_asked) = (silent.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&n_asked);
+    // Who is asked holds the connection, and says nothing.
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in silent.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            held.push(stream);
+        }
+    });
+    let line = format!("serve --address 127.0.0.1:0 --max-answer-seconds 2 --model m=http://{address}/v1#m");
+    let served = Listening::start(&desk, &line);
+    for (n, is_stream) in [false, true].into_iter().enumerate() {
+        let body = format!(r#"{{"model":"m","stream":{is_stream},"messages":[{{"role":"user","content":"hello"}}]}}"#);
+        let told = send(served.port, "/v1/chat/completions", "", &body);
+        assert!(told.contains("not complete within 2 s, the time allowed (--max-answer-seconds)"), "{told}");
+        assert_eq!(n_asked.load(Ordering::SeqCst), n as u64 + 1);
+    }
+}
