@@ -2,8 +2,13 @@
 //!
 //! A back-up taken from SQLite restores into PostgreSQL and the other way round. The manifest is written
 //! last: a folder without one is not a back-up. Records have ids, so an interrupted restore is run again.
+//!
+//! A record that is not what was written does not enter a back-up, where it would look sound: it is left out and named.
+//! The other way round, a restore puts such a record back.
 
-use crate::dump::{Counts, Database};
+use crate::Options;
+use crate::dump::{COMPLAINTS_MAX, Counts, Database, name, same_hash};
+use crate::row::Encoded;
 use hone_trace::store::{Put, StoreError, Write};
 use hone_trace::{BlobHash, V1};
 use serde::{Deserialize, Serialize};
@@ -28,6 +33,36 @@ pub struct Manifest {
     pub records_blake3: String,
     /// The blobs.
     pub blobs: Vec<BlobHash>,
+    /// What was left out because it was not what was written, at most [`COMPLAINTS_MAX`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<String>,
+    /// How many records and blobs were left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_damaged: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Restored {
+    /// How many records were written: those that were not there, and those that were damaged.
+    pub records: Counts,
+    /// How many blobs were written.
+    pub blobs: u64,
+    /// How many records and blobs among these were there and not what had been written.
+    pub repaired: u64,
+    /// How many records and blobs were there already.
+    pub same: u64,
+    /// Records that could not be written, at most [`COMPLAINTS_MAX`] of them.
+    pub differing: Vec<String>,
+    /// How many records could not be written.
+    pub n_differing: u64,
+    /// How many records and blobs the back-up does not hold because they were damaged when it was taken.
+    pub left_out: u64,
 }
 
 /// Why a back-up could not be made or restored.
@@ -39,8 +74,6 @@ pub enum BackupError {
     File(PathBuf, io::Error),
     /// The folder is not a whole, undamaged back-up, or not an empty place for one.
     Folder(PathBuf, String),
-    /// Records that are in the store with other content: (the first of them, how many).
-    Conflict(String, u64),
 }
 
 impl std::fmt::Display for BackupError {
@@ -49,7 +82,6 @@ impl std::fmt::Display for BackupError {
             Self::Store(error) => error.fmt(f),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Folder(path, reason) => write!(f, "{}: {reason}", path.display()),
-            Self::Conflict(first, n) => write!(f, "{n} records are already there with other content, the first is {first}"),
         }
     }
 }
@@ -62,7 +94,8 @@ impl From<StoreError> for BackupError {
     }
 }
 
-/// Writes a consistent view of the whole store into a new or empty folder.
+/// Writes a consistent view of the whole store into a new or empty folder. What is damaged is left out, and the manifest
+/// names it.
 pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Manifest, BackupError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -76,12 +109,30 @@ pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl F
     let mut out = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(at(&path))?);
     let mut hasher = blake3::Hasher::new();
     let mut records = Counts::default();
+    let (mut damaged, mut n_damaged) = (Vec::new(), 0);
+    let mut leave_out = |reason: String| {
+        n_damaged += 1;
+        if damaged.len() < COMPLAINTS_MAX {
+            damaged.push(reason);
+        }
+    };
 
     let (sink, mut dumped) = mpsc::channel(1024);
     let writing = async {
         let mut line = Vec::new();
         while let Some(record) = dumped.recv().await {
-            let (_, write) = record?;
+            let write = match record {
+                Ok((hash, write)) => same_hash(&write, hash).map(|()| write),
+                Err(error @ StoreError::Damaged { .. }) => Err(error.to_string()),
+                Err(error) => return Err(error.into()),
+            };
+            let write = match write {
+                Ok(write) => write,
+                Err(reason) => {
+                    leave_out(reason);
+                    continue;
+                }
+            };
             records.add(&write);
             line.clear();
             serde_json::to_writer(&mut line, &write).map_err(|error| BackupError::File(path.clone(), error.into()))?;
@@ -98,13 +149,19 @@ pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl F
     read?;
     out.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all()).map_err(at(&path))?;
 
-    let blobs = database.blob_hashes().await?;
-    for hash in &blobs {
+    let mut sound = Vec::new();
+    for hash in database.blob_hashes().await? {
         let path = folder.join("blobs").join(hash.to_string());
-        let bytes = database.blob(*hash).await?.unwrap_or_default();
-        write_synced(&path, &bytes).map_err(at(&path))?;
+        let bytes = database.blob(hash).await?.unwrap_or_default();
+        if BlobHash::of(&bytes) == hash {
+            write_synced(&path, &bytes).map_err(at(&path))?;
+            sound.push(hash);
+        } else {
+            leave_out(format!("blob {hash} has other bytes than its name says"));
+        }
     }
-    let manifest = Manifest { v: V1, records, records_blake3: hasher.finalize().to_hex().to_string(), blobs };
+    let records_blake3 = hasher.finalize().to_hex().to_string();
+    let manifest = Manifest { v: V1, records, records_blake3, blobs: sound, damaged, n_damaged };
     let text = serde_json::to_vec_pretty(&manifest).map_err(|error| BackupError::File(folder.join(MANIFEST), error.into()))?;
     let draft = folder.join("manifest.json.partial");
     write_synced(&draft, &text).and_then(|()| fs::rename(&draft, folder.join(MANIFEST))).map_err(at(&draft))?;
@@ -115,13 +172,14 @@ pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl F
 }
 
 /// Checks the back-up in this folder against its manifest, then writes all of it into the store.
-/// Records that are there already are left as they are.
-pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Manifest, BackupError> {
+/// What is there already is left as it is, unless it is no longer what was written: then the back-up's takes its place.
+pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Restored, BackupError> {
     let manifest = read_manifest(folder)?;
+    let mut restored = Restored { left_out: manifest.n_damaged, ..Restored::default() };
     let path = folder.join(RECORDS);
     let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(|error| BackupError::File(path.clone(), error))?);
     let mut batch = Vec::with_capacity(BATCH_LEN);
-    let (mut n_records, mut conflicts, mut first_conflict) = (0, 0, None);
+    let mut n_records = 0;
     let mut line = String::new();
     loop {
         line.clear();
@@ -133,12 +191,8 @@ pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl 
             batch.push(write);
         }
         if batch.len() == BATCH_LEN || n_bytes == 0 {
-            let puts = database.put(std::mem::take(&mut batch)).await?;
-            let clashes = puts.iter().filter(|&&put| put == Put::Conflict).count() as u64;
-            if clashes > 0 && first_conflict.is_none() {
-                first_conflict = Some(format!("in {} before line {}", path.display(), n_records + 1));
-            }
-            conflicts += clashes;
+            restored.put(database, &batch).await?;
+            batch.clear();
             progress(n_records);
         }
         if n_bytes == 0 {
@@ -146,16 +200,64 @@ pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl 
         }
     }
     for hash in &manifest.blobs {
+        let there = database.blob(*hash).await?;
+        if there.as_deref().is_some_and(|bytes| BlobHash::of(bytes) == *hash) {
+            restored.same += 1;
+            continue;
+        }
         let path = folder.join("blobs").join(hash.to_string());
         let bytes = fs::read(&path).map_err(|error| BackupError::File(path.clone(), error))?;
         if database.put_blob(bytes).await? != *hash {
             return Err(BackupError::Folder(path, "the bytes are not those that the name says".to_owned()));
         }
+        restored.blobs += 1;
+        restored.repaired += u64::from(there.is_some());
     }
-    match first_conflict {
-        Some(first) => Err(BackupError::Conflict(first, conflicts)),
-        None => Ok(manifest),
+    Ok(restored)
+}
+
+impl Restored {
+    /// Writes a batch. What was there before is compared with its own hash, which a plain put does not do.
+    async fn put(&mut self, database: &dyn Database, batch: &[Write]) -> Result<(), StoreError> {
+        let puts = database.put(batch.to_vec()).await?;
+        let (mut there, mut encoded) = (Vec::new(), Vec::new());
+        for (write, put) in batch.iter().zip(puts) {
+            if put == Put::New {
+                self.records.add(write);
+            } else {
+                // A body that is put back is found by the fields it had.
+                encoded.push(Encoded::of(write, &Options::default())?);
+                there.push((write, put));
+            }
+        }
+        if there.is_empty() {
+            return Ok(());
+        }
+        let repaired = database.repair(encoded).await?;
+        for ((write, put), repaired) in there.into_iter().zip(repaired) {
+            if repaired {
+                self.records.add(write);
+                self.repaired += 1;
+            } else if put == Put::Same {
+                self.same += 1;
+            } else {
+                self.n_differing += 1;
+                if self.differing.len() < COMPLAINTS_MAX {
+                    self.differing.push(differing(write));
+                }
+            }
+        }
+        Ok(())
     }
+}
+
+fn differing(write: &Write) -> String {
+    let (what, id) = name(write);
+    let or_alone = match write {
+        Write::Turn(..) | Write::Reward(..) | Write::Document(_) => ", or what it belongs to is not there",
+        Write::Trace(_) | Write::Link(_) | Write::Event(_) => "",
+    };
+    format!("{what}, {id}, is there with other content{or_alone}")
 }
 
 /// Reads the manifest and checks that the records and blobs are whole before anything is written.

@@ -22,7 +22,8 @@ impl Blobs {
         static UNIQUE: AtomicU64 = AtomicU64::new(0);
         let hash = BlobHash::of(bytes);
         let path = self.path(hash);
-        if path.exists() {
+        // A file that is there may be damaged: then it is written anew.
+        if fs::read(&path).is_ok_and(|there| there == bytes) {
             return Ok(hash);
         }
         let folder = path.parent().unwrap_or(&self.folder);

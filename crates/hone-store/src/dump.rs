@@ -18,6 +18,10 @@ pub trait Database: Store {
     /// Like [`Store::put`], with the encoding already done elsewhere. It must have been done for the options of this store.
     fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>>;
 
+    /// Puts back each of these records that is there and no longer what was written: its text under its own hash is another,
+    /// or its hash beside the same text. True where something was written. What differs in both is left alone.
+    fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>>;
+
     /// Sends every record of one consistent view into `sink`: what others refer to comes first.
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()>;
 
@@ -140,24 +144,33 @@ impl Verdict {
     }
 }
 
-fn same_hash(write: &Write, hash: Hash) -> Result<(), String> {
-    let (what, found) = match Row::of(write, &[]).map_err(|error| error.to_string())? {
-        Row::Trace(row) => ("a trace", row.json.hash),
-        Row::Turn(row) => ("a turn", row.json.hash),
-        Row::Reward(row) => ("a reward", row.json.hash),
-        Row::Document(row) => ("a document", row.json.hash),
-        Row::Event(row) => ("an event", row.json.hash),
+/// Whether a record is what was written, or what to say of it.
+pub(crate) fn same_hash(write: &Write, hash: Hash) -> Result<(), String> {
+    let found = match Row::of(write, &[]).map_err(|error| error.to_string())? {
+        Row::Trace(row) => row.json.hash,
+        Row::Turn(row) => row.json.hash,
+        Row::Reward(row) => row.json.hash,
+        Row::Document(row) => row.json.hash,
+        Row::Event(row) => row.json.hash,
         Row::Link(_) => return Ok(()),
     };
-    let id = match write {
-        Write::Trace(trace) => trace.id.to_string(),
-        Write::Turn(trace, next) => turn_of(*trace, next.turn_idx),
-        Write::Reward(_, reward) => reward.id.to_string(),
-        Write::Document(document) => format!("{} {}", document.kind.as_str(), document.id),
-        Write::Event(event) => event.id.to_string(),
-        Write::Link(link) => link.from.clone(),
-    };
-    if found == hash { Ok(()) } else { Err(format!("{what}, {id}, is not what was written")) }
+    if found == hash {
+        return Ok(());
+    }
+    let (what, id) = name(write);
+    Err(format!("{what}, {id}, is not what was written"))
+}
+
+/// What a record is and which one.
+pub(crate) fn name(write: &Write) -> (&'static str, String) {
+    match write {
+        Write::Trace(trace) => ("a trace", trace.id.to_string()),
+        Write::Turn(trace, next) => ("a turn", turn_of(*trace, next.turn_idx)),
+        Write::Reward(_, reward) => ("a reward", reward.id.to_string()),
+        Write::Document(document) => ("a document", format!("{} {}", document.kind.as_str(), document.id)),
+        Write::Link(link) => ("a link", link.from.clone()),
+        Write::Event(event) => ("an event", event.id.to_string()),
+    }
 }
 
 /// A kind that this binary does not know.

@@ -12,7 +12,7 @@ mod postgres;
 mod row;
 mod sqlite;
 
-pub use backup::{BackupError, Manifest, backup, restore};
+pub use backup::{BackupError, Manifest, Restored, backup, restore};
 pub use dump::{COMPLAINTS_MAX, Counts, Database, Dumped, Info, Verdict, verify};
 pub use postgres::Postgres;
 pub use row::{Encoded, Hash};

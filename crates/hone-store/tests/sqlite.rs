@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{folder_of, grown, trace, turn, write};
-use hone_store::{Options, verify};
-use hone_trace::store::{Put, StoreError};
+use common::{event, folder_of, grown, trace, turn, write};
+use hone_store::{Options, backup, restore, verify};
+use hone_trace::store::{Put, StoreError, Write};
 
 fn run(case: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime").block_on(case);
@@ -80,6 +80,46 @@ fn a_changed_turn_is_found_out_by_verify_and_a_lost_one_by_reading() {
 }
 
 #[test]
+fn damage_is_left_out_of_a_back_up_and_put_back_from_one() {
+    run(async {
+        let fresh = common::sqlite();
+        let store = fresh.open().await;
+        let reward = Write::Reward(trace(1).id, common::reward("later", 0.9));
+        store.put(vec![write(0), write(1), write(2), turn(0, 1), turn(0, 2), reward, Write::Event(event(1, "s"))]).await.unwrap();
+        let blob = store.put_blob(b"weights".to_vec()).await.unwrap();
+        let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let all = backup(&*store, before.path(), |_| ()).await.unwrap();
+        assert_eq!((all.records.total(), all.n_damaged), (7, 0));
+        drop(store);
+
+        let folder = folder_of(&fresh.place);
+        let database = rusqlite::Connection::open(folder.join("hone.db")).unwrap();
+        for changed in [
+            "UPDATE bodies SET body = replace(body, '0 + 0', '0 - 0')",
+            "UPDATE traces SET hash = zeroblob(16) WHERE seq = 2",
+            "UPDATE turns SET body = '{' WHERE turn_idx = 2",
+            "UPDATE rewards SET body = replace(body, '0.9', '0.8')",
+            "UPDATE events SET body = replace(body, '1', '2')",
+        ] {
+            assert!(database.execute(changed, []).unwrap() > 0, "{changed}");
+        }
+        drop(database);
+        let hex = blob.to_string();
+        std::fs::write(folder.join("blobs").join(&hex[..2]).join(&hex[2..]), b"weightz").unwrap();
+
+        let store = fresh.open().await;
+        let sound = backup(&*store, after.path(), |_| ()).await.unwrap();
+        assert_eq!((sound.records.total(), sound.blobs.len(), sound.n_damaged), (2, 0, 6), "{:?}", sound.damaged);
+        assert!(sound.damaged.iter().any(|damage| damage.contains(&trace(0).id.to_string())), "{:?}", sound.damaged);
+
+        let restored = restore(&*store, before.path(), |_| ()).await.unwrap();
+        assert_eq!((restored.records.total(), restored.blobs, restored.repaired, restored.same), (5, 1, 6, 2), "{restored:?}");
+        assert_eq!(verify(&*store, |_| ()).await.unwrap().complaints, [] as [&str; 0]);
+        assert_eq!(store.trace(trace(0).id).await.unwrap(), Some(grown(0, 3)));
+    });
+}
+
+#[test]
 fn turns_that_are_sent_without_waiting_are_written_in_the_order_of_the_queue() {
     run(async {
         let fresh = common::sqlite();
@@ -121,7 +161,7 @@ fn the_log_is_emptied_under_steady_load() {
         for n in 0..1500 {
             let mut trace = trace(n);
             trace.metadata.insert("text".into(), text.clone().into());
-            store.put(vec![hone_trace::store::Write::Trace(Box::new(trace))]).await.unwrap();
+            store.put(vec![Write::Trace(Box::new(trace))]).await.unwrap();
         }
         let log = std::fs::metadata(folder_of(&fresh.place).join("hone.db-wal")).unwrap().len();
         assert!(log < 100 << 20, "150 MB were written and the log holds {log} bytes");

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::counted;
 use clap::Subcommand;
-use hone_store::{BackupError, Counts};
+use hone_store::{BackupError, Counts, Restored};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ enum Command {
     ///
     /// The back-up is one consistent view, also while others write. It does not depend on the database: what was backed up
     /// from SQLite can be restored into PostgreSQL, and the other way round.
+    ///
+    /// Exit code 1 when a record or blob is not what was written: it is named and left out, and all others are backed up.
     Backup {
         /// The folder to write, which must not hold a back-up yet
         #[arg(id = "dir", value_name = "DIR")]
@@ -29,7 +31,9 @@ enum Command {
     /// Read a back-up into the store
     ///
     /// The back-up is checked against its manifest before anything is written. An interrupted restore is run again with
-    /// `--merge`: a record that is there is not written twice.
+    /// `--merge`: a record that is there is not written twice. One that is there and damaged is put back.
+    ///
+    /// Exit code 1 when other content is there under the id of a record, which then stays.
     Restore {
         /// The folder of the back-up
         #[arg(id = "dir", value_name = "DIR")]
@@ -46,12 +50,23 @@ enum Command {
     Info,
 }
 
-/// What a back-up or a restore did.
+/// What a back-up did.
 #[derive(Debug, Serialize)]
-struct Moved {
+struct BackedUp {
     folder: PathBuf,
     records: Counts,
     blobs: usize,
+    /// What was left out because it is damaged, as many as are named.
+    damaged: Vec<String>,
+    n_damaged: u64,
+}
+
+/// What a restore did.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    folder: PathBuf,
+    #[serde(flatten)]
+    restored: &'a Restored,
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -69,7 +84,18 @@ async fn backup(folder: PathBuf, context: &Context<'_>) -> Result<Exit, Failure>
     let manifest = hone_store::backup(&*store, &folder, advance(&bar)).await;
     bar.finish_and_clear();
     let manifest = manifest.map_err(failure)?;
-    report("backed up", &Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
+    let hone_store::Manifest { records, blobs, damaged, n_damaged, .. } = manifest;
+    let done = BackedUp { folder, records, blobs: blobs.len(), damaged, n_damaged };
+    if context.printer.wants_json() {
+        context.printer.json(&done)?;
+    } else {
+        done.damaged.iter().try_for_each(|damage| context.printer.plain(damage))?;
+        let (records, blobs) = (counted(records.total(), "record"), counted(done.blobs as u64, "blob"));
+        let left_out =
+            if n_damaged == 0 { String::new() } else { format!(", {} damaged and left out", counted(n_damaged, "thing")) };
+        context.printer.say(&format!("backed up {records} and {blobs}{left_out}: {}", done.folder.display()));
+    }
+    Ok(if n_damaged == 0 { Exit::Yes } else { Exit::No })
 }
 
 async fn restore(folder: PathBuf, merge: bool, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -80,27 +106,24 @@ async fn restore(folder: PathBuf, merge: bool, context: &Context<'_>) -> Result<
             .hint("`--merge` adds the back-up to them, also after an interrupted restore; `--folder` names another place"));
     }
     let bar = context.printer.count_bar("records");
-    let manifest = hone_store::restore(&*store, &folder, advance(&bar)).await;
+    let restored = hone_store::restore(&*store, &folder, advance(&bar)).await;
     bar.finish_and_clear();
-    let manifest = match manifest {
-        Err(clash @ BackupError::Conflict(..)) => {
-            context.printer.complain(&clash.to_string());
-            return Ok(Exit::No);
-        }
-        manifest => manifest.map_err(failure)?,
-    };
-    report("restored", &Moved { folder, records: manifest.records, blobs: manifest.blobs.len() }, context)
-}
-
-fn report(done: &str, moved: &Moved, context: &Context<'_>) -> Result<Exit, Failure> {
+    let restored = restored.map_err(failure)?;
     if context.printer.wants_json() {
-        context.printer.json(moved)?;
+        context.printer.json(&Told { folder, restored: &restored })?;
     } else {
-        let Moved { folder, records, blobs } = moved;
-        let (records, blobs) = (counted(records.total(), "record"), counted(*blobs as u64, "blob"));
-        context.printer.say(&format!("{done} {records} and {blobs}: {}", folder.display()));
+        restored.differing.iter().try_for_each(|record| context.printer.plain(record))?;
+        let (records, blobs) = (counted(restored.records.total(), "record"), counted(restored.blobs, "blob"));
+        let also = [
+            (restored.repaired, "of them damaged before"),
+            (restored.same, "there already"),
+            (restored.n_differing, "different and left alone"),
+            (restored.left_out, "damaged when this was backed up, and not in it"),
+        ];
+        let also: String = also.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}")).collect();
+        context.printer.say(&format!("restored {records} and {blobs}{also}: {}", folder.display()));
     }
-    Ok(Exit::Yes)
+    Ok(if restored.n_differing == 0 { Exit::Yes } else { Exit::No })
 }
 
 async fn verify(context: &Context<'_>) -> Result<Exit, Failure> {
@@ -154,7 +177,7 @@ fn advance(bar: &ProgressBar) -> impl FnMut(u64) + '_ {
 fn failure(error: BackupError) -> Failure {
     match error {
         BackupError::Store(error) => error.into(),
-        BackupError::Folder(..) | BackupError::Conflict(..) => Failure::user(error),
+        BackupError::Folder(..) => Failure::user(error),
         BackupError::File(..) => Failure::world(error),
     }
 }

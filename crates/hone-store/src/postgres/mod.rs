@@ -4,6 +4,7 @@ mod connection;
 mod grow;
 mod jsonb;
 mod read;
+mod repair;
 mod schema;
 mod writer;
 
@@ -186,7 +187,8 @@ impl Store for Postgres {
                 let idx = i32::try_from(idx).unwrap_or(i32::MAX);
                 transaction
                     .execute(
-                        "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                        "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3)
+                         ON CONFLICT (hash, part) DO UPDATE SET bytes = $3 WHERE blobs.bytes <> $3",
                         &[&hash.bytes().as_slice(), &idx, &part],
                     )
                     .await
@@ -228,6 +230,16 @@ impl Database for Postgres {
             let gone = || StoreError::Unavailable { place: self.place.clone(), reason: "its writers have ended".to_owned() };
             self.queue.send(Job { rows: Row::ranked(writes), reply }).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            let mut connection = self.pool.take().await?;
+            let transaction = connection.begin().await?;
+            let repaired = repair::all(&transaction, &writes).await.map_err(self.failed())?;
+            transaction.commit().await.map_err(self.failed())?;
+            Ok(repaired)
         })
     }
 

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod fate;
 mod read;
+mod repair;
 mod schema;
 mod writer;
 
@@ -217,6 +218,19 @@ impl Database for Sqlite {
             self.writer.queue().send(Job { rows: Row::ranked(writes), reply }).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
+    }
+
+    fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>> {
+        let readers = Arc::clone(&self.readers);
+        Box::pin(blocking(move || {
+            let failed = |error: rusqlite::Error| {
+                fate::end_on_failed_sync(&error, &readers.place);
+                fate::of(&error, &readers.place)
+            };
+            let mut connection = readers.connect(OpenFlags::empty()).map_err(failed)?;
+            set_up_writer(&connection).map_err(failed)?;
+            repair::all(&mut connection, &writes).map_err(failed)
+        }))
     }
 
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()> {

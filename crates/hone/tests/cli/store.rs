@@ -17,7 +17,8 @@ fn a_back_up_comes_back_whole() {
     desk.hone("store backup copy").expect(2, "", "there is a back-up here already");
     desk.hone("store restore copy --folder other").expect(0, "", "restored 3 records");
     desk.hone("store restore copy --folder other").expect(2, "", "the store has 3 records already");
-    desk.hone("store restore copy --folder other --merge --json").expect(0, "\"traces\":2", "");
+    desk.hone("store restore copy --folder other --merge --json").expect(0, "\"same\":3", "");
+    desk.hone("store restore copy --folder other --merge").expect(0, "", "restored 0 records and 0 blobs, 3 there already");
     let export = |folder: &str| desk.hone(&format!("trace export --folder {folder}")).out;
     assert_eq!(export(".hone"), export("other"));
 }
@@ -32,4 +33,24 @@ fn what_is_not_a_back_up_is_refused() {
     let records = desk.read("copy/records.jsonl").replace("Hi", "He");
     std::fs::write(desk.path("copy/records.jsonl"), records).unwrap();
     desk.hone("store restore copy --folder other").expect(2, "", "not those that the manifest speaks of");
+}
+
+#[test]
+fn damage_does_not_enter_a_back_up_and_is_repaired_from_one() {
+    let desk = Desk::with(&[("chat.jsonl", CHAT)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "2 new");
+    desk.hone("store backup sound").expect(0, "", "backed up 3 records");
+    let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+    let changed = "UPDATE bodies SET body = replace(body, 'Hi', 'He') WHERE body LIKE '%Hi%'";
+    assert_eq!(database.execute(changed, []).unwrap(), 1);
+    drop(database);
+    desk.hone("store backup damaged").expect(1, "is not what was written", "backed up 2 records and 0 blobs, 1 thing damaged");
+    assert!(desk.read("damaged/manifest.json").contains("is not what was written"));
+    desk.hone("store restore damaged --folder other").expect(0, "", "1 damaged when this was backed up");
+    desk.hone("store restore sound --merge").expect(
+        0,
+        "",
+        "restored 1 record and 0 blobs, 1 of them damaged before, 2 there already",
+    );
+    desk.hone("store verify").expect(0, "", "3 records and 0 blobs are what was written");
 }
