@@ -23,6 +23,7 @@ pub(super) use read::read;
 
 use super::chat::tool;
 use super::chat::{self, Out};
+use super::origin;
 use crate::{Group, Segment, Trace, Turn};
 use serde::ser::{Serialize, SerializeSeq as _, Serializer};
 use serde_json::{Map, Value};
@@ -87,7 +88,10 @@ impl Serialize for Trajectory<'_> {
         let mut metrics = metrics.collect();
         out.merge("metrics", &mut metrics)?;
         let metadata = trace.metadata.iter().filter(|(key, _)| !key.starts_with("hone."));
-        let mut metadata = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut metadata: Map<String, Value> = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if let Some(category) = origin::untold_category(trace) {
+            metadata.insert("category".to_owned(), category.as_str().into());
+        }
         out.merge("metadata", &mut metadata)?;
         out.end(&["messages_and_choices", "tools", "additional_histories", "reward", "metrics", "metadata"])
     }

@@ -14,6 +14,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
     let facts = [
         ("times", (openai || art) && (trace.ended.is_some() || any_turn(|turn| turn.started.is_some()))),
+        ("the category", if spans { trace.category.is_some() && !from_spans } else { has_other_category(trace) }),
         ("the scenario", trace.scenario.is_some()),
         ("the run", trace.run.is_some()),
         ("the outcome", trace.outcome != TraceOutcome::Unknown),
@@ -40,6 +41,12 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         return Vec::new();
     }
     facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
+}
+
+/// Whether the metadata tell another category, in the place where this one would stand.
+fn has_other_category(trace: &Trace) -> bool {
+    let told = trace.metadata.get("category").and_then(|told| told.as_str());
+    trace.category.as_ref().is_some_and(|category| trace.metadata.contains_key("category") && told != Some(category.as_str()))
 }
 
 /// Whether tools are on offer that nobody was asked with, or of which more is known than name, description and parameters.

@@ -5,7 +5,8 @@
 //! | `messages` | one segment; each assistant message is the answer of a turn, the messages before it its input |
 //! | `tools`, legacy `functions` | the tools of the segment |
 //! | `model`, `temperature`, `top_p`, `tool_choice` … | the config, and `metadata` |
-//! | any other top-level key (`parallel_tool_calls`, `metadata` …) | `metadata` |
+//! | any other top-level key (`parallel_tool_calls`, `user` …) | `metadata` |
+//! | the entries of `metadata` | `metadata` as well, where no other key has their name; `hone.metadata` notes which |
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
 //! Messages and tools are described in `chat.rs`. Written is the last segment, because it ends with the
@@ -35,6 +36,9 @@ const SETTINGS: [&str; 10] = [
     "tool_choice",
     "top_p",
 ];
+
+/// Names the entries that stood inside `metadata`.
+const INNER: &str = "hone.metadata";
 
 #[derive(Default)]
 struct Line {
@@ -108,11 +112,12 @@ pub fn message_json(message: &Message) -> Value {
 
 /// Reads one line.
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
-    let Read(Line { messages, tools, functions, rest }) = object::from_line(line)?;
+    let Read(Line { messages, tools, functions, mut rest }) = object::from_line(line)?;
     let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
     let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
     segment.tools = specs(tools, functions);
     let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
+    flatten(&mut rest);
 
     let mut trace = registrar.trace("openai", vec![segment], rest, None);
     trace.check().map_err(|error| FormatError::new("", error.to_string()))?;
@@ -121,6 +126,36 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     let (hash, config) = registrar.config(config);
     trace.config = hash;
     Ok(Imported { traces: vec![trace], configs: Vec::from_iter(config), ..Imported::default() })
+}
+
+/// Lifts the entries of `metadata` to where the gateway has them too, so that a field is found under one path.
+fn flatten(rest: &mut Map<String, Value>) {
+    rest.remove(INNER);
+    let inner = match rest.remove("metadata") {
+        Some(Value::Object(inner)) => inner,
+        Some(other) => {
+            rest.insert("metadata".to_owned(), other);
+            return;
+        }
+        None => return,
+    };
+    let (mut left, mut names) = (Map::new(), Vec::new());
+    let is_empty = inner.is_empty();
+    for (name, value) in inner {
+        let has_word = ["messages", "tools", tool::LEGACY, "metadata"].contains(&name.as_str());
+        if has_word || name.starts_with("hone.") || rest.contains_key(&name) {
+            left.insert(name, value);
+        } else {
+            names.push(Value::from(name.as_str()));
+            rest.insert(name, value);
+        }
+    }
+    if is_empty || !left.is_empty() {
+        rest.insert("metadata".to_owned(), left.into());
+    }
+    if !names.is_empty() {
+        rest.insert(INNER.to_owned(), names.into());
+    }
 }
 
 /// The tools of either form.
@@ -157,12 +192,20 @@ struct Written<'a>(&'a Trace);
 
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = Out::new(serializer.serialize_map(None)?, &self.0.metadata);
+        let metadata = &self.0.metadata;
+        let mut out = Out::new(serializer.serialize_map(None)?, metadata);
         let segment = segment(self.0);
         let messages: Vec<chat::Written<'_>> = segment.into_iter().flat_map(origin::messages).map(chat::Written::Plain).collect();
         out.put("messages", &messages)?;
         let tools: &[ToolSpec] = segment.map(|segment| &*segment.tools).unwrap_or_default();
         tool::write(tools, &mut out)?;
-        out.end(&["messages", "tools", tool::LEGACY])
+        if let Some(category) = origin::untold_category(self.0) {
+            out.put("category", category.as_str())?;
+        }
+        let names = metadata.get(INNER).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<&str> = names.filter(|name| metadata.contains_key(*name)).collect();
+        let mut inner = names.iter().map(|&name| (name.to_owned(), metadata[name].clone())).collect();
+        out.merge("metadata", &mut inner)?;
+        out.end(&[&["messages", "tools", tool::LEGACY, "metadata"], &*names].concat())
     }
 }

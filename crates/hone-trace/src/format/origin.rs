@@ -102,6 +102,12 @@ pub(super) fn category(facts: &Map<String, Value>) -> Option<Category> {
     ["category", "task_type"].into_iter().find_map(|key| Category::new(facts.get(key)?.as_str()?).ok())
 }
 
+/// The category of a trace whose metadata do not tell it, where there is room for it under its own name.
+pub(super) fn untold_category(trace: &Trace) -> Option<&Category> {
+    let told = category(&trace.metadata).or_else(|| category(trace.metadata.get("metadata")?.as_object()?));
+    trace.category.as_ref().filter(|&category| told.as_ref() != Some(category) && !trace.metadata.contains_key("category"))
+}
+
 /// The standing instructions at the start of a conversation.
 pub(super) fn prompt<'a>(mut messages: impl Iterator<Item = &'a Message>) -> Option<String> {
     let first = messages.next().filter(|message| matches!(message.role, Role::System | Role::Developer))?;

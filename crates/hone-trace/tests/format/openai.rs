@@ -2,7 +2,7 @@
 
 use crate::json::{self, Any, anything, list, maybe, must, null, number, object, or_null, text, unknown};
 use crate::read;
-use hone_trace::format::{Format, write};
+use hone_trace::format::{Format, left_out, write};
 use hone_trace::{Content, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -115,4 +115,24 @@ fn equal_lines_are_two_traces_and_the_same_file_gives_the_same_ids() {
     };
     assert_eq!(ids(), ids());
     assert_ne!(ids()[0], ids()[1]);
+}
+
+#[test]
+fn metadata_are_flat_and_come_back_and_so_does_the_category() {
+    let line = r#"{"messages":[{"role":"user","content":"Hi"}],"metadata":{"customer":"acme","model":"inner"},"model":"m"}"#;
+    let mut trace = read(Format::Openai, line).traces.remove(0);
+    assert_eq!(trace.metadata["customer"], "acme");
+    assert_eq!((&trace.metadata["model"], &trace.metadata["metadata"]), (&json!("m"), &json!({"model": "inner"})));
+    assert_eq!(
+        serde_json::from_str::<Value>(&write(&trace, Format::Openai)).unwrap(),
+        serde_json::from_str::<Value>(line).unwrap()
+    );
+
+    trace.category = Some(hone_trace::Category::new("desk").unwrap());
+    for format in [Format::Openai, Format::Art] {
+        let back = read(format, &write(&trace, format)).traces.remove(0);
+        assert_eq!((&back.category, &back.metadata["customer"]), (&trace.category, &json!("acme")), "{format}");
+        assert!(!left_out(&trace, format).contains(&"the category"), "{format}");
+    }
+    assert!(left_out(&trace, Format::Otlp).contains(&"the category"));
 }
