@@ -136,10 +136,13 @@ fn incomplete(trace: &Trace) -> Option<Dirt> {
 /// The largest difference between a total and the sum of its parts that is still rounding.
 const ROUNDING: f64 = 1e-6;
 
+/// Who said something, and of which part of which turn, or of the whole.
+type Said<'a> = (&'a Giver, Option<(u32, &'a str)>);
+
 /// A giver that was changed may say something else: what it said last counts. One that is the same may not. Of a turn, every part is a
 /// reward of its own.
 fn rewards(trace: &Trace) -> Option<Dirt> {
-    let mut given: HashMap<(&Giver, Option<(u32, &str)>), f64> = HashMap::new();
+    let mut given: HashMap<Said<'_>, f64> = HashMap::new();
     for reward in &trace.rewards {
         let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
         if !reward.components.is_empty() && (sum - reward.total).abs() > ROUNDING * (1.0 + sum.abs()) {

@@ -90,6 +90,7 @@ fn signals_of(world: &World, context: &Context<'_>) -> BTreeSet<String> {
             run: RunId::derived(&["lint"]),
             tenant: context.settings.tenant.clone(),
             scenarios: &scenarios,
+            split: None,
             n_samples: 1,
             seed: 1,
             luck: Luck::Shared,

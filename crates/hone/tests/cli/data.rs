@@ -1,4 +1,5 @@
 //! `hone data`: a pool that fails each gate in turn, and batches that can be rebuilt.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::Desk;
 use serde_json::{Value, json};
