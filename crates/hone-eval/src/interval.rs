@@ -78,7 +78,7 @@ mod tests {
         // A task is solved always, never, or in each of five repeats by chance: the truth is one half.
         for share_fixed in [1.0, 0.5, 0.0] {
             let mut draws = hone_trace::Draws::new(7, &["clusters"]);
-            let mut task = |draws: &mut hone_trace::Draws| match draws.uniform() < share_fixed {
+            let task = |draws: &mut hone_trace::Draws| match draws.uniform() < share_fixed {
                 true => f64::from(u8::from(draws.uniform() < 0.5)),
                 false => (0..5).filter(|_| draws.uniform() < 0.5).count() as f64 / 5.0,
             };
