@@ -146,3 +146,19 @@ fn what_cannot_be_sent_is_said_before_anything_is() {
     );
     assert!(!ended.err.contains(CANARY), "{}", ended.err);
 }
+
+#[test]
+fn an_answer_that_no_collector_gives_is_an_error() {
+    let desk = desk();
+    for (encoding, page) in
+        [("protobuf", "<html>login</html>"), ("json", "<html>login</html>"), ("json", "[]"), ("protobuf", "ok")]
+    {
+        let (port, answering) = collector(&[("200 OK", page)]);
+        let line = format!("trace export --to http://127.0.0.1:{port} --encoding {encoding}");
+        desk.hone(&line).expect(2, "", &format!("something else than OTLP: {page}"));
+        answering.join().unwrap();
+    }
+    let (port, answering) = collector(&[("200 OK", "{}")]);
+    desk.hone(&format!("trace export --to http://127.0.0.1:{port}")).expect(0, "", "3 accepted");
+    answering.join().unwrap();
+}

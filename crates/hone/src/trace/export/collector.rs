@@ -177,7 +177,9 @@ impl Collector {
         let (status, asked) = (response.status(), asked(&response));
         let answer = read(response).await;
         if status.is_success() {
-            return Ok(self.partial(&answer));
+            let partial = self.partial(&answer);
+            let why = || format!("it answers {status} with something else than OTLP: {}", self.said(&answer));
+            return partial.ok_or_else(|| Trouble::Lasting(why()));
         }
         let said = self.said(&answer);
         let why = if said.is_empty() { format!("it answers {status}") } else { format!("it answers {status}: {said}") };
@@ -190,16 +192,21 @@ impl Collector {
         if passing.contains(&status) { Err(Trouble::Passing(why, asked)) } else { Err(Trouble::Lasting(why)) }
     }
 
-    /// How many spans of a request that arrived were refused, and why.
-    fn partial(&self, answer: &[u8]) -> (u64, Option<String>) {
+    /// How many spans of a request that arrived were refused, and why. `None` when this is not the answer of a collector: a page
+    /// to log in on also comes with 200. Some collectors answer in JSON whatever they are asked in.
+    fn partial(&self, answer: &[u8]) -> Option<(u64, Option<String>)> {
+        let is_page = answer.trim_ascii_start().starts_with(b"<");
+        let json = || serde_json::from_slice(answer).ok().filter(Value::is_object);
         let answer = match self.encoding {
-            Encoding::Protobuf => Message::Response.read(answer).unwrap_or_default(),
-            Encoding::Json => serde_json::from_slice(answer).unwrap_or_default(),
+            _ if answer.trim_ascii().is_empty() => Value::default(),
+            _ if is_page => return None,
+            Encoding::Protobuf => json().or_else(|| Message::Response.read(answer).ok())?,
+            Encoding::Json => json()?,
         };
         let partial = &answer["partialSuccess"];
         let rejected = &partial["rejectedSpans"];
         let n_refused = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0);
-        (n_refused, partial["errorMessage"].as_str().filter(|why| !why.is_empty()).map(|why| self.shown(why)))
+        Some((n_refused, partial["errorMessage"].as_str().filter(|why| !why.is_empty()).map(|why| self.shown(why))))
     }
 
     /// What the collector says of its refusal: the message of a status, or whatever text there is.
