@@ -6,10 +6,13 @@
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
-use hone_trace::{Content, Message, Reward, Trace, TraceId, Turn};
+use hone_trace::store::{Event, Store};
+use hone_trace::{Content, Message, Reward, Time, Trace, TraceId, Turn};
 use serde::Serialize;
 
 /// Show one trace, turn by turn
+///
+/// With what was said of it as feedback; in JSON under `feedback`, where there is any.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The id, as `hone trace list` prints it
@@ -18,20 +21,61 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let printer = context.printer;
-    let Some(trace) = context.store_to_read().await?.trace(args.id).await? else {
+    let store = context.store_to_read().await?;
+    let Some(trace) = store.trace(args.id).await? else {
         printer.complain(&format!("there is no trace {}", args.id));
         return Ok(Exit::No);
     };
+    let feedback = feedback(&*store, &trace).await?;
     if printer.wants_json() {
-        printer.json(&trace)?;
+        printer.json(&Told { trace: &trace, feedback })?;
     } else {
-        show(&trace, printer)?;
+        show_with(&trace, &feedback, printer)?;
     }
     Ok(Exit::Yes)
 }
 
+/// A trace and what was said of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    trace: &'a Trace,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    feedback: Vec<Words>,
+}
+
+/// A comment or a demonstration. Numbers become rewards, words stay in the event log.
+#[derive(Serialize)]
+struct Words {
+    kind: String,
+    turn_idx: Option<u64>,
+    words: String,
+    by: Option<String>,
+    at: Time,
+}
+
+/// The most words of feedback that are shown of one trace.
+const N_FEEDBACK_MAX: u32 = 1000;
+
+async fn feedback(store: &(impl Store + ?Sized), trace: &Trace) -> Result<Vec<Words>, Failure> {
+    let stream = format!("feedback:{}", trace.id);
+    let events = store.events(Some(&stream), 0, N_FEEDBACK_MAX).await?;
+    let words = |Event { kind, at, body, .. }: Event| Words {
+        turn_idx: body["turn_idx"].as_u64(),
+        words: body["words"].as_str().unwrap_or_default().to_owned(),
+        by: body["by"].as_str().map(str::to_owned),
+        kind,
+        at,
+    };
+    Ok(events.into_iter().map(|(_, event)| event).filter(|event| event.tenant == trace.tenant).map(words).collect())
+}
+
 /// Prints a trace from its first message to what it earned.
 pub(crate) fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
+    show_with(trace, &[], printer)
+}
+
+fn show_with(trace: &Trace, feedback: &[Words], printer: &Printer) -> Result<(), Failure> {
     printer.line(&[(Style::Strong, &format!("trace {}", trace.id))])?;
     let facts = [
         ("tenant", Some(trace.tenant.to_string())),
@@ -65,6 +109,8 @@ pub(crate) fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
             for reward in trace.rewards.iter().filter(|reward| reward.turn_idx == Some(turn_idx)) {
                 show_reward(reward, "  ", printer)?;
             }
+            let mut of_turn = feedback.iter().filter(|words| words.turn_idx == Some(turn_idx.into()));
+            of_turn.try_for_each(|words| show_words(words, printer))?;
             turn_idx += 1;
         }
         segment.tail.iter().try_for_each(|message| show_message(message, printer))?;
@@ -73,6 +119,12 @@ pub(crate) fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
     if !whole.is_empty() {
         printer.line(&[(Style::Strong, "\nrewards")])?;
         whole.iter().try_for_each(|reward| show_reward(reward, "  ", printer))?;
+    }
+    let n_turns = u64::from(turn_idx);
+    let whole: Vec<&Words> = feedback.iter().filter(|words| words.turn_idx.is_none_or(|idx| idx >= n_turns)).collect();
+    if !whole.is_empty() {
+        printer.line(&[(Style::Strong, "\nfeedback")])?;
+        whole.iter().try_for_each(|words| show_words(words, printer))?;
     }
     let head = trace.head();
     let cost = if head.cost_usd > 0.0 { format!(", ${:.4}", head.cost_usd) } else { String::new() };
@@ -156,6 +208,12 @@ fn show_reward(reward: &Reward, margin: &str, printer: &Printer) -> Result<(), F
         Some(text) => printer.plain(&format!("{margin}  {}", indent(text))),
         None => Ok(()),
     }
+}
+
+fn show_words(words: &Words, printer: &Printer) -> Result<(), Failure> {
+    let by = words.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    printer.line(&[(Style::Strong, &format!("  {}", words.kind)), (Style::Faint, &format!("{by} at {}", words.at))])?;
+    printer.plain(&format!("    {}", indent(&words.words)))
 }
 
 /// Further lines begin below the first.

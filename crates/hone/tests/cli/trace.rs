@@ -245,3 +245,32 @@ fn a_trace_of_another_tenant_is_refused_and_two_tenants_may_play_the_same() {
     desk.hone("trace import own.jsonl --tenant acme").expect(1, "", says);
     assert_eq!(desk.hone("trace list --tenant acme --json").json().len(), 2);
 }
+
+#[test]
+fn words_of_feedback_are_shown_with_the_trace() {
+    let desk = Desk::with(&[(
+        "chat.jsonl",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Ho\"}]}\n",
+    )]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "1 new");
+    let id = desk.hone("trace list --json").json()[0]["id"].as_str().unwrap().to_owned();
+    let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+    for (n, kind, turn) in [(1_u8, "comment", "0"), (2, "demonstration", "null")] {
+        let body = format!(r#"{{"by":"ann","trace":"{id}","turn_idx":{turn},"words":"said {n}"}}"#);
+        let sql =
+            "INSERT INTO events (id, at, tenant, stream, kind, hash, body) VALUES (?1, 0, 'default', ?2, ?3, zeroblob(16), ?4)";
+        database.execute(sql, rusqlite::params![[n; 16], format!("feedback:{id}"), kind, body]).unwrap();
+    }
+    drop(database);
+    let shown = desk.hone(&format!("trace show {id}")).expect(0, "  comment by ann at 1970", "").out;
+    assert!(
+        shown.contains("said 1") && shown.contains("\nfeedback\n  demonstration by ann") && shown.contains("said 2"),
+        "{shown}"
+    );
+    let told = &desk.hone(&format!("trace show {id} --json")).json()[0];
+    assert_eq!(
+        (told["feedback"][0]["words"].as_str(), told["feedback"][1]["kind"].as_str()),
+        (Some("said 1"), Some("demonstration"))
+    );
+    assert_eq!(told["id"].as_str(), Some(id.as_str()));
+}
