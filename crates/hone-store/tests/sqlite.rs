@@ -138,6 +138,27 @@ fn turns_that_are_sent_without_waiting_are_written_in_the_order_of_the_queue() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_store_in_a_read_only_folder_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+    run(async {
+        let fresh = common::sqlite();
+        fresh.open().await.put(vec![write(1)]).await.unwrap();
+        let folder = folder_of(&fresh.place);
+        let allow = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        allow(0o555);
+        let is_root = std::fs::write(folder.join("trial"), b"").is_ok();
+        let opened = hone_store::open(&fresh.place, &Options::default()).await.err().map(|error| error.to_string());
+        allow(0o755);
+        if is_root {
+            #[expect(clippy::print_stderr, reason = "a test that skips a part says so")]
+            return eprintln!("skipped: whoever runs this may write into every folder");
+        }
+        assert!(opened.as_ref().is_some_and(|error| error.contains("its folder is read-only")), "{opened:?}");
+    });
+}
+
+#[test]
 fn two_processes_worth_of_stores_write_to_one_file() {
     run(async {
         let fresh = common::sqlite();

@@ -41,6 +41,18 @@ impl Sqlite {
     }
 
     fn open_blocking(folder: &Path, options: &Options) -> Result<Self, StoreError> {
+        Self::open_writable(folder, options).map_err(|error| match error {
+            StoreError::Unavailable { place, .. } if is_read_only(folder) => {
+                // SQLite itself only says that it cannot open a file.
+                let reason = "its folder is read-only, and SQLite writes there even to read; copy the folder to where it can be \
+                              written, and open the copy";
+                StoreError::Unavailable { place, reason: reason.to_owned() }
+            }
+            error => error,
+        })
+    }
+
+    fn open_writable(folder: &Path, options: &Options) -> Result<Self, StoreError> {
         options.indexed_fields.iter().try_for_each(|path| check_path(path))?;
         let file = folder.join("hone.db");
         let place = file.display().to_string();
@@ -368,6 +380,20 @@ impl Readers {
         connection.set_prepared_statement_cache_capacity(32);
         connection.execute_batch("PRAGMA cache_size = -8192")?;
         Ok(connection)
+    }
+}
+
+/// Whether files cannot be made in this folder, whatever the reason.
+fn is_read_only(folder: &Path) -> bool {
+    let trial = folder.join(format!(".writable.{}", std::process::id()));
+    match std::fs::File::create(&trial) {
+        Ok(_) => {
+            let _ = std::fs::remove_file(&trial);
+            false
+        }
+        Err(error) => {
+            matches!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied)
+        }
     }
 }
 
