@@ -1,7 +1,7 @@
 //! Asking: one question, put to those who answer under its name until one does, and the answer on the record.
 //!
 //! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
-//! is recorded as abandoned. The end of an answer is sent only after the call is durable.
+//! is recorded as abandoned, with what it took. The end of an answer is sent only after the call is durable.
 
 use crate::catalogue::Who;
 use crate::choices;
@@ -18,7 +18,7 @@ use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
-use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Turn};
+use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -68,6 +68,42 @@ impl Opened {
             Self::Drawing(drawing) => drawing.finish().await,
         }
     }
+
+    /// Ends it: what it took until the client left.
+    async fn leave(self) -> UpstreamError {
+        let calls = match self {
+            Self::Whole(completion) => completion.calls,
+            Self::Stream(streaming) => streaming.leave(LEFT).calls,
+            Self::Drawing(drawing) => drawing.leave().await,
+        };
+        UpstreamError { calls, ..UpstreamError::new(PolicyErrorKind::Abandoned, LEFT) }
+    }
+}
+
+/// What was asked so far, and who is asked now.
+#[derive(Default)]
+struct Tried {
+    calls: Vec<LlmCall>,
+    underway: Option<(String, Time)>,
+}
+
+impl Tried {
+    /// The client left while nobody had begun to answer. What a call took that was dropped is not known.
+    fn left(mut self, now: Time) -> UpstreamError {
+        self.calls.extend(self.underway.map(|(model, started)| LlmCall {
+            model,
+            duration_ms: Some(now.millis_since(started)),
+            extra: Map::from_iter([("error".to_owned(), abandoned().to_string().into())]),
+            ..LlmCall::default()
+        }));
+        UpstreamError { calls: self.calls, ..abandoned() }
+    }
+
+    /// What came after these.
+    fn before(mut self, mut calls: Vec<LlmCall>) -> Vec<LlmCall> {
+        self.calls.append(&mut calls);
+        self.calls
+    }
 }
 
 /// A whole answer.
@@ -75,12 +111,12 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply
     let (mut told, answer) = oneshot::channel();
     let gateway = gateway.clone();
     tokio::spawn(async move {
+        let mut tried = Tried::default();
         let asked = tokio::select! {
             asked = async {
-                let (opened, calls) = ask(&gateway, &question, Transfer::Plain).await?;
-                opened.finish().await.map(|drawn| with(calls, drawn))
-            } => asked,
-            () = told.closed() => Err(abandoned()),
+                ask(&gateway, &question, Transfer::Plain, &mut tried).await?.finish().await
+            } => after(tried, asked),
+            () = told.closed() => Err(tried.left(gateway.now())),
         };
         // Who has left misses the answer; the record has it.
         drop(told.send(record(&gateway, question, asked).await));
@@ -94,19 +130,29 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     let (begun, first) = oneshot::channel();
     let gateway = gateway.clone();
     tokio::spawn(async move {
+        let mut tried = Tried::default();
         let opened = tokio::select! {
-            opened = ask(&gateway, &question, Transfer::Stream) => opened,
-            () = pieces.closed() => Err(abandoned()),
+            opened = ask(&gateway, &question, Transfer::Stream, &mut tried) => opened,
+            () = pieces.closed() => {
+                record(&gateway, question, Err(tried.left(gateway.now()))).await.ok();
+                return;
+            }
         };
-        let (opened, calls) = match opened {
+        let mut opened = match opened {
             Ok(opened) => opened,
-            Err(error) => return drop(begun.send(record(&gateway, question, Err(error)).await.map(drop))),
+            Err(error) => return drop(begun.send(record(&gateway, question, after(tried, Err(error))).await.map(drop))),
         };
         drop(begun.send(Ok(())));
-        let asked = tokio::select! {
-            asked = follow(opened, &mut *speaker, &pieces) => asked.map(|drawn| with(calls, drawn)),
-            () = pieces.closed() => Err(abandoned()),
+        let followed = tokio::select! {
+            followed = follow(&mut opened, &mut *speaker, &pieces) => Some(followed),
+            () = pieces.closed() => None,
         };
+        let asked = match followed {
+            Some(Ok(())) => opened.finish().await,
+            Some(Err(error)) => Err(error),
+            None => Err(opened.leave().await),
+        };
+        let asked = after(tried, asked);
         let last = match record(&gateway, question, asked).await {
             Ok(reply) => speaker.end(&reply),
             Err(refused) => speaker.failed(&refused),
@@ -117,8 +163,8 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     Ok(Body::from_stream(Pieces(received)))
 }
 
-/// Asks one after the other until one answers. Also says what was asked in vain before.
-async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Result<(Opened, Vec<LlmCall>), UpstreamError> {
+/// Asks one after the other until one answers.
+async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer, tried: &mut Tried) -> Result<Opened, UpstreamError> {
     let mut failure = UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
     let (begun, allowed_ms) = (Instant::now(), gateway.limits().answer_ms);
     for upstream in question.model.in_turn(gateway.now()) {
@@ -129,6 +175,9 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
         }
         let request_for =
             |client| question.request_for(client).map(|request| ChatRequest { time_max_ms: Some(left_ms), ..request });
+        if let Who::Provider(client) = &upstream.who {
+            tried.underway = Some((client.spec().model.clone(), gateway.now()));
+        }
         let opened = match (&upstream.who, transfer) {
             (Who::Local(local), _) => local.answer(question).map(Opened::Drawing),
             (Who::Provider(client), Transfer::Plain) => {
@@ -140,15 +189,16 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
                 streaming.map(|streaming| Opened::Stream(Box::new(streaming)))
             }
         };
+        tried.underway = None;
         match opened {
             Ok(opened) => {
                 upstream.answered();
-                return Ok((opened, failure.calls));
+                return Ok(opened);
             }
             Err(error) => {
                 let may_fare_better = upstream.failed(&error, gateway.now());
-                let calls = [std::mem::take(&mut failure.calls), error.calls.clone()].concat();
-                failure = UpstreamError { calls, ..error };
+                tried.calls.append(&mut failure.calls);
+                failure = error;
                 if !may_fare_better {
                     break;
                 }
@@ -159,7 +209,7 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer) -> Resu
 }
 
 /// Passes a stream on until it has ended.
-async fn follow(mut opened: Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<Drawn, UpstreamError> {
+async fn follow(opened: &mut Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<(), UpstreamError> {
     while let Some(piece) = opened.next().await? {
         let told = speaker.piece(&piece);
         if !told.is_empty() {
@@ -167,7 +217,7 @@ async fn follow(mut opened: Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Se
             drop(pieces.send(told.into()).await);
         }
     }
-    opened.finish().await
+    Ok(())
 }
 
 /// Puts what came of a question on the record, and gives the answer only when that is durable.
@@ -254,15 +304,23 @@ pub(crate) fn passed_on(came: &Map<String, Value>, id: &str, model: &str) -> Val
     Value::Object(body)
 }
 
-/// An answer with the calls that were made in vain before.
-fn with(mut calls: Vec<LlmCall>, mut drawn: Drawn) -> Drawn {
-    calls.append(&mut drawn.completion.calls);
-    drawn.completion.calls = calls;
-    drawn
+/// What came of it, with the calls that were made in vain before.
+fn after(tried: Tried, asked: Result<Drawn, UpstreamError>) -> Result<Drawn, UpstreamError> {
+    match asked {
+        Ok(Drawn { completion: Completion { calls, reply, failures }, sampled, is_new_segment }) => {
+            let completion = Completion { calls: tried.before(calls), reply, failures };
+            Ok(Drawn { completion, sampled, is_new_segment })
+        }
+        Err(error) => Err(UpstreamError { calls: tried.before(error.calls), ..error }),
+    }
 }
 
+/// A client that left in the middle of an answer, which says nothing of who answered.
+const LEFT: &str = "the client left before the answer was whole";
+
+/// A client that left before there was anything to tell it: it may have waited in vain.
 pub(crate) fn abandoned() -> UpstreamError {
-    UpstreamError::new(PolicyErrorKind::Timeout, "the client left before the answer was whole")
+    UpstreamError::new(PolicyErrorKind::Timeout, "the client left before an answer began")
 }
 
 /// The pieces as a stream.

@@ -135,9 +135,9 @@ impl Upstream {
 
     /// It has failed; says whether another may fare better.
     pub(crate) fn failed(&self, error: &UpstreamError, now: Time) -> bool {
-        use PolicyErrorKind::{Budget, Protocol, Provider, RateLimit, Refused, Timeout, TooLong};
+        use PolicyErrorKind::{Abandoned, Budget, Protocol, Provider, RateLimit, Refused, Timeout, TooLong};
         match error.kind {
-            Refused | TooLong | Budget => return false,
+            Refused | TooLong | Budget | Abandoned => return false,
             Timeout | RateLimit | Provider | Protocol => {}
         }
         let mut health = self.health();

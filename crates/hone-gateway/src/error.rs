@@ -237,7 +237,7 @@ impl From<&UpstreamError> for Refused {
             Self::Upstream { status, message: error.message.clone(), words, retry_s }
         };
         match error.kind {
-            PolicyErrorKind::Timeout => upstream(504),
+            PolicyErrorKind::Timeout | PolicyErrorKind::Abandoned => upstream(504),
             PolicyErrorKind::RateLimit => upstream(429),
             PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),
             // That our own key is wrong or has no money left says nothing of the client's.

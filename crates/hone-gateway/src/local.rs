@@ -10,7 +10,7 @@ use crate::question::Question;
 use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
 use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
-use hone_trace::{Message, Sampled, TraceId};
+use hone_trace::{LlmCall, Message, Sampled, TraceId};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -65,6 +65,15 @@ impl Drawing {
         while self.pieces.recv().await.is_some() {}
         let gone = || UpstreamError::new(PolicyErrorKind::Provider, "the engine has stopped");
         self.drawn.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Ends it: what it took.
+    pub(crate) async fn leave(mut self) -> Vec<LlmCall> {
+        self.pieces.close();
+        match self.finish().await {
+            Ok(drawn) => drawn.completion.calls,
+            Err(error) => error.calls,
+        }
     }
 }
 

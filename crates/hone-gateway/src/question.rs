@@ -22,8 +22,9 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// What a client may ask for, and what an answer that is not passed on does not follow: ignoring it would mislead.
-const UNFOLLOWED: [&str; 12] = [
+/// What a client may ask for, in OpenAI's, Anthropic's or vLLM's words, and what an answer that is not passed on does not follow: ignoring
+/// it would mislead.
+const UNFOLLOWED: [&str; 40] = [
     "n",
     "logprobs",
     "top_logprobs",
@@ -36,6 +37,34 @@ const UNFOLLOWED: [&str; 12] = [
     "echo",
     "suffix",
     "best_of",
+    "audio",
+    "function_call",
+    "modalities",
+    "reasoning",
+    "reasoning_effort",
+    "verbosity",
+    "web_search_options",
+    "container",
+    "context_management",
+    "mcp_servers",
+    "output_config",
+    "output_format",
+    "bad_words",
+    "chat_template",
+    "chat_template_kwargs",
+    "continue_final_message",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "ignore_eos",
+    "length_penalty",
+    "min_p",
+    "min_tokens",
+    "repetition_penalty",
+    "stop_token_ids",
+    "structured_outputs",
+    "use_beam_search",
 ];
 /// What of it a model of this machine does follow, in OpenAI's words.
 const FOLLOWED_HERE: [&str; 3] = ["n", "logprobs", "top_logprobs"];
@@ -97,7 +126,7 @@ impl Question {
     pub(crate) fn answered(&self, turn: &Turn, ended: Time) -> Option<Event> {
         let (assigned, _) = self.agent.as_ref()?;
         let fact = Fact::Answered {
-            is_error: has_failed(turn),
+            is_error: has_failed(turn) && !was_left(turn),
             cost_usd: Some(turn.cost_usd()),
             latency_ms: Some((ended.unix_nanos() - self.started.unix_nanos()).max(0) as f64 / 1e6),
         };
@@ -129,15 +158,30 @@ impl Question {
 
     /// Refuses by name what an answer in other words than the client's could not follow.
     fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
-        let says = |param: &str| match self.conversation.rest.get(param) {
-            None | Some(Value::Null | Value::Bool(false)) => false,
-            Some(Value::Number(number)) => number.as_f64() != Some(if matches!(param, "n" | "best_of") { 1.0 } else { 0.0 }),
-            Some(Value::String(word)) => word != "auto",
-            Some(other) => !matches!(other["type"].as_str(), Some("auto" | "disabled")),
-        };
+        let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
         let Some(param) = unfollowed.iter().find(|param| says(param)) else { return Ok(()) };
         Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")))
     }
+}
+
+/// Whether this is what happens where nothing is said.
+fn is_default(param: &str, value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => {
+            let is_factor = matches!(param, "n" | "best_of" | "repetition_penalty" | "length_penalty");
+            number.as_f64() == Some(if is_factor { 1.0 } else { 0.0 })
+        }
+        Value::String(word) => word == "auto" || param == "reasoning_effort" && word == "none",
+        Value::Array(list) => list.is_empty() || param == "modalities" && list.iter().all(|kind| kind == "text"),
+        Value::Object(map) => map.values().all(Value::is_null) || matches!(value["type"].as_str(), Some("auto" | "disabled")),
+    }
+}
+
+/// Whether the client did not wait for the rest of the answer, which is no fault of who gave it.
+fn was_left(turn: &Turn) -> bool {
+    turn.errors.iter().any(|error| error.kind == PolicyErrorKind::Abandoned.as_str())
 }
 
 /// Why nobody was asked.

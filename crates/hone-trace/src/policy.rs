@@ -100,6 +100,8 @@ pub enum PolicyErrorKind {
     TooLong,
     /// The money is spent.
     Budget,
+    /// Who asked has left in the middle of the answer.
+    Abandoned,
 }
 
 impl PolicyErrorKind {
@@ -113,6 +115,7 @@ impl PolicyErrorKind {
             Self::Refused => "policy_refused",
             Self::TooLong => "policy_too_long",
             Self::Budget => "policy_budget",
+            Self::Abandoned => "policy_abandoned",
         }
     }
 }

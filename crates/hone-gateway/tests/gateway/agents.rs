@@ -15,13 +15,13 @@ fn name(agent: &str) -> AgentName {
     AgentName::new(agent).unwrap()
 }
 
-async fn add(world: &World, agent: &str, version: &str, model: &str) {
+pub(crate) async fn add(world: &World, agent: &str, version: &str, model: &str) {
     let config = Config { model: Some(model.into()), prompt: Some(format!("you are {version}")), ..Config::default() };
     assert!(registry::add(&*world.store, &name(agent), version, &config, &tenant(), NOW).await.unwrap());
 }
 
 /// Begins a canary, and gives its id.
-async fn start(world: &World, agent: &str, from: &str, to: &str) -> EventId {
+pub(crate) async fn start(world: &World, agent: &str, from: &str, to: &str) -> EventId {
     let settings = Settings { rule: Rule::NonInferior { margin: 0.03 }, ..Settings::default() };
     let start = Start { agent: name(agent), from: from.into(), to: to.into(), settings, wait_ms: 60_000 };
     write(world, &Line::Started(Box::new(start)), to).await
@@ -34,7 +34,7 @@ async fn write(world: &World, line: &Line, id: &str) -> EventId {
 }
 
 /// Waits until what is told of an agent is so.
-async fn until(world: &World, agent: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn until(world: &World, agent: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
         let told = world.get(&format!("/v1/agents/{agent}"), &[]).await;

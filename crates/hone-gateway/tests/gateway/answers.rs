@@ -39,6 +39,11 @@ async fn what_another_format_cannot_follow_is_refused_by_name() {
         ("tool_choice", json!("required"), 400),
         ("tool_choice", json!("auto"), 200),
         ("presence_penalty", json!(0), 200),
+        ("reasoning_effort", json!("high"), 400),
+        ("reasoning_effort", json!("none"), 200),
+        ("function_call", json!({"name": "add"}), 400),
+        ("modalities", json!(["text"]), 200),
+        ("user", json!("u"), 200),
     ] {
         let body = json!({"model": "claude", "messages": messages(HI), param: value});
         let told = world.post("/v1/chat/completions", &body, &[]).await;
@@ -178,6 +183,7 @@ async fn models_are_listed() {
             "claude",
             "cut",
             "embed",
+            "endless",
             "fine",
             "gone",
             "leaky",

@@ -95,10 +95,15 @@ async fn what_cannot_be_drawn_is_refused_by_name() {
         (json!({"logprobs": true, "top_logprobs": 21}), "`top_logprobs`"),
         (json!({"top_logprobs": 2}), "`top_logprobs`"),
         (json!({"logit_bias": {"1": 2}}), "`logit_bias`"),
+        (json!({"repetition_penalty": 1.1}), "`repetition_penalty`"),
+        (json!({"min_p": 0.05}), "`min_p`"),
+        (json!({"chat_template_kwargs": {"enable_thinking": false}}), "`chat_template_kwargs`"),
     ] {
         let told = world.post("/v1/chat/completions", &ask("own/tiny", &rest), &[]).await;
         assert!(told.status == 400 && told.body.contains(param), "{rest}: {}", told.body);
     }
+    let nothing = json!({"repetition_penalty": 1.0, "min_p": 0, "chat_template_kwargs": {}, "max_tokens": 2});
+    assert_eq!(world.post("/v1/chat/completions", &ask("own/tiny", &nothing), &[]).await.status, 200);
     // Where somebody else would have to follow it in other words, it stays refused.
     let told = world.post("/v1/chat/completions", &ask("claude", &json!({"n": 2})), &[]).await;
     assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);

@@ -72,6 +72,11 @@ async fn who_leaves_ends_the_call_upstream_too() {
     assert!(request.body(body.to_string()).send().await.is_err());
     let turn = world.trace_of(1).await.turns().next().unwrap().clone();
     assert!(turn.errors[0].message.contains("left"), "{turn:?}");
+    assert!(matches!(&turn.llm_calls[..], [call] if call.duration_ms.is_some() && call.extra.contains_key("error")), "{turn:?}");
+    left(&world).await;
+}
+
+async fn left(world: &World) {
     for _ in 0..100 {
         if world.heard.n_left() == 1 {
             return;
@@ -79,6 +84,41 @@ async fn who_leaves_ends_the_call_upstream_too() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the upstream was not left");
+}
+
+/// What was told until then was paid for, and nobody is to blame.
+#[tokio::test]
+async fn who_leaves_in_the_middle_is_no_error_of_a_version() {
+    let world = World::open().await;
+    for (version, model) in [("v1", "endless"), ("v2", "well")] {
+        crate::agents::add(&world, "desk", version, model).await;
+    }
+    crate::agents::start(&world, "desk", "v1", "v2").await;
+    crate::agents::until(&world, "desk", |told| told["canary"]["state"] == "running").await;
+    let told = loop {
+        let body = json!({"model": "desk", "messages": messages(HI), "stream": true});
+        let mut told = world.http.post(format!("{}/v1/chat/completions", world.url)).body(body.to_string()).send().await.unwrap();
+        assert!(told.chunk().await.unwrap().is_some());
+        if world.heard.last()["model"] == "endless" {
+            break told;
+        }
+    };
+    let episode = told.headers()["x-hone-episode"].to_str().unwrap().parse().unwrap();
+    drop(told);
+    left(&world).await;
+    let trace = loop {
+        match world.store.trace(episode).await.unwrap() {
+            Some(trace) => break trace,
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let turn = trace.turns().next().unwrap();
+    assert_eq!(turn.errors[0].kind, "policy_abandoned");
+    assert_eq!((turn.llm_calls.len(), turn.llm_calls[0].tokens_in, turn.llm_calls[0].tokens_out), (1, 10, 1));
+    let rows = world.store.events(Some(hone_arbiter::log::STREAM), 0, 1000).await.unwrap();
+    let of_episode = rows.iter().map(|(_, event)| &event.body).filter(|body| body["trace"] == episode.to_string());
+    let told: Vec<bool> = of_episode.filter_map(|body| body["row"]["fact"]["answered"]["is_error"].as_bool()).collect();
+    assert_eq!(told, [false]);
 }
 
 #[tokio::test]

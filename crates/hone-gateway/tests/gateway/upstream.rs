@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// What an upstream was asked, and how often it was left.
@@ -45,6 +47,17 @@ impl Drop for Left {
         if !self.1 {
             *self.0.n_left.lock().unwrap() += 1;
         }
+    }
+}
+
+/// A stream of one piece that never ends.
+struct Endless(Option<String>, #[expect(dead_code, reason = "its drop is what counts")] Left);
+
+impl futures_core::Stream for Endless {
+    type Item = Result<String, std::convert::Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.take().map_or(Poll::Pending, |piece| Poll::Ready(Some(Ok(piece))))
     }
 }
 
@@ -86,6 +99,12 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
             let key = headers.get("authorization").unwrap().to_str().unwrap();
             let error = json!({"error": {"message": format!("wrong key: {key}"), "type": "invalid_request_error"}});
             return (StatusCode::UNAUTHORIZED, error.to_string()).into_response();
+        }
+        "endless" => {
+            let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
+            let chunk = json!({"choices": [{"index": 0, "delta": {"content": "well"}}], "usage": usage});
+            let body = Body::from_stream(Endless(Some(format!("data: {chunk}\n\n")), Left(heard, false)));
+            return ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response();
         }
         "slow" => {
             let mut left = Left(heard, false);

@@ -111,7 +111,7 @@ impl World {
         let slow_first = Model::new("slow-first", [client(format!("{address}#slow")), client(format!("{address}#well"))]);
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
-        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone"];
+        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless"];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own])).unwrap();
         let (log, mut told) = mpsc::channel(100);
         let said = Arc::new(Mutex::new(Vec::new()));

@@ -303,6 +303,12 @@ impl Streaming {
         }
     }
 
+    /// Ends it because nobody waits for it any more: what was asked so far, with what of the usage was told.
+    pub fn leave(mut self, message: &str) -> UpstreamError {
+        let usage = self.underway.as_ref().and_then(|(_, exchange)| exchange.usage());
+        self.fail(&Failure::left(message, usage))
+    }
+
     fn fail(&mut self, failure: &Failure) -> UpstreamError {
         if let Some((attempt, _)) = self.underway.take() {
             self.call.close(attempt, failure);

@@ -49,6 +49,11 @@ impl Failure {
         Self { is_charged: true, ..self }
     }
 
+    /// That nobody waits for the rest.
+    pub(super) fn left(message: &str, usage: Option<Usage>) -> Self {
+        Self { usage, ..Self::new(PolicyErrorKind::Abandoned, message).charged() }
+    }
+
     /// A no in the provider's words.
     fn refused(refusal: &Refusal) -> Self {
         use PolicyErrorKind::{Provider, RateLimit, Refused, Timeout, TooLong};
@@ -184,6 +189,11 @@ impl Exchange {
         }
         exchange.check_type()?;
         Ok(exchange)
+    }
+
+    /// What was told of the usage so far.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.assembler.usage()
     }
 
     /// The next piece of a stream; `None` at its end, or when the answer comes in one piece.
