@@ -114,6 +114,11 @@ impl Gguf {
 
     /// Decodes a tensor of the expected shape (rows, columns).
     pub fn read(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, LoadError> {
+        self.find(name, shape).map(|(encoding, bytes)| encoding.decode(bytes))
+    }
+
+    /// Where a tensor of the expected shape is, and how it is written.
+    pub(crate) fn find(&self, name: &str, shape: (usize, usize)) -> Result<(Encoding, &[u8]), LoadError> {
         let info = self.tensors.get(name).ok_or_else(|| LoadError::missing(self.path(), name))?;
         let columns = info.dims.first().copied().unwrap_or(1);
         let rows: usize = info.dims.iter().skip(1).product();
@@ -123,7 +128,7 @@ impl Gguf {
         }
         let encoding =
             info.encoding.map_err(|id| LoadError::malformed(self.path(), format!("tensor `{name}` has unknown type {id}")))?;
-        Ok(encoding.decode(&self.file.bytes()[info.start..info.end]))
+        Ok((encoding, &self.file.bytes()[info.start..info.end]))
     }
 
     /// The model that the header describes.

@@ -15,6 +15,7 @@ use crate::error::LoadError;
 use crate::gguf::Gguf;
 use crate::model::RandomWeights;
 use crate::param::{ParamId, Proj};
+use crate::quant::Encoding;
 use crate::random::Stream;
 use crate::safetensors::SafeTensors;
 
@@ -48,13 +49,44 @@ enum Files {
 }
 
 impl Weights {
-    /// Opens a `.gguf` file or a Hugging Face folder and checks its headers; tensors are read later.
+    /// Opens a `.gguf` file or a Hugging Face folder and checks its headers: every tensor is there in its size. They are read later.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
-        if path.is_dir() {
-            return Self::open_folder(path);
+        let opened = if path.is_dir() {
+            Self::open_folder(path)?
+        } else {
+            let gguf = Gguf::open(path)?;
+            Self { config: gguf.config()?, files: Files::Gguf(gguf) }
+        };
+        for id in ParamId::all(&opened.config) {
+            opened.find(id)?;
         }
-        let gguf = Gguf::open(path)?;
-        Ok(Self { config: gguf.config()?, files: Files::Gguf(gguf) })
+        if opened.has(ParamId::AttnNorm(opened.config.n_layers)) {
+            let what = format!("it has more layers than the {} that its config says", opened.config.n_layers);
+            return Err(LoadError::malformed(path, what));
+        }
+        Ok(opened)
+    }
+
+    /// How a tensor is written, and its bytes; nothing where it is made up.
+    fn find(&self, id: ParamId) -> Result<Option<(Encoding, &[u8])>, LoadError> {
+        let shape = id.shape(&self.config);
+        match &self.files {
+            Files::Random(_) => Ok(None),
+            Files::Gguf(gguf) => gguf.find(&id.gguf_name(), shape).map(Some),
+            Files::Folder { path, shards, shard_of } => {
+                let name = id.hf_name();
+                let shard = shard_of.get(&name).ok_or_else(|| LoadError::missing(path, &name))?;
+                shards[*shard].find(&name, shape).map(Some)
+            }
+        }
+    }
+
+    fn has(&self, id: ParamId) -> bool {
+        match &self.files {
+            Files::Random(_) => false,
+            Files::Gguf(gguf) => gguf.tensors().contains_key(&id.gguf_name()),
+            Files::Folder { shard_of, .. } => shard_of.contains_key(&id.hf_name()),
+        }
     }
 
     /// Weights of these sizes that know nothing.
@@ -121,30 +153,21 @@ impl WeightSource for Weights {
     }
 
     fn read(&self, id: ParamId) -> Result<Vec<f32>, LoadError> {
-        let shape = id.shape(&self.config);
-        match &self.files {
-            Files::Random(weights) => weights.read(id),
-            Files::Folder { path, shards, shard_of } => {
-                let name = id.hf_name();
-                match shard_of.get(&name) {
-                    Some(&shard) => shards[shard].read(&name, shape),
-                    None => Err(LoadError::missing(path, &name)),
-                }
-            }
-            Files::Gguf(gguf) => {
-                let values = gguf.read(&id.gguf_name(), shape)?;
-                let heads = match id {
-                    ParamId::Weight(_, Proj::Q) | ParamId::Bias(_, Proj::Q) => self.config.n_heads,
-                    ParamId::Weight(_, Proj::K) | ParamId::Bias(_, Proj::K) => self.config.n_kv_heads,
-                    _ => return Ok(values),
-                };
-                if self.config.family == Family::Llama {
-                    let width = if shape.0 == 1 { 1 } else { shape.1 };
-                    return Ok(half_split(&values, heads, width));
-                }
-                Ok(values)
-            }
+        if let Files::Random(weights) = &self.files {
+            return weights.read(id);
         }
+        let values = self.find(id)?.map_or_else(Vec::new, |(encoding, bytes)| encoding.decode(bytes));
+        let heads = match id {
+            ParamId::Weight(_, Proj::Q) | ParamId::Bias(_, Proj::Q) => self.config.n_heads,
+            ParamId::Weight(_, Proj::K) | ParamId::Bias(_, Proj::K) => self.config.n_kv_heads,
+            _ => return Ok(values),
+        };
+        if self.gguf().is_some() && self.config.family == Family::Llama {
+            let shape = id.shape(&self.config);
+            let width = if shape.0 == 1 { 1 } else { shape.1 };
+            return Ok(half_split(&values, heads, width));
+        }
+        Ok(values)
     }
 
     fn noise(&self, id: ParamId) -> Option<(Stream, f32)> {

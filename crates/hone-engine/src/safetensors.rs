@@ -67,6 +67,11 @@ impl SafeTensors {
 
     /// Decodes a tensor of the expected shape (rows, columns); a vector counts as one row.
     pub fn read(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, LoadError> {
+        self.find(name, shape).map(|(encoding, bytes)| encoding.decode(bytes))
+    }
+
+    /// Where a tensor of the expected shape is, and how it is written.
+    pub(crate) fn find(&self, name: &str, shape: (usize, usize)) -> Result<(Encoding, &[u8]), LoadError> {
         let info = self.tensors.get(name).ok_or_else(|| LoadError::missing(self.path(), name))?;
         let found = match info.shape[..] {
             [columns] => (1, columns),
@@ -87,7 +92,7 @@ impl SafeTensors {
             }
         };
         let [start, end] = info.data_offsets;
-        Ok(encoding.decode(&self.file.bytes()[self.data + start..self.data + end]))
+        Ok((encoding, &self.file.bytes()[self.data + start..self.data + end]))
     }
 }
 

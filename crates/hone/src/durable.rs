@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all, and is there to stay when its writer is told so.
+//! A file or a folder that appears whole or not at all, and is there to stay when its writer is told so.
 
 use crate::failure::{Failure, at_path};
 use std::fs::{self, File};
@@ -16,8 +16,24 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     name(path)
 }
 
+/// Has a new folder written beside its place, and moves it there. Of one that cannot be written, nothing stays.
+pub(crate) fn folder(path: &Path, write: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+    let beside = folder_of(path);
+    fs::create_dir_all(beside).map_err(at_path(beside))?;
+    let around = tempfile::Builder::new().prefix(".partial-").tempdir_in(beside).map_err(at_path(beside))?;
+    let partial = around.path().join("whole");
+    fs::create_dir(&partial).map_err(at_path(&partial))?;
+    write(&partial)?;
+    fs::rename(&partial, path).map_err(at_path(path))?;
+    name(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes the name of a new file durable, which it is when its folder is.
 pub(crate) fn name(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))
 }

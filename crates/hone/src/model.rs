@@ -11,6 +11,7 @@ pub(crate) use registry::is_name;
 pub(crate) use tiny::keep as keep_tiny;
 
 use crate::context::Context;
+use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
 use crate::printer::Style;
 use hone_engine::config::ModelConfig;
@@ -255,8 +256,10 @@ fn export(model: &str, to: &Path, adapter: Option<&Path>, context: &Context<'_>)
     }
     let opened = Opened::named(model, context)?;
     let adapter = adapter.map(|folder| opened.adapter(folder)).transpose()?;
-    peft::merge(to, &opened.weights, adapter.as_ref()).map_err(Failure::world)?;
-    opened.write_tokenizer(to)?;
+    durable::folder(to, |folder| {
+        peft::merge(folder, &opened.weights, adapter.as_ref()).map_err(Failure::world)?;
+        opened.write_tokenizer(folder)
+    })?;
     if context.printer.wants_json() {
         context.printer.json(&serde_json::json!({ "folder": to }))?;
     } else {

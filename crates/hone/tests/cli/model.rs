@@ -87,7 +87,26 @@ fn what_is_no_model_is_refused() {
     desk.hone("model export small cut").expect(0, "", "wrote");
     std::fs::write(desk.path("cut/model.safetensors"), &weights[..weights.len() - 1]).unwrap();
     desk.hone("model add cut").expect(2, "", "cut/model.safetensors");
+    let config = desk.read(".hone/models/small/files/config.json");
+    let layers = |n: usize| config.replace("\"num_hidden_layers\": 2", &format!("\"num_hidden_layers\": {n}"));
+    std::fs::write(desk.path("cut/model.safetensors"), &weights).unwrap();
+    std::fs::write(desk.path("cut/config.json"), layers(3)).unwrap();
+    desk.hone("model add cut").expect(2, "", "`model.layers.2.input_layernorm.weight` is missing");
+    std::fs::write(desk.path("cut/config.json"), layers(1)).unwrap();
+    desk.hone("model add cut").expect(2, "", "it has more layers than the 1 that its config says");
     desk.hone("model list").expect(0, "small", "");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_export_that_finds_no_room_leaves_nothing() {
+    let desk = desk();
+    let line = format!("trap '' 25; ulimit -f 8; exec '{}' model export small out", env!("CARGO_BIN_EXE_hone"));
+    let mut limited = std::process::Command::new("sh");
+    let ran = limited.args(["-c", &line]).current_dir(desk.path(".")).output().unwrap();
+    assert!(!ran.status.success());
+    let left: Vec<_> = std::fs::read_dir(desk.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!desk.path("out").exists() && !left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
 }
 
 #[test]
