@@ -53,8 +53,8 @@ pub(crate) struct RunArgs {
     /// What a million tokens of the judge cost in US dollars, read and written, such as 0.25,2
     #[arg(long, value_name = "IN,OUT", value_parser = crate::policy::price, requires = "judge")]
     judge_price: Option<Price>,
-    /// Hear a judge that was refused by `hone reward calibrate`
-    #[arg(long, requires = "judge")]
+    /// Hear a judge that was refused by `hone reward calibrate`; a run that goes on hears the one that it was forced to hear
+    #[arg(long)]
     force: bool,
     /// How many threads compute; without this, all cores
     #[arg(long, value_name = "N", value_parser = crate::device::threads::<u16>())]
@@ -103,11 +103,13 @@ struct Made {
     watch: Vec<String>,
     judge: Option<String>,
     judge_price: Option<Price>,
+    #[serde(default)]
+    force: bool,
     sampler: Option<String>,
     recipe: Value,
 }
 
-const MADE: [&str; 6] = ["started", "watch", "judge", "judge_price", "sampler", "recipe"];
+const MADE: [&str; 7] = ["started", "watch", "judge", "judge_price", "force", "sampler", "recipe"];
 
 /// What a teacher is made from.
 pub(super) struct Ground<'a> {
@@ -154,7 +156,10 @@ pub(super) fn start<T: Teacher>(
         return Err(Failure::user("max_dollars has no effect: it is not known what the judge costs")
             .hint("say it with --judge-price IN,OUT"));
     }
-    let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force, context)?;
+    if args.force && made.judge.is_none() {
+        return Err(Failure::user("--force has no effect: no judge is heard").hint("name one with --judge"));
+    }
+    let judge = judge(ready.as_ref(), made.judge.as_deref(), world.as_ref(), args.force || made.force, context)?;
     let sampler_client = made.sampler.as_deref().map(|name| crate::policy::server(name, &bank, context)).transpose()?;
     let opened = Opened::named(&run.model, context)?;
     let run = match args.resume {
@@ -309,7 +314,8 @@ fn fresh(
     let world = args.env.as_ref().map(|env| context.wait(async |context| World::named(env, context).await)).transpose()?;
     let recipe = world.as_ref().map_or(Value::Null, recipe_of);
     let (watch, judge, sampler) = (args.watch.clone(), args.judge.clone(), args.sampler.clone());
-    let made = Made { started: crate::clock::now(), watch, judge, judge_price: args.judge_price, sampler, recipe };
+    let (judge_price, force) = (args.judge_price, args.force);
+    let made = Made { started: crate::clock::now(), watch, judge, judge_price, force, sampler, recipe };
     let all = serde_json::to_value(&settings).map_err(Failure::bug)?;
     let own = KEYS.iter().filter(|key| key.algorithms.contains(&algorithm));
     let mut kept: BTreeMap<String, Value> = own.map(|key| (key.name.to_owned(), all[key.name].clone())).collect();

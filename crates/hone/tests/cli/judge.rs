@@ -126,7 +126,7 @@ fn a_judge_that_hangs_is_given_up() {
 }
 
 /// Labelled groups of four conversations, each a turn longer than the one before, and labelled by this.
-fn labelled(label: fn(usize) -> usize) -> String {
+pub(super) fn labelled(label: fn(usize) -> usize) -> String {
     let member = |group: usize, idx: usize| {
         let turn = |turn_idx: usize| {
             let (asked, answered) = (format!("Thing {turn_idx}?"), format!("Of {group} it is {turn_idx}."));

@@ -298,6 +298,7 @@ fn what_makes_no_sense_is_refused_and_leaves_no_record() {
     refused(&grpo("--temperature warm"), "`--temperature warm`: ");
     refused(&grpo("--plateau -1"), "--plateau");
     refused(&grpo("--passes 2"), "unexpected argument '--passes'");
+    refused(&grpo("--force"), "--force has no effect: no judge is heard");
     refused(&grpo("--judge local:tiny"), "--judge has no effect: no component of the recipe asks for one");
     refused(&grpo("--max-dollars 1"), "max_dollars has no effect: only a judge costs dollars");
     let sft = format!("train sft {COMMON}").replace("--env tictactoe --", "--").replace(" --answer-tokens 4", "");
@@ -364,4 +365,18 @@ fn a_judge_costs_dollars_up_to_a_limit() {
     let unpriced = grpo(&format!("--judge {url} --force --max-dollars 1"));
     desk.hone(&unpriced).expect(2, "", "max_dollars has no effect: it is not known what the judge costs\n\nhint: say it");
     desk.hone(&grpo("")).expect(2, "", "the recipe asks for a judge\n\nhint: name one with --judge");
+}
+
+#[test]
+fn a_run_that_was_forced_to_hear_its_judge_goes_on_hearing_it() {
+    let desk = Desk::of_practice();
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{}", judge::RANK)).unwrap();
+    fs::write(desk.path("wrong.jsonl"), judge::labelled(|idx| 3 - idx)).unwrap();
+    let (url, _) = judge::judge(|_, _| judge::Reply::Scores);
+    desk.hone(&format!("reward calibrate --judge {url} wrong.jsonl --temperature 0")).expect(1, "0.000", "the judge is refused");
+    let line = grpo(&format!("--judge {url} --max-tokens 1"));
+    desk.hone(&line).expect(2, "", "was refused as a judge");
+    desk.hone(&format!("{line} --force")).expect(0, "\"reason\":\"tokens\"", "");
+    desk.hone("train grpo --run r --threads 1 --quiet --resume").expect(0, "tokens: ", "");
+    desk.hone("train grpo --run r --threads 1 --quiet --resume --force").expect(0, "tokens: ", "");
 }
