@@ -30,6 +30,7 @@ pub(crate) async fn give(
     let admitted = gateway.admit().await?;
     let started = gateway.now();
     let asked = Asked::read(&read(&gateway, body).await?)?;
+    gateway.can_record().await?;
     let model = gateway.model(&asked.model)?;
     let beside = named_episode(&caller, &headers)?;
     let trace = gateway.new_trace();

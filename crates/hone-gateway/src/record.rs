@@ -7,9 +7,11 @@
 use crate::episode::{Digest, Episode, Episodes, digest};
 use hone_arbiter::log::Assigned;
 use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
-use hone_trace::{Config, ConfigHash, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1};
+use hone_trace::{
+    Config, ConfigHash, EventId, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1,
+};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,12 +84,14 @@ pub(crate) struct Record {
     /// Who writes to an episode now. An entry lives as long as somebody does.
     writing: Mutex<HashMap<TraceId, Arc<tokio::sync::Mutex<()>>>>,
     configs: Mutex<HashSet<ConfigHash>>,
+    /// Calls that the store did not take, and that it does not know of yet.
+    n_lost: Mutex<u64>,
 }
 
 impl Record {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let episodes = Mutex::new(Episodes::new(N_EPISODES_MAX));
-        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default() }
+        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default(), n_lost: Mutex::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -122,12 +126,43 @@ impl Record {
         let turn_of = Arc::clone(lock(&self.writing).entry(trace).or_default());
         let held = turn_of.lock().await;
         let kept = self.write(call).await;
+        if let Err(NotKept::Store(error)) = &kept {
+            self.lost(error);
+        }
         drop(held);
         let mut writing = lock(&self.writing);
         if Arc::strong_count(&turn_of) == 2 {
             writing.remove(&trace);
         }
         kept
+    }
+
+    /// A call could not be kept because the store takes nothing.
+    fn lost(&self, error: &StoreError) {
+        if matches!(error, StoreError::Full(_) | StoreError::Unavailable { .. }) {
+            *lock(&self.n_lost) += 1;
+        }
+    }
+
+    /// Whether an answer could be kept. After a failure this is known when the store has taken that there was one: until then nobody is
+    /// asked for an answer, which would be paid for and lost.
+    pub(crate) async fn can_keep(&self, now: Time) -> Result<(), StoreError> {
+        let n_lost = *lock(&self.n_lost);
+        if n_lost == 0 {
+            return Ok(());
+        }
+        let event = Event {
+            id: EventId::derived(&["not_recorded", &now.unix_nanos().to_string(), &n_lost.to_string()]),
+            at: now,
+            tenant: Tenant::default(),
+            stream: "gateway".to_owned(),
+            kind: "not_recorded".to_owned(),
+            body: json!({"n": n_lost}),
+        };
+        self.store.put(vec![Write::Event(event)]).await?;
+        let mut left = lock(&self.n_lost);
+        *left = left.saturating_sub(n_lost);
+        Ok(())
     }
 
     /// Writes a line of the log down, and waits for nobody: what follows from it does not depend on it.
@@ -139,7 +174,8 @@ impl Record {
     /// Writes down a trace that nothing goes on with, and answers when that is durable.
     pub(crate) async fn keep_alone(&self, config: &Config, trace: Trace) -> Result<(), StoreError> {
         let config = Document::of(config, 0, trace.tenant.clone(), trace.started);
-        self.store.put(vec![Write::Document(config), Write::Trace(Box::new(trace))]).await.map(drop)
+        let kept = self.store.put(vec![Write::Document(config), Write::Trace(Box::new(trace))]).await;
+        kept.map(drop).inspect_err(|error| self.lost(error))
     }
 
     async fn write(&self, call: Call) -> Result<(), NotKept> {

@@ -184,6 +184,7 @@ async fn answer(
     let admitted = gateway.admit().await?;
     let started = gateway.now();
     let mut asked = format.read(&read(gateway, body).await?)?;
+    gateway.can_record().await?;
     let previous = match asked.previous.take() {
         Some(previous) => Some(responses::go_on(gateway, &caller.tenant, &previous, &mut asked).await?),
         None => None,

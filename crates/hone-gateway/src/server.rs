@@ -267,6 +267,14 @@ impl Gateway {
         place.ok().and_then(Result::ok).ok_or(Refused::Busy)
     }
 
+    /// Refuses what could not be recorded, before anybody is asked.
+    pub(crate) async fn can_record(&self) -> Result<(), Refused> {
+        self.record().can_keep(self.now()).await.map_err(|error| {
+            self.log(format!("nothing is asked, since no answer could be recorded: {error}"));
+            Refused::Store
+        })
+    }
+
     /// Done when nothing more of a body has come for too long.
     pub(crate) async fn body_is_late(&self) {
         let Limits { body_ms, .. } = self.0.limits;

@@ -224,6 +224,7 @@ pub(crate) fn voice(
 /// A provider's model behind the gateway. Calls wait for nobody here: the gateway says how many there may be.
 pub(crate) fn upstream(
     name: &str,
+    price: Option<Price>,
     retry: Retry,
     max_answer_seconds: u64,
     budget: &Arc<Budget>,
@@ -241,11 +242,12 @@ pub(crate) fn upstream(
         total_set_by: "--max-answer-seconds",
         attempt_ms: max_answer_seconds * 1000,
         idle_ms: max_answer_seconds * 1000,
+        price,
         budget: Some(Arc::clone(budget)),
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()
     };
-    Client::new(spec, access, options).map_err(Failure::user)
+    Client::new(spec, access, options).map_err(|error| Failure::user(error).hint("prices are given with --price NAME=IN,OUT"))
 }
 
 fn client(

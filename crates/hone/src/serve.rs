@@ -14,11 +14,11 @@ use hone_engine::config::ModelConfig;
 use hone_engine::machine::Machine;
 use hone_gateway::{Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
-use hone_policy::upstream::{Budget, Retry};
+use hone_policy::upstream::{Budget, Price, Retry};
 use hone_trace::store::Store;
 use hone_trace::{AgentName, Category};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -69,6 +69,10 @@ pub(crate) struct Args {
     /// Stop before this many US dollars are spent at providers
     #[arg(long, value_name = "USD")]
     budget: Option<f64>,
+    /// What NAME costs at its provider, in US dollars per million tokens read, written and, where it differs, read from a cache:
+    /// gpt=0.25,2,0.025
+    #[arg(long = "price", value_name = "NAME=IN,OUT")]
+    prices: Vec<String>,
     /// The most requests that are worked on at once; further ones are told to come back
     #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_requests: u32,
@@ -105,9 +109,12 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
         None => Budget::unlimited(),
     };
+    let prices = prices(context.settings.serve.prices.iter().chain(&args.prices), &named)?;
     let mut locals = BTreeMap::new();
-    let models =
-        named.into_iter().map(|named| model(named, args, &budget, &mut locals, context)).collect::<Result<Vec<_>, _>>()?;
+    let models = named
+        .into_iter()
+        .map(|named| model(named, args, &prices, &budget, &mut locals, context))
+        .collect::<Result<Vec<_>, _>>()?;
     let catalogue = Catalogue::new(models).map_err(Failure::user)?;
     let of_settings = &context.settings.serve;
     let agents = Agents {
@@ -213,8 +220,32 @@ fn kinds(named: &[&String]) -> (bool, bool) {
     (specs().any(is_local), specs().any(|spec| !is_local(spec)))
 }
 
+/// The prices that texts such as `gpt=0.25,2` give, the last of a name. One of a name that no provider has would have no effect.
+fn prices<'a>(texts: impl Iterator<Item = &'a String>, named: &[&String]) -> Result<HashMap<&'a str, Price>, Failure> {
+    let mut prices = HashMap::new();
+    for text in texts {
+        let wrong =
+            |what: String| Failure::user(format_args!("`{text}` {what}")).hint("write --price NAME=IN,OUT, such as gpt=0.25,2");
+        let (name, price) = text.split_once('=').ok_or_else(|| wrong("names no price".to_owned()))?;
+        let of_name: Vec<&String> =
+            named.iter().copied().filter(|named| named.split_once('=').is_some_and(|(own, _)| own == name)).collect();
+        if !kinds(&of_name).1 {
+            return Err(wrong(format!("is the price of `{name}`, which is no provider's model here")));
+        }
+        prices.insert(name, policy::price(price).map_err(wrong)?);
+    }
+    Ok(prices)
+}
+
 /// The model that a text such as `gpt=openai:gpt-5-mini` names.
-fn model(named: &str, args: &Args, budget: &Arc<Budget>, locals: &mut Locals, context: &Context<'_>) -> Result<Model, Failure> {
+fn model(
+    named: &str,
+    args: &Args,
+    prices: &HashMap<&str, Price>,
+    budget: &Arc<Budget>,
+    locals: &mut Locals,
+    context: &Context<'_>,
+) -> Result<Model, Failure> {
     let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
         Failure::user(format_args!("`{named}` names no model"))
             .hint("write NAME=local:MODEL, NAME=PROVIDER:MODEL or NAME=URL#MODEL")
@@ -232,7 +263,8 @@ fn model(named: &str, args: &Args, budget: &Arc<Budget>, locals: &mut Locals, co
             Ok(Who::Local(Arc::new(Local::new(voice))))
         }
         None => {
-            let client = policy::upstream(spec, retry, args.max_answer_seconds, budget, context)?;
+            let price = prices.get(name).copied();
+            let client = policy::upstream(spec, price, retry, args.max_answer_seconds, budget, context)?;
             Ok(Who::Provider(Arc::new(client)))
         }
     };

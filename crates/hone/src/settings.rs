@@ -123,6 +123,8 @@ pub struct Serve {
     pub hosts: Vec<String>,
     /// `serve.models`
     pub models: Vec<String>,
+    /// `serve.prices`
+    pub prices: Vec<String>,
     /// `serve.routes`
     pub routes: Vec<String>,
     /// `serve.tasks`
@@ -192,6 +194,7 @@ impl Settings {
             address,
             hosts: texts(find(&mut settings, "serve.hosts")),
             models: texts(find(&mut settings, "serve.models")),
+            prices: texts(find(&mut settings, "serve.prices")),
             routes: texts(find(&mut settings, "serve.routes")),
             tasks: texts(find(&mut settings, "serve.tasks")),
             outcome: text(find(&mut settings, "serve.outcome")),

@@ -121,6 +121,30 @@ async fn who_leaves_in_the_middle_is_no_error_of_a_version() {
     assert_eq!(told, [false]);
 }
 
+/// An answer that cannot be kept is paid for in vain, once.
+#[tokio::test]
+async fn while_the_store_takes_nothing_nobody_is_asked() {
+    let world = World::open().await;
+    let database = rusqlite::Connection::open(world.folder.path().join(".hone/hone.db")).unwrap();
+    let tables = ["traces", "events", "documents"];
+    let on_each = |sql: &dyn Fn(&str) -> String| tables.iter().for_each(|table| database.execute_batch(&sql(table)).unwrap());
+    on_each(&|table| format!("CREATE TRIGGER no_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no room'); END"));
+    let ready = async || world.get("/readyz", &[]).await.status;
+    assert_eq!(ready().await, 200, "nobody knows yet");
+    for _ in 0..3 {
+        assert_eq!(world.chat("well", HI, &[]).await.status, 503);
+    }
+    assert_eq!((world.heard.n(), ready().await), (1, 503));
+    on_each(&|table| format!("DROP TRIGGER no_{table}"));
+    assert_eq!(ready().await, 200);
+    assert_eq!(world.chat("well", HI, &[]).await.status, 200);
+    let lost = world.store.events(Some("gateway"), 0, 10).await.unwrap();
+    assert_eq!(
+        lost.iter().map(|(_, event)| (event.kind.as_str(), &event.body)).collect::<Vec<_>>(),
+        [("not_recorded", &json!({"n": 1}))]
+    );
+}
+
 #[tokio::test]
 async fn too_many_are_told_to_come_back() {
     let world = World::with(Access::open(tenant()), Limits { n_requests_max: 1, ..Limits::default() }).await;

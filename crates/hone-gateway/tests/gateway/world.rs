@@ -36,7 +36,7 @@ pub(crate) struct World {
     /// What it has told the person who runs it.
     pub(crate) said: Arc<Mutex<Vec<String>>>,
     stop: Option<oneshot::Sender<()>>,
-    folder: Arc<tempfile::TempDir>,
+    pub(crate) folder: Arc<tempfile::TempDir>,
 }
 
 /// An answer to a request.

@@ -203,6 +203,13 @@ fn what_cannot_be_served_is_said_before_anything_listens() {
     desk.hone("serve --threads 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--threads is for local models");
     desk.hone("serve --context 64 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--context is for local models");
     desk.hone("serve --budget 1 --model m=local:small").expect(2, "", "--budget is for providers");
+    desk.hone("serve --budget 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "prices are given with --price NAME=IN,OUT");
+    desk.hone("serve --price m=1,2 --model m=local:small").expect(
+        2,
+        "",
+        "is the price of `m`, which is no provider's model here",
+    );
+    desk.hone("serve --price m=1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "`m=1` two or three prices are given");
     let desk = Desk::with(&[("hone.toml", "[serve]\naddress = 'here'\n")]);
     desk.hone("serve").expect(2, "", "`serve.address`");
 }
