@@ -163,7 +163,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     Ok(Body::from_stream(Pieces(received)))
 }
 
-/// Asks one after the other until one answers.
+/// Asks one after the other until one answers. What was asked in vain is told apart.
 async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer, tried: &mut Tried) -> Result<Opened, UpstreamError> {
     let mut failure = UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
     let (begun, allowed_ms) = (Instant::now(), gateway.limits().answer_ms);
@@ -195,9 +195,9 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer, tried: 
                 upstream.answered();
                 return Ok(opened);
             }
-            Err(error) => {
+            Err(mut error) => {
                 let may_fare_better = upstream.failed(&error, gateway.now());
-                tried.calls.append(&mut failure.calls);
+                tried.calls.append(&mut error.calls);
                 failure = error;
                 if !may_fare_better {
                     break;
