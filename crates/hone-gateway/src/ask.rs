@@ -73,7 +73,7 @@ impl Opened {
     async fn leave(self) -> UpstreamError {
         let calls = match self {
             Self::Whole(completion) => completion.calls,
-            Self::Stream(streaming) => streaming.leave(LEFT).calls,
+            Self::Stream(streaming) => streaming.leave(LEFT),
             Self::Drawing(drawing) => drawing.leave().await,
         };
         UpstreamError { calls, ..UpstreamError::new(PolicyErrorKind::Abandoned, LEFT) }
@@ -89,20 +89,14 @@ struct Tried {
 
 impl Tried {
     /// The client left while nobody had begun to answer. What a call took that was dropped is not known.
-    fn left(mut self, now: Time) -> UpstreamError {
-        self.calls.extend(self.underway.map(|(model, started)| LlmCall {
+    fn left(&mut self, now: Time) -> UpstreamError {
+        self.calls.extend(self.underway.take().map(|(model, started)| LlmCall {
             model,
             duration_ms: Some(now.millis_since(started)),
             extra: Map::from_iter([("error".to_owned(), abandoned().to_string().into())]),
             ..LlmCall::default()
         }));
-        UpstreamError { calls: self.calls, ..abandoned() }
-    }
-
-    /// What came after these.
-    fn before(mut self, mut calls: Vec<LlmCall>) -> Vec<LlmCall> {
-        self.calls.append(&mut calls);
-        self.calls
+        abandoned()
     }
 }
 
@@ -115,11 +109,11 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply
         let asked = tokio::select! {
             asked = async {
                 ask(&gateway, &question, Transfer::Plain, &mut tried).await?.finish().await
-            } => after(tried, asked),
+            } => asked,
             () = told.closed() => Err(tried.left(gateway.now())),
         };
         // Who has left misses the answer; the record has it.
-        drop(told.send(record(&gateway, question, asked).await));
+        drop(told.send(record(&gateway, question, after(tried, asked)).await));
     });
     answer.await.unwrap_or(Err(Refused::Busy))
 }
@@ -133,10 +127,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
         let mut tried = Tried::default();
         let opened = tokio::select! {
             opened = ask(&gateway, &question, Transfer::Stream, &mut tried) => opened,
-            () = pieces.closed() => {
-                record(&gateway, question, Err(tried.left(gateway.now()))).await.ok();
-                return;
-            }
+            () = pieces.closed() => Err(tried.left(gateway.now())),
         };
         let mut opened = match opened {
             Ok(opened) => opened,
@@ -305,14 +296,13 @@ pub(crate) fn passed_on(came: &Map<String, Value>, id: &str, model: &str) -> Val
 }
 
 /// What came of it, with the calls that were made in vain before.
-fn after(tried: Tried, asked: Result<Drawn, UpstreamError>) -> Result<Drawn, UpstreamError> {
-    match asked {
-        Ok(Drawn { completion: Completion { calls, reply, failures }, sampled, is_new_segment }) => {
-            let completion = Completion { calls: tried.before(calls), reply, failures };
-            Ok(Drawn { completion, sampled, is_new_segment })
-        }
-        Err(error) => Err(UpstreamError { calls: tried.before(error.calls), ..error }),
-    }
+fn after(tried: Tried, mut asked: Result<Drawn, UpstreamError>) -> Result<Drawn, UpstreamError> {
+    let calls = match &mut asked {
+        Ok(drawn) => &mut drawn.completion.calls,
+        Err(error) => &mut error.calls,
+    };
+    calls.splice(..0, tried.calls);
+    asked
 }
 
 /// A client that left in the middle of an answer, which says nothing of who answered.

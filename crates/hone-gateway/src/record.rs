@@ -84,14 +84,21 @@ pub(crate) struct Record {
     /// Who writes to an episode now. An entry lives as long as somebody does.
     writing: Mutex<HashMap<TraceId, Arc<tokio::sync::Mutex<()>>>>,
     configs: Mutex<HashSet<ConfigHash>>,
-    /// Calls that the store did not take, and that it does not know of yet.
-    n_lost: Mutex<u64>,
+    lost: Mutex<Option<Lost>>,
+}
+
+/// Calls that the store did not take, and that it does not know of yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Lost {
+    n: u64,
+    /// The last of them.
+    at: Time,
 }
 
 impl Record {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let episodes = Mutex::new(Episodes::new(N_EPISODES_MAX));
-        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default(), n_lost: Mutex::default() }
+        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default(), lost: Mutex::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -125,9 +132,10 @@ impl Record {
         let trace = call.episode.trace();
         let turn_of = Arc::clone(lock(&self.writing).entry(trace).or_default());
         let held = turn_of.lock().await;
+        let ended = call.ended;
         let kept = self.write(call).await;
         if let Err(NotKept::Store(error)) = &kept {
-            self.lost(error);
+            self.lose(error, ended);
         }
         drop(held);
         let mut writing = lock(&self.writing);
@@ -137,31 +145,32 @@ impl Record {
         kept
     }
 
-    /// A call could not be kept because the store takes nothing.
-    fn lost(&self, error: &StoreError) {
+    /// A call could not be kept, which counts where the store takes nothing.
+    fn lose(&self, error: &StoreError, at: Time) {
         if matches!(error, StoreError::Full(_) | StoreError::Unavailable { .. }) {
-            *lock(&self.n_lost) += 1;
+            let mut lost = lock(&self.lost);
+            *lost = Some(Lost { n: lost.map_or(0, |lost| lost.n) + 1, at });
         }
     }
 
     /// Whether an answer could be kept. After a failure this is known when the store has taken that there was one: until then nobody is
     /// asked for an answer, which would be paid for and lost.
-    pub(crate) async fn can_keep(&self, now: Time) -> Result<(), StoreError> {
-        let n_lost = *lock(&self.n_lost);
-        if n_lost == 0 {
-            return Ok(());
-        }
+    pub(crate) async fn can_keep(&self) -> Result<(), StoreError> {
+        let Some(told) = *lock(&self.lost) else { return Ok(()) };
+        // Who asks at the same time writes the very same.
         let event = Event {
-            id: EventId::derived(&["not_recorded", &now.unix_nanos().to_string(), &n_lost.to_string()]),
-            at: now,
+            id: EventId::derived(&["not_recorded", &told.at.unix_nanos().to_string(), &told.n.to_string()]),
+            at: told.at,
             tenant: Tenant::default(),
             stream: "gateway".to_owned(),
             kind: "not_recorded".to_owned(),
-            body: json!({"n": n_lost}),
+            body: json!({"n": told.n}),
         };
         self.store.put(vec![Write::Event(event)]).await?;
-        let mut left = lock(&self.n_lost);
-        *left = left.saturating_sub(n_lost);
+        let mut lost = lock(&self.lost);
+        if *lost == Some(told) {
+            *lost = None;
+        }
         Ok(())
     }
 
@@ -174,8 +183,9 @@ impl Record {
     /// Writes down a trace that nothing goes on with, and answers when that is durable.
     pub(crate) async fn keep_alone(&self, config: &Config, trace: Trace) -> Result<(), StoreError> {
         let config = Document::of(config, 0, trace.tenant.clone(), trace.started);
+        let ended = trace.ended.unwrap_or(trace.started);
         let kept = self.store.put(vec![Write::Document(config), Write::Trace(Box::new(trace))]).await;
-        kept.map(drop).inspect_err(|error| self.lost(error))
+        kept.map(drop).inspect_err(|error| self.lose(error, ended))
     }
 
     async fn write(&self, call: Call) -> Result<(), NotKept> {

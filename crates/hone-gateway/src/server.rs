@@ -269,7 +269,7 @@ impl Gateway {
 
     /// Refuses what could not be recorded, before anybody is asked.
     pub(crate) async fn can_record(&self) -> Result<(), Refused> {
-        self.record().can_keep(self.now()).await.map_err(|error| {
+        self.record().can_keep().await.map_err(|error| {
             self.log(format!("nothing is asked, since no answer could be recorded: {error}"));
             Refused::Store
         })

@@ -303,10 +303,10 @@ impl Streaming {
         }
     }
 
-    /// Ends it because nobody waits for it any more: what was asked so far, with what of the usage was told.
-    pub fn leave(mut self, message: &str) -> UpstreamError {
+    /// Ends it because nobody waits for it any more: every attempt, the last with what was told of its usage.
+    pub fn leave(mut self, why: &str) -> Vec<LlmCall> {
         let usage = self.underway.as_ref().and_then(|(_, exchange)| exchange.usage());
-        self.fail(&Failure::left(message, usage))
+        self.fail(&Failure::left(why, usage)).calls
     }
 
     fn fail(&mut self, failure: &Failure) -> UpstreamError {
