@@ -1,5 +1,7 @@
 //! The head: logits of a bounded number of rows at a time, and what is read off them.
 
+use std::ops::Range;
+
 use super::device::{Grid, args};
 use super::memory::Memory;
 use super::product::{Kind, Shape};
@@ -11,7 +13,9 @@ const LOGITS_MAX: usize = 1 << 31;
 /// Rows of a chunk; a grid's second axis ends at 65,535.
 const ROWS_MAX: usize = 1 << 14;
 /// Ids of one segment, as in the kernels.
-pub(super) const SEGMENT: usize = 4096;
+pub(super) const SEGMENT: usize = 256;
+/// Segments that one block of `head_parts` has.
+const SEGMENTS_AT_ONCE: usize = 32;
 
 /// Targets on the GPU.
 struct Asked {
@@ -39,6 +43,19 @@ impl Asked {
             bits: some.then(|| cuda.device.upload(&bits)),
         }
     }
+
+    fn at(&self) -> AskedAt {
+        let (masks, bits) = (address(self.masks.as_ref()), address(self.bits.as_ref()));
+        AskedAt { inverses: self.inverses.address(), masks, bits }
+    }
+}
+
+/// Where what rows are asked for lies; 0 for no masks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AskedAt {
+    pub(super) inverses: u64,
+    pub(super) masks: u64,
+    pub(super) bits: u64,
 }
 
 fn address(memory: Option<&Memory>) -> u64 {
@@ -62,35 +79,43 @@ impl Cuda {
         self.products.multiply(shape, x, w.address(), Put::Set, logits);
     }
 
-    fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Memory {
-        let n_parts = vocab.div_ceil(SEGMENT);
-        let parts = self.device.memory(rows * n_parts * 16);
-        let grid = Grid { blocks: (n_parts, rows), threads: 256, shared: 0, early: false };
-        let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
+    /// What is known of segments of rows of logits: of all, what the joining needs, and where asked for what entropies need.
+    pub(super) fn parts_into(&self, logits: u64, vocab: usize, rows: usize, segments: Range<usize>, asked: AskedAt, to: [u64; 2]) {
+        let (n_parts, blocks) = (vocab.div_ceil(SEGMENT), (segments.len().div_ceil(SEGMENTS_AT_ONCE), rows));
+        let AskedAt { inverses, masks, bits } = asked;
         let values = args![
             logits,
             logits_stride(vocab),
             vocab,
-            asked.inverses.address(),
+            inverses,
             masks,
             bits,
             vocab.div_ceil(64),
-            0usize,
+            segments.start,
+            segments.end,
             n_parts,
-            parts.address()
+            to[0],
+            to[1]
         ];
-        self.device.launch("head_parts", grid, values);
+        self.device.launch("head_parts", Grid { blocks, threads: 256, shared: 0, early: true }, values);
+    }
+
+    fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> [Memory; 2] {
+        let n_parts = vocab.div_ceil(SEGMENT);
+        let parts = [8, 4].map(|bytes| self.device.memory(rows * n_parts * bytes));
+        let to = [parts[0].address(), parts[1].address()];
+        self.parts_into(logits, vocab, rows, 0..n_parts, asked.at(), to);
         parts
     }
 
     fn scores(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Vec<f32> {
-        let parts = self.parts(logits, vocab, rows, asked);
+        let [parts, weighted] = self.parts(logits, vocab, rows, asked);
         let scores = self.device.memory(rows * 12);
         let n_parts = vocab.div_ceil(SEGMENT);
-        let grid = Grid { blocks: (rows.div_ceil(4), 1), threads: 128, shared: 0, early: false };
         let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
-        let values = args![logits, logits_stride(vocab), parts.address(), n_parts, ids, inverses, rows, scores.address()];
-        self.device.launch("head_scores", grid, values);
+        let (stride, to) = (logits_stride(vocab), scores.address());
+        let values = args![logits, stride, parts.address(), weighted.address(), n_parts, ids, inverses, to];
+        self.device.launch("head_scores", Grid::rows(rows, 256), values);
         self.device.read(scores.address(), rows * 3)
     }
 
@@ -187,7 +212,7 @@ impl Cuda {
             let mut inverses = vec![1f32; rows];
             asks.iter().for_each(|ask| inverses[ask.row - first] = ask.inv_temperature);
             let asked = Asked { ids: self.device.memory(0), inverses: self.device.upload(&inverses), masks: None, bits: None };
-            let parts = self.parts(logits.address(), w.rows, rows, &asked);
+            let [parts, _] = self.parts(logits.address(), w.rows, rows, &asked);
             let of_ask = |ask: &Ask| [(ask.row - first) as u32, u32::from(ask.greedy), ask.u.to_bits()];
             let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
             let out = self.device.memory(asks.len() * 8);
@@ -216,7 +241,7 @@ impl Cuda {
     pub(super) fn pick_id(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32 {
         let asked = Asked::new(self, std::slice::from_ref(target));
         let row = self.row(logits);
-        let parts = self.parts(row.address(), logits.len(), 1, &asked);
+        let [parts, _] = self.parts(row.address(), logits.len(), 1, &asked);
         let chosen = self.device.memory(4);
         let (n_parts, bits) = (logits.len().div_ceil(SEGMENT), address(asked.bits.as_ref()));
         let inverse = target.inv_temperature;

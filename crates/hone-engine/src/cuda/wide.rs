@@ -259,11 +259,11 @@ impl Way {
         (plain(few.rows as usize, x_row, n_rows), w, plain(n_adapters * RANK, row, self.n_low))
     }
 
-    /// Tiles along the outputs and along the rows.
+    /// Tiles along the rows and along the outputs: those that need the same weights start one after the other.
     fn blocks(&self, few: &Few, then: Then) -> (usize, usize) {
         let (n_rows, n_outs) = self.tile.sides();
         let n_each = if then == Then::Gate { 2 } else { 1 };
-        ((few.n as usize / n_each).div_ceil(n_outs / n_each), (few.rows as usize).div_ceil(n_rows))
+        ((few.rows as usize).div_ceil(n_rows), (few.n as usize / n_each).div_ceil(n_outs / n_each))
     }
 
     /// Bytes of a stage, and of what lies beside all stages.

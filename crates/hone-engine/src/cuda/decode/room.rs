@@ -82,7 +82,7 @@ impl Room {
             gates: memory(8 * config.ffn_dim),
             hidden: zeros(2 * widest),
             logits: memory(4 * logits_stride(config.vocab)),
-            parts: memory(16 * config.vocab.div_ceil(SEGMENT)),
+            parts: memory(8 * config.vocab.div_ceil(SEGMENT)),
         }
     }
 

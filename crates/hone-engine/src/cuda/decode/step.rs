@@ -10,7 +10,7 @@ use crate::config::ModelConfig;
 use crate::cuda::compile::Code;
 use crate::cuda::device::{Grid, args};
 use crate::cuda::few::Then;
-use crate::cuda::head::{SEGMENT, logits_stride};
+use crate::cuda::head::{AskedAt, SEGMENT, logits_stride};
 use crate::cuda::operations::{by_lanes, lanes};
 use crate::cuda::{Cuda, Kv};
 use crate::lora::Adapter;
@@ -141,14 +141,13 @@ impl<B: OnGpu> Step<'_, B> {
         };
         for first_part in (0..n_parts).step_by(n_at_once) {
             let first = first_part * SEGMENT;
-            let (n, n_some) = ((n_at_once * SEGMENT).min(config.vocab - first), n_at_once.min(n_parts - first_part));
-            let (from, to) = (head.address() + (first * head.stride * 2) as u64, room.logits.address() + first as u64 * 4);
+            let last_part = (first_part + n_at_once).min(n_parts);
+            let n = (last_part * SEGMENT).min(config.vocab) - first;
+            let (logits, parts) = (room.logits.address(), room.parts.address());
+            let (from, to) = (head.address() + (first * head.stride * 2) as u64, logits + first as u64 * 4);
             cuda.products.multiply(self.shape(head, n, stride), room.act.address(), from, Put::Set, to);
-            let (logits, inverses, parts) = (room.logits.address(), room.start(Start::Inverses), room.parts.address());
-            let grid = Grid { blocks: (n_some, room.n_rows), threads: 256, shared: 0, early: true };
-            let n_words = config.vocab.div_ceil(64);
-            let values = args![logits, stride, config.vocab, inverses, 0u64, 0u64, n_words, first_part, n_parts, parts];
-            cuda.device.launch("head_parts", grid, values);
+            let asked = AskedAt { inverses: room.start(Start::Inverses), ..AskedAt::default() };
+            cuda.parts_into(logits, config.vocab, room.n_rows, first_part..last_part, asked, [parts, 0]);
         }
     }
 

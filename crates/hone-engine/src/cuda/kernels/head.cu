@@ -1,7 +1,7 @@
 // From logits to scores, tokens and gradients. A row of the vocabulary is walked in segments of a fixed length, and the
 // segments are joined in a fixed order, so the sampler's score of a row is the trainer's.
 
-#define SEGMENT 4096
+#define SEGMENT 256
 #define HEAD_THREADS 256
 
 __device__ __forceinline__ float block_max(float x, float *room) {
@@ -20,75 +20,73 @@ __device__ __forceinline__ const u64 *row_mask(const int *masks, const u64 *bits
     return masks && masks[row] >= 0 ? bits + (i64)masks[row] * n_words : nullptr;
 }
 
-// Of each segment from `first_part` on: the largest z, Σ e^(z - max), Σ e^(z - max)·z, and the lowest id of the largest.
+// Of each segment from `first_part` up to `last_part`, by eight threads: the largest z and Σ e^(z - max); and Σ e^(z - max)·z where that is
+// asked for.
 extern "C" __global__ void head_parts(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
-                                      const u64 *bits, int n_words, int first_part, int n_parts, float4 *parts) {
-    __shared__ float room[32];
-    __shared__ int lowest;
+                                      const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
+                                      float *weighted) {
     let_next_start();
     await_previous();
-    int row = blockIdx.y, part = first_part + blockIdx.x, first = part * SEGMENT;
+    int row = blockIdx.y, eighth = threadIdx.x & 7, asked = first_part + blockIdx.x * (HEAD_THREADS / 8) + threadIdx.x / 8;
+    int part = min(asked, last_part - 1), first = part * SEGMENT + 4 * eighth;
     const u64 *allowed = row_mask(masks, bits, n_words, row);
-    float inverse = inverse_temperatures[row], z[16], top = NEVER;
+    float inverse = inverse_temperatures[row], z[SEGMENT / 8], top = NEVER, sum = 0.0f, mean = 0.0f;
     logits += (i64)row * stride;
-    if (threadIdx.x == 0) lowest = 0x7fffffff;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        int id = first + j * 1024 + threadIdx.x * 4;
-        float4 four = id < stride ? *(const float4 *)(logits + id) : make_float4(0, 0, 0, 0);
-        float each[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            bool inside = id + i < vocab && is_allowed(allowed, id + i);
-            z[4 * j + i] = inside ? each[i] * inverse : NEVER;
-            top = fmaxf(top, z[4 * j + i]);
-        }
+    for (int j = 0; j < SEGMENT / 32; j++) {
+        float4 four = first + 32 * j < stride ? *(const float4 *)(logits + first + 32 * j) : make_float4(0, 0, 0, 0);
+        z[4 * j] = four.x, z[4 * j + 1] = four.y, z[4 * j + 2] = four.z, z[4 * j + 3] = four.w;
     }
-    top = block_max(top, room);
-    float sum = 0.0f, weighted = 0.0f;
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-        if (z[i] == NEVER) continue;
+    for (int i = 0; i < SEGMENT / 8; i++) {
+        int id = first + i / 4 * 32 + i % 4;
+        z[i] = id < vocab && is_allowed(allowed, id) ? z[i] * inverse : NEVER;
+        top = fmaxf(top, z[i]);
+    }
+#pragma unroll
+    for (int step = 1; step < 8; step <<= 1) top = fmaxf(top, __shfl_xor_sync(FULL, top, step));
+#pragma unroll
+    for (int i = 0; i < SEGMENT / 8; i++) {
         float e = expf(z[i] - top);
         sum += e;
-        weighted = fmaf(e, z[i], weighted);
-        if (z[i] == top) atomicMin(&lowest, first + i / 4 * 1024 + (int)threadIdx.x * 4 + i % 4);
+        mean = fmaf(e, z[i], mean);
     }
-    sum = block_sum(sum, room);
-    weighted = block_sum(weighted, room);
-    if (threadIdx.x == 0) parts[(i64)row * n_parts + part] = make_float4(top, sum, weighted, __int_as_float(lowest));
-}
-
-// Joins the segments of a row, one warp: the largest z, the log of the normaliser and the mean of z.
-__device__ __forceinline__ void join(const float4 *parts, int n_parts, float *top, float *log_norm, float *mean) {
-    int lane = threadIdx.x & 31;
-    float largest = NEVER, sum = 0.0f, weighted = 0.0f;
-    for (int i = lane; i < n_parts; i += 32) largest = fmaxf(largest, parts[i].x);
 #pragma unroll
-    for (int step = 16; step > 0; step >>= 1) largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, step));
-    for (int i = lane; i < n_parts; i += 32) {
-        float factor = expf(parts[i].x - largest);
-        sum += parts[i].y * factor;
-        weighted += parts[i].z * factor;
+    for (int step = 1; step < 8; step <<= 1) {
+        sum += __shfl_xor_sync(FULL, sum, step);
+        mean += __shfl_xor_sync(FULL, mean, step);
     }
-    sum = warp_sum(sum);
-    weighted = warp_sum(weighted);
-    *top = largest;
-    *log_norm = largest + logf(sum);
-    *mean = weighted / sum;
+    if (eighth != 0 || asked >= last_part) return;
+    // A segment without any id has nothing.
+    bool some = top != NEVER;
+    parts[(i64)row * n_parts + part] = make_float2(top, some ? sum : 0.0f);
+    if (weighted) weighted[(i64)row * n_parts + part] = some ? mean : 0.0f;
 }
 
-// Log-probability, entropy and log-normaliser of each row's target; one warp per row.
-extern "C" __global__ void head_scores(const float *logits, int stride, const float4 *parts, int n_parts, const u32 *targets,
-                                       const float *inverse_temperatures, int rows, float *scores) {
-    int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
-    if (row >= rows) return;
-    float top, log_norm, mean;
-    join(parts + (i64)row * n_parts, n_parts, &top, &log_norm, &mean);
-    if ((threadIdx.x & 31) != 0) return;
-    float z = logits[(i64)row * stride + targets[row]] * inverse_temperatures[row];
-    scores[3 * row] = z - log_norm;
-    scores[3 * row + 1] = log_norm - mean;
+// Joins the segments of a row, by a block: the largest z and the sum of all e^(z - largest).
+__device__ __forceinline__ void join(const float2 *parts, int n_parts, float *room, float *top, float *sum) {
+    float largest = NEVER, all = 0.0f;
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS) largest = fmaxf(largest, parts[i].x);
+    largest = block_max(largest, room);
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS) all = fmaf(parts[i].y, expf(parts[i].x - largest), all);
+    *top = largest;
+    *sum = block_sum(all, room);
+}
+
+// Log-probability, entropy and log-normaliser of each row's target; one block per row.
+extern "C" __global__ void head_scores(const float *logits, int stride, const float2 *parts, const float *weighted, int n_parts,
+                                       const u32 *targets, const float *inverse_temperatures, float *scores) {
+    __shared__ float room[32];
+    i64 row = blockIdx.x;
+    parts += row * n_parts, weighted += row * n_parts;
+    float top, sum, all = 0.0f;
+    join(parts, n_parts, room, &top, &sum);
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS) all = fmaf(weighted[i], expf(parts[i].x - top), all);
+    all = block_sum(all, room);
+    if (threadIdx.x != 0) return;
+    float log_norm = top + logf(sum), z = __fmul_rn(logits[row * stride + targets[row]], inverse_temperatures[row]);
+    scores[3 * row] = __fadd_rn(z, -log_norm);
+    scores[3 * row + 1] = log_norm - all / sum;
     scores[3 * row + 2] = log_norm;
 }
 
@@ -137,44 +135,17 @@ extern "C" __global__ void normal(u64 key, float deviation, i64 len, float *out)
     out[i] = (float)(sqrt(-2.0 * log(u)) * cospi(2.0 * v)) * deviation;
 }
 
-// The id at which the cumulative probability passes u, by segments and then inside one. One block per row.
-__device__ __forceinline__ int choose(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, const u64 *allowed,
-                                      float log_norm, float u) {
-    __shared__ float before, sums[HEAD_THREADS], of_warp[HEAD_THREADS / 32], masses[HEAD_THREADS];
-    __shared__ int segment, chosen, first_past, last_with;
-    // One thread walks the segments, as many at a time as all threads have weighed.
-    if (threadIdx.x == 0) segment = 0, chosen = 0, first_past = HEAD_THREADS, last_with = 0, before = 0.0f;
-    float passed = 0.0f;
-    for (int start = 0; start < n_parts; start += HEAD_THREADS) {
-        int i = start + threadIdx.x;
-        masses[threadIdx.x] = i < n_parts && parts[i].y > 0.0f ? parts[i].y * expf(parts[i].x - log_norm) : -1.0f;
-        __syncthreads();
-        if (threadIdx.x == 0 && !(passed > u)) {
-            for (int i = start; i < min(n_parts, start + HEAD_THREADS); i++) {
-                float mass = masses[i - start];
-                if (mass < 0.0f) continue;
-                segment = i, before = passed;
-                passed += mass;
-                if (passed > u) break;
-            }
-        }
-        __syncthreads();
-    }
-    int first = segment * SEGMENT + threadIdx.x * 16;
-    float own = 0.0f, near[16];
-    if (first + 16 <= vocab) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            float4 four = *(const float4 *)(logits + first + 4 * j);
-            near[4 * j] = four.x, near[4 * j + 1] = four.y, near[4 * j + 2] = four.z, near[4 * j + 3] = four.w;
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < 16; i++) near[i] = first + i < vocab ? logits[first + i] : 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-        if (first + i < vocab && is_allowed(allowed, first + i)) own += expf(near[i] * inverse - log_norm);
+// Where a running sum over the threads of a block passes u: the first thread at which it does, and the sum before it. Rounding may leave
+// all of it just below u: then the last thread that has something, and a sum that passes nowhere.
+struct Passed {
+    int thread;
+    float before;
+};
+
+__device__ __forceinline__ Passed pass(float own, float before, float u) {
+    __shared__ float of_warp[HEAD_THREADS / 32], sum;
+    __shared__ int first_past, last_with;
+    if (threadIdx.x == 0) first_past = HEAD_THREADS, last_with = 0, sum = NEVER;
     // Sums of all threads up to each: first inside a warp, then over the warps before it.
     float upto = own;
 #pragma unroll
@@ -184,60 +155,96 @@ __device__ __forceinline__ int choose(const float *logits, int vocab, const floa
     }
     if ((threadIdx.x & 31) == 31) of_warp[threadIdx.x >> 5] = upto;
     __syncthreads();
-    float earlier = before;
-    for (int i = 0; i < (int)(threadIdx.x >> 5); i++) earlier += of_warp[i];
-    sums[threadIdx.x] = earlier + upto - own;
+    for (int i = 0; i < (int)(threadIdx.x >> 5); i++) before += of_warp[i];
     if (own > 0.0f) {
         atomicMax(&last_with, (int)threadIdx.x);
-        if (earlier + upto > u) atomicMin(&first_past, (int)threadIdx.x);
+        if (before + upto > u) atomicMin(&first_past, (int)threadIdx.x);
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-        int at = first_past;
-        float passed = at < HEAD_THREADS ? sums[at] : 0.0f;
-        // Rounding may leave the sum just below u: then the last of the segment is meant.
-        if (at == HEAD_THREADS) at = last_with, passed = -1e30f;
-        int first_id = segment * SEGMENT + at * 16, last_id = first_id;
-        for (int id = first_id; id < min(vocab, first_id + 16); id++) {
-            if (!is_allowed(allowed, id)) continue;
-            last_id = id;
-            if (passed > -1e29f) {
-                passed += expf(logits[id] * inverse - log_norm);
-                if (passed > u) break;
-            }
+    if (first_past == threadIdx.x) sum = before + upto - own;
+    __syncthreads();
+    Passed found = {first_past < HEAD_THREADS ? first_past : last_with, sum};
+    __syncthreads();
+    return found;
+}
+
+// The id at which the cumulative probability passes u, by segments and then inside one. One block per row.
+__device__ __forceinline__ int choose(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
+                                      float log_norm, float u) {
+    __shared__ float before;
+    __shared__ int segment, chosen;
+    // Each thread has a stretch of the segments, then a few ids of one.
+    int n_each = (n_parts + HEAD_THREADS - 1) / HEAD_THREADS, first = threadIdx.x * n_each;
+    auto mass = [&](int i) { return parts[i].y * expf(parts[i].x - log_norm); };
+    float own = 0.0f;
+    for (int i = first; i < min(n_parts, first + n_each); i++) own += mass(i);
+    Passed at = pass(own, 0.0f, u);
+    if (threadIdx.x == at.thread) {
+        float passed = at.before;
+        segment = first, before = passed;
+        for (int i = first; i < min(n_parts, first + n_each); i++) {
+            if (!(parts[i].y > 0.0f)) continue;
+            segment = i, before = passed;
+            passed += mass(i);
+            if (passed > u) break;
         }
-        chosen = last_id;
+    }
+    __syncthreads();
+    first = segment * SEGMENT + threadIdx.x * 4;
+    int last = threadIdx.x < SEGMENT / 4 ? min(vocab, first + 4) : first;
+    auto p = [&](int id) { return is_allowed(allowed, id) ? expf(logits[id] * inverse - log_norm) : 0.0f; };
+    own = 0.0f;
+    for (int id = first; id < last; id++) own += p(id);
+    at = pass(own, before, u);
+    if (threadIdx.x == at.thread) {
+        float passed = at.before;
+        chosen = first;
+        for (int id = first; id < last; id++) {
+            if (!is_allowed(allowed, id)) continue;
+            chosen = id;
+            passed += p(id);
+            if (passed > u) break;
+        }
     }
     __syncthreads();
     return chosen;
 }
 
-extern "C" __global__ void head_pick(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, const u64 *allowed,
+// The lowest of the ids with the largest z. One block per row.
+__device__ __forceinline__ int largest_of(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, float top) {
+    __shared__ int segment, chosen;
+    if (threadIdx.x == 0) segment = n_parts - 1, chosen = vocab;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS)
+        if (parts[i].x == top) atomicMin(&segment, i);
+    __syncthreads();
+    for (int id = segment * SEGMENT + threadIdx.x; id < min(vocab, (segment + 1) * SEGMENT); id += HEAD_THREADS)
+        if (logits[id] * inverse == top) atomicMin(&chosen, id);
+    __syncthreads();
+    return chosen < vocab ? chosen : 0;
+}
+
+extern "C" __global__ void head_pick(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
                                      float log_norm, float u, u32 *out) {
     int id = choose(logits, vocab, parts, n_parts, inverse, allowed, log_norm, u);
     if (threadIdx.x == 0) out[0] = id;
 }
 
 // The token of a row: drawn with u, or the largest.
-__device__ __forceinline__ int draw_row(const float *logits, int vocab, const float4 *parts, int n_parts, float inverse, bool greedy,
+__device__ __forceinline__ int draw_row(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, bool greedy,
                                         float u, float *logprob) {
-    float top, log_norm, mean;
-    join(parts, n_parts, &top, &log_norm, &mean);
-    int id = 0;
-    if (greedy) {
-        id = 0x7fffffff;
-        for (int i = 0; i < n_parts; i++)
-            if (parts[i].x == top) id = min(id, __float_as_int(parts[i].w));
-        if (id >= vocab) id = 0;
-    } else {
-        id = choose(logits, vocab, parts, n_parts, inverse, nullptr, log_norm, u);
-    }
-    *logprob = logits[id] * inverse - log_norm;
+    __shared__ float room[32];
+    float top, sum;
+    join(parts, n_parts, room, &top, &sum);
+    float log_norm = top + logf(sum);
+    int id = greedy ? largest_of(logits, vocab, parts, n_parts, inverse, top)
+                    : choose(logits, vocab, parts, n_parts, inverse, nullptr, log_norm, u);
+    *logprob = __fadd_rn(__fmul_rn(logits[id], inverse), -log_norm);
     return id;
 }
 
 // One draw per block; asks: (row, greedy, u).
-extern "C" __global__ void head_choose(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
+extern "C" __global__ void head_choose(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
                                        const float *inverse_temperatures, const u32 *asks, u32 *out) {
     const u32 *ask = asks + 3 * blockIdx.x;
     i64 row = ask[0];
@@ -248,7 +255,7 @@ extern "C" __global__ void head_choose(const float *logits, int stride, int voca
 }
 
 // Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens.
-extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float4 *parts, int n_parts,
+extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
                                      const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
                                      u32 *n_drawn, uint2 *drawn) {
     await_previous();

@@ -122,7 +122,7 @@ struct Block {
 
     __device__ __forceinline__ Block(const Wide &wide, u64 *full, u64 *empty, uint4 *memory) : wide(wide) {
         gate = wide.mode == GATE;
-        row0 = blockIdx.y * X_ROWS, limit = gate ? wide.n / 2 : wide.n, out0 = blockIdx.x * (gate ? OUTS / 2 : OUTS);
+        row0 = blockIdx.x * X_ROWS, limit = gate ? wide.n / 2 : wide.n, out0 = blockIdx.y * (gate ? OUTS / 2 : OUTS);
         n_steps = wide.k / (STEP * EACH), lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
         // The same in a whole warp, and known to be so: then what follows from them is computed once for it.
         warp = __shfl_sync(FULL, threadIdx.x >> 5, 0);
