@@ -133,8 +133,8 @@ pub struct Linear<'a, B: Backend + ?Sized> {
 
 /// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between.
 pub struct BurstRow<'a> {
-    /// The token that is fed first.
-    pub id: u32,
+    /// The token that is fed first; nothing stands for the last one that the burst before draws.
+    pub id: Option<u32>,
     /// Its position.
     pub position: usize,
     /// Pages of all positions up to the last that is fed.
@@ -146,6 +146,9 @@ pub struct BurstRow<'a> {
     /// Where its random numbers come from; the token at position p is drawn with number p.
     pub stream: Stream,
 }
+
+/// What a burst draws, part by part.
+pub type Drawing = Box<dyn Iterator<Item = Draws> + Send>;
 
 /// A part of what a burst draws: some tokens of every sequence, with their log-probabilities.
 pub struct Draws {
@@ -327,15 +330,17 @@ pub trait Backend: Send + Sync + 'static {
         0
     }
     /// Lets every sequence draw so many tokens in a row, the same as step by step. What is drawn comes part by part, so that what is
-    /// there can be used while the rest is computed; nothing else uses the keys and values until then. `None` where this model or these adapters cannot be run so.
-    fn burst<'a>(
+    /// there can be used while the rest is computed; whatever else uses the keys and values comes after that. The next burst of the same
+    /// sequences, in the same order, may begin before all of this one was taken. `None` where this model or these adapters cannot be run
+    /// so.
+    fn burst(
         &self,
         _model: &Model<Self>,
-        _kvs: &'a mut [Self::Kv],
+        _kvs: &mut [Self::Kv],
         _adapters: &AdapterRows<'_, Self>,
         _rows: &[BurstRow<'_>],
         _n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>>
+    ) -> Option<Drawing>
     where
         Self: Sized,
     {

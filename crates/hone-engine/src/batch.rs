@@ -15,7 +15,7 @@ mod sequence;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::{Ask, Backend, Support};
+use crate::backend::{Ask, Backend, Drawing, Support};
 use crate::constraint::Constraint;
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
@@ -23,13 +23,21 @@ use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
 use crate::sampler::{Drawn, SamplerOptions};
-use sequence::{Fork, Sequence, adapter_rows};
+use sequence::{Fork, Sequence, SequenceKey, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
 
 struct Waiting<B: Backend> {
     id: RequestId,
     request: Request<B>,
+}
+
+/// Several tokens of some sequences, on their way.
+struct Burst {
+    /// Whose tokens.
+    of: Vec<SequenceKey>,
+    n_tokens: usize,
+    drawing: Drawing,
 }
 
 /// The batcher and its pages.
@@ -42,6 +50,8 @@ pub struct Batcher<B: Backend> {
     running: Vec<Sequence<B>>,
     next_request: u64,
     early: Vec<Event>,
+    /// The next burst, begun before the one before it was over.
+    ahead: Option<Burst>,
 }
 
 impl<B: Backend> Batcher<B> {
@@ -56,6 +66,7 @@ impl<B: Backend> Batcher<B> {
             running: Vec::new(),
             next_request: 0,
             early: Vec::new(),
+            ahead: None,
         }
     }
 
@@ -128,10 +139,11 @@ impl<B: Backend> Batcher<B> {
         let mut events = std::mem::take(&mut self.early);
         self.admit();
         if self.running.is_empty() {
+            self.ahead = None;
             return events;
         }
         // Adapters in runs of rows; the order of sequences changes no bit of any of them.
-        self.running.sort_by_key(|seq| (seq.version, seq.request, seq.sample));
+        self.running.sort_by_key(Sequence::key);
         if let Some(drawn) = self.burst(backend, model) {
             events.extend(drawn);
             return events;
@@ -169,40 +181,65 @@ impl<B: Backend> Batcher<B> {
         events
     }
 
-    /// Several tokens of every sequence at once, where the machine has such a path and nobody must be asked in between: one
-    /// token to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
+    /// Several tokens of every sequence at once, where the machine has such a path. While the last of them are computed, the next
+    /// burst is begun, if it is likely to be of the same sequences: the machine does not wait for whoever uses the tokens.
     fn burst(&mut self, backend: &B, model: &Model<B>) -> Option<Vec<Event>> {
+        let ahead = self.ahead.take().filter(|burst| burst.of.iter().any(|key| self.place(key).is_some()));
+        let Burst { of, n_tokens, drawing } = ahead.or_else(|| self.begin(backend, model, 0))?;
+        // Whoever was withdrawn meanwhile has no place, and whoever came is not among them.
+        let places: Vec<Option<usize>> = of.iter().map(|key| self.place(key)).collect();
+        let is_of_all = places.len() == self.running.len() && places.iter().all(Option::is_some);
+        let event = |&(_, request, sample): &SequenceKey| {
+            let tokens = Vec::with_capacity(n_tokens);
+            Event { request, sample, tokens, finish: None }
+        };
+        let mut events: Vec<Event> = of.iter().map(event).collect();
+        let mut n_unknown = n_tokens;
+        for draws in drawing {
+            for (index, (&place, event)) in places.iter().zip(&mut events).enumerate() {
+                if let (Some(place), None) = (place, event.finish) {
+                    event.finish = self.running[place].take_all(model, draws.of(index), &mut event.tokens);
+                }
+            }
+            n_unknown -= draws.tokens.len() / draws.n_sequences;
+            let is_same = is_of_all && self.queue.is_empty() && events.iter().all(|event| event.finish.is_none());
+            if n_unknown > 0 && is_same {
+                self.ahead = self.begin(backend, model, n_unknown);
+            }
+        }
+        // From the end, so that those before keep their places.
+        for (event, place) in events.iter().zip(&places).rev() {
+            if let (Some(_), &Some(place)) = (event.finish, place) {
+                let seq = self.running.remove(place);
+                self.release(seq);
+            }
+        }
+        let kept = events.into_iter().zip(places).filter(|(_, place)| place.is_some());
+        Some(kept.map(|(event, _)| event).collect())
+    }
+
+    /// Where a sequence is among those that run, which are sorted.
+    fn place(&self, key: &SequenceKey) -> Option<usize> {
+        self.running.binary_search_by_key(key, Sequence::key).ok()
+    }
+
+    /// Begins a burst of all sequences, behind so many tokens that are not known yet, if nobody must be asked in between: one token
+    /// to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
+    fn begin(&mut self, backend: &B, model: &Model<B>, n_unknown: usize) -> Option<Burst> {
         let left = |seq: &Sequence<B>| seq.n_tokens_max - (seq.ids.len() - seq.n_prompt);
-        let n_tokens = self.running.iter().map(left).min()?.min(backend.burst_max());
+        let n_tokens = self.running.iter().map(left).min()?.saturating_sub(n_unknown).min(backend.burst_max());
         if n_tokens == 0 || !self.running.iter().all(Sequence::is_plain) {
             return None;
         }
         for seq in &mut self.running {
-            seq.take_pages(n_tokens);
+            seq.take_pages(n_unknown + n_tokens);
         }
         let fed = vec![1; self.running.len()];
         let adapters = adapter_rows(&self.running, &fed);
-        let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_tokens)).collect();
-        let parts = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
-        drop((rows, adapters));
-        let event = |seq: &Sequence<B>| {
-            let tokens = Vec::with_capacity(n_tokens);
-            Event { request: seq.request, sample: seq.sample, tokens, finish: None }
-        };
-        let mut events: Vec<Event> = self.running.iter().map(event).collect();
-        for draws in parts {
-            for (index, (seq, event)) in self.running.iter_mut().zip(&mut events).enumerate() {
-                if event.finish.is_none() {
-                    event.finish = seq.take_all(model, draws.of(index), &mut event.tokens);
-                }
-            }
-        }
-        // From the end, so that those before keep their places.
-        for index in (0..events.len()).rev().filter(|&index| events[index].finish.is_some()) {
-            let seq = self.running.remove(index);
-            self.release(seq);
-        }
-        Some(events)
+        let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_unknown, n_tokens)).collect();
+        let drawing = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
+        let of = self.running.iter().map(Sequence::key).collect();
+        Some(Burst { of, n_tokens, drawing })
     }
 
     /// Moves requests from the queue while sequences and pages are left.

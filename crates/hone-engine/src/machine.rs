@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Draws, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
 use crate::forward::AdapterRows;
@@ -436,14 +436,14 @@ impl Backend for Machine {
         on!(self, [], [], |backend| backend.burst_max())
     }
 
-    fn burst<'a>(
+    fn burst(
         &self,
         model: &Model<Self>,
-        kvs: &'a mut [Kv],
+        kvs: &mut [Kv],
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
+    ) -> Option<Drawing> {
         self.gpu()?.decode(model, kvs, adapters, rows, n_tokens)
     }
 

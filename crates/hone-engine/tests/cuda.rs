@@ -8,7 +8,7 @@ mod operations;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
-use hone_engine::batch::{BatchLimits, Request};
+use hone_engine::batch::{BatchLimits, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
 use hone_engine::cuda::{Cuda, CudaOptions, ProductsBy};
@@ -230,6 +230,41 @@ fn assert_sampled_is_trained(host: &mut Host<Cuda>, spec: &str, temperature: f32
     let drawn: Vec<u32> = tokens(&samples).iter().map(|&(_, logprob)| logprob).collect();
     let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
     assert_eq!(drawn, trained, "{spec}: temperature {temperature}, adapter {adapter:?}");
+}
+
+/// The next tokens are begun before the last ones are known, whoever ends with these or is withdrawn meanwhile.
+#[test]
+fn what_is_drawn_ahead_is_what_is_drawn_alone() {
+    let Some(mut host) = host(TINY) else { return };
+    let asked = |only: Option<usize>| {
+        let mut asked = requests(SamplerOptions { temperature: 1.0, ..SamplerOptions::default() }, only);
+        asked.iter_mut().for_each(|request| request.stop_ids = (0..16).collect());
+        asked
+    };
+    let together = host.sample(asked(None)).expect("sound requests");
+    for (i, samples) in together.iter().enumerate() {
+        let alone = host.sample(asked(Some(i))).expect("sound requests");
+        assert_eq!(tokens(&alone), tokens(std::slice::from_ref(samples)), "request {i}");
+    }
+    for n_steps in 1..4 {
+        let ids: Vec<RequestId> = asked(None).into_iter().map(|request| host.submit(request).expect("a sound request")).collect();
+        let mut drawn = std::collections::BTreeMap::<(RequestId, usize), Vec<(u32, u32)>>::new();
+        let mut step = 0;
+        while !host.is_idle() {
+            if step == n_steps {
+                host.cancel(ids[2]);
+            }
+            for event in host.sample_step() {
+                let of_event = event.tokens.iter().map(|token| (token.id, token.logprob.to_bits()));
+                drawn.entry((event.request, event.sample)).or_default().extend(of_event);
+            }
+            step += 1;
+        }
+        for (i, samples) in together.iter().enumerate().filter(|&(i, _)| i != 2) {
+            let found: Vec<_> = (0..samples.len()).flat_map(|sample| drawn[&(ids[i], sample)].clone()).collect();
+            assert_eq!(found, tokens(std::slice::from_ref(samples)), "request {i}, another withdrawn after {n_steps} steps");
+        }
+    }
 }
 
 #[test]

@@ -37,6 +37,9 @@ pub(super) struct Sequence<B: Backend> {
     pub(super) forks: Vec<Fork>,
 }
 
+/// The version of its weights, its request, its sample.
+pub(super) type SequenceKey = (Version, RequestId, usize);
+
 pub(super) struct Fork {
     pub(super) stream: Stream,
     pub(super) constraint: Option<Box<dyn Constraint>>,
@@ -44,6 +47,11 @@ pub(super) struct Fork {
 }
 
 impl<B: Backend> Sequence<B> {
+    /// Which of all that run it is; they run in this order.
+    pub(super) fn key(&self) -> SequenceKey {
+        (self.version, self.request, self.sample)
+    }
+
     /// Pages for so many more tokens, from those set aside.
     pub(super) fn take_pages(&mut self, n_tokens: usize) {
         let n_pages = (self.n_fed + n_tokens).div_ceil(PAGE);
@@ -70,11 +78,13 @@ impl<B: Backend> Sequence<B> {
         streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
     }
 
-    pub(super) fn burst_row(&self, n_tokens: usize) -> BurstRow<'_> {
+    /// Its part in a burst of so many tokens, behind so many that are not known yet.
+    pub(super) fn burst_row(&self, n_unknown: usize, n_tokens: usize) -> BurstRow<'_> {
+        let position = self.n_fed + n_unknown;
         BurstRow {
-            id: self.ids[self.n_fed],
-            position: self.n_fed,
-            pages: &self.pages[..(self.n_fed + n_tokens).div_ceil(PAGE)],
+            id: (n_unknown == 0).then(|| self.ids[position]),
+            position,
+            pages: &self.pages[..(position + n_tokens).div_ceil(PAGE)],
             inv_temperature: self.sampler.inv_temperature(),
             greedy: self.sampler.temperature == 0.0,
             stream: self.stream,

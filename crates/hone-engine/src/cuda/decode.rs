@@ -26,7 +26,7 @@ use step::Step;
 use super::device::locked;
 use super::graph::Graph;
 use super::{Buf, Cuda, Kv, Weight};
-use crate::backend::{Backend, BurstRow, Draws};
+use crate::backend::{self, Backend, BurstRow};
 use crate::forward::AdapterRows;
 use crate::lora::{Adapter, Pair};
 use crate::model::Model;
@@ -88,6 +88,8 @@ struct Kind {
 pub(super) struct Decoders {
     kept: Vec<Decoder>,
     plans: HashMap<Kind, Planned>,
+    /// Where the last burst was computed.
+    last: Option<Arc<Room>>,
 }
 
 /// How a kind is computed.
@@ -132,14 +134,14 @@ impl Cuda {
     }
 
     /// Lets sequences draw tokens in a row; see `Backend::burst`.
-    pub(crate) fn decode<'a, B: OnGpu>(
+    pub(crate) fn decode<B: OnGpu>(
         &self,
         model: &Model<B>,
-        kvs: &'a mut [B::Kv],
+        kvs: &mut [B::Kv],
         adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
+    ) -> Option<backend::Drawing> {
         let adapter = match adapters {
             [] => None,
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
@@ -158,8 +160,16 @@ impl Cuda {
             n_pairs: adapter.map_or(0, |adapter| pairs(model, adapter).flatten().count()),
         };
         let mut decoders = locked(&self.decoders);
-        let Decoders { kept, plans } = &mut *decoders;
-        if plans.get(&kind).is_some_and(Planned::is_due) {
+        let Decoders { kept, plans, last } = &mut *decoders;
+        let is_due = plans.get(&kind).is_some_and(Planned::is_due);
+        // The tokens of the burst before are where that one was computed, and nothing can be recorded or timed while it is.
+        let goes_on = rows.iter().any(|row| row.id.is_none());
+        let is_last =
+            |decoder: &Decoder| decoder.key == key && last.as_ref().is_some_and(|room| Arc::ptr_eq(room, &decoder.room));
+        if goes_on && (is_due || !kept.iter().any(is_last)) {
+            return None;
+        }
+        if is_due {
             kept.retain(|decoder| decoder.kind != kind);
         }
         let at = match kept.iter().position(|decoder| decoder.key == key) {
@@ -184,6 +194,7 @@ impl Cuda {
         }
         let Decoder { graph, room, .. } = &kept[at];
         room.set(self, rows, B::gpu_kv(kvs.first()?).n_pages as u32);
+        *last = Some(Arc::clone(room));
         Some(Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)))
     }
 

@@ -65,6 +65,9 @@ pub(super) struct Mark {
     event: Handle,
 }
 
+// SAFETY: a handle of the driver, which any thread may use.
+unsafe impl Send for Mark {}
+
 impl Mark {
     /// Returns when all before it is done.
     pub(super) fn wait(&self) {

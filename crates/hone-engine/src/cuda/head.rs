@@ -80,7 +80,15 @@ impl Cuda {
     }
 
     /// What is known of segments of rows of logits: of all, what the joining needs, and where asked for what entropies need.
-    pub(super) fn parts_into(&self, logits: u64, vocab: usize, rows: usize, segments: Range<usize>, asked: AskedAt, to: [u64; 2]) {
+    pub(super) fn parts_into(
+        &self,
+        logits: u64,
+        vocab: usize,
+        rows: usize,
+        segments: Range<usize>,
+        asked: AskedAt,
+        to: [u64; 2],
+    ) {
         let (n_parts, blocks) = (vocab.div_ceil(SEGMENT), (segments.len().div_ceil(SEGMENTS_AT_ONCE), rows));
         let AskedAt { inverses, masks, bits } = asked;
         let values = args![

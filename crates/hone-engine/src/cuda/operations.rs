@@ -8,7 +8,7 @@ use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Kv, Plan, Weight};
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Draws, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
 use crate::forward::AdapterRows;
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
@@ -444,14 +444,14 @@ impl Backend for Cuda {
         super::decode::TOKENS_MAX
     }
 
-    fn burst<'a>(
+    fn burst(
         &self,
         model: &Model<Self>,
-        kvs: &'a mut [Kv],
+        kvs: &mut [Kv],
         adapters: &AdapterRows<'_, Self>,
         rows: &[BurstRow<'_>],
         n_tokens: usize,
-    ) -> Option<Box<dyn Iterator<Item = Draws> + 'a>> {
+    ) -> Option<Drawing> {
         self.decode(model, kvs, adapters, rows, n_tokens)
     }
 

@@ -15,6 +15,7 @@ const LATE: usize = 2;
 /// Tokens that are being drawn, in parts.
 pub(super) struct Drawing {
     room: Arc<Room>,
+    turn: usize,
     n_sequences: usize,
     /// Steps that were not used yet, each with a mark behind the last of them.
     parts: VecDeque<(Range<usize>, Mark)>,
@@ -23,14 +24,15 @@ pub(super) struct Drawing {
 impl Drawing {
     /// Asks for so many tokens of every sequence, each a run of the graph.
     pub(super) fn new(device: &Arc<Device>, step: &Graph, room: &Arc<Room>, n_sequences: usize, n_tokens: usize) -> Self {
+        let turn = room.turn();
         let n_early = n_tokens.saturating_sub(LATE);
         let steps = [0..n_early, n_early..n_tokens].into_iter().filter(|steps| !steps.is_empty());
         let part = |steps: Range<usize>| {
             steps.clone().for_each(|_| step.launch());
-            room.send(device, &steps);
+            room.send(device, turn, &steps);
             (steps, device.mark())
         };
-        Self { room: Arc::clone(room), n_sequences, parts: steps.map(part).collect() }
+        Self { room: Arc::clone(room), turn, n_sequences, parts: steps.map(part).collect() }
     }
 }
 
@@ -40,6 +42,6 @@ impl Iterator for Drawing {
     fn next(&mut self) -> Option<Draws> {
         let (steps, mark) = self.parts.pop_front()?;
         mark.wait();
-        Some(self.room.sent(&steps, self.n_sequences))
+        Some(self.room.sent(self.turn, &steps, self.n_sequences))
     }
 }

@@ -1,6 +1,7 @@
 //! The memory of a step.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::backend::{BurstRow, Draws};
 use crate::config::ModelConfig;
@@ -39,9 +40,11 @@ pub(super) struct Room {
     pub(super) n_pages_max: usize,
     /// What a burst begins with, in one piece: see `Start`.
     start: Memory,
-    /// The tokens drawn so far, all rows of a step after those of the one before; and where the host reads them.
+    /// The tokens drawn so far, all rows of a step after those of the one before; and where the host reads them, in turns: while it
+    /// reads those of a burst, the next one may be on its way.
     pub(super) drawn: Memory,
-    sent: HostMemory,
+    sent: [HostMemory; 2],
+    n_bursts: AtomicUsize,
     /// Residual stream.
     pub(super) x: Memory,
     /// What a product reads, and the inside of an adapter in f32 and bf16.
@@ -72,7 +75,8 @@ impl Room {
             n_pages_max,
             start: memory(4 * (Start::N_WORDS + n_pages_max)),
             drawn: memory(size_of::<Drawn>() * TOKENS_MAX),
-            sent: cuda.device.host_memory(n_rows * size_of::<Drawn>() * TOKENS_MAX),
+            sent: [(), ()].map(|()| cuda.device.host_memory(n_rows * size_of::<Drawn>() * TOKENS_MAX)),
+            n_bursts: AtomicUsize::new(0),
             x: memory(4 * config.dim),
             act: zeros(2 * widest),
             low: memory(4 * rank),
@@ -91,7 +95,7 @@ impl Room {
         self.start.address() + (4 * of as usize * self.n_rows) as u64
     }
 
-    /// Puts every sequence at its start; rows of nobody go to the scratch page.
+    /// Puts every sequence at its start, or lets it go on from where it is; rows of nobody go to the scratch page.
     pub(super) fn set(&self, cuda: &Cuda, rows: &[BurstRow<'_>], scratch: u32) {
         let Self { n_rows, n_pages_max, .. } = *self;
         let mut words = vec![0u32; n_rows * (Start::N_WORDS + n_pages_max)];
@@ -101,7 +105,7 @@ impl Room {
             let key = row.map_or(0, |row| row.stream.key());
             of_rows[2 * i..][..2].copy_from_slice(&[key as u32, (key >> 32) as u32]);
             let mut put = |of: Start, word: u32| of_rows[of as usize * n_rows + i] = word;
-            put(Start::Ids, row.map_or(0, |row| row.id));
+            put(Start::Ids, row.and_then(|row| row.id).unwrap_or(0));
             put(Start::Positions, row.map_or(0, |row| row.position as u32));
             put(Start::Inverses, row.map_or(1.0, |row| row.inv_temperature).to_bits());
             put(Start::Greedy, row.is_none_or(|row| row.greedy).into());
@@ -110,18 +114,25 @@ impl Room {
         for (row, pages) in rows.iter().zip(pages.chunks_exact_mut(n_pages_max)) {
             pages[..row.pages.len()].copy_from_slice(row.pages);
         }
-        cuda.device.write(self.start.address(), &words);
+        // Who goes on has its token and its position already.
+        let first = if rows.iter().any(|row| row.id.is_none()) { Start::Drawn } else { Start::Keys };
+        cuda.device.write(self.start(first), &words[first as usize * n_rows..]);
+    }
+
+    /// The turn of the next burst.
+    pub(super) fn turn(&self) -> usize {
+        self.n_bursts.fetch_add(1, Ordering::Relaxed) % self.sent.len()
     }
 
     /// Sends what these steps drew on its way to the host.
-    pub(super) fn send(&self, device: &Device, steps: &Range<usize>) {
+    pub(super) fn send(&self, device: &Device, turn: usize, steps: &Range<usize>) {
         let step = self.n_rows * size_of::<Drawn>();
-        device.send(self.drawn.address() + (steps.start * step) as u64, &self.sent, steps.start * step, steps.len() * step);
+        device.send(self.drawn.address() + (steps.start * step) as u64, &self.sent[turn], steps.start * step, steps.len() * step);
     }
 
     /// What was sent of these steps, for the first rows.
-    pub(super) fn sent(&self, steps: &Range<usize>, n_sequences: usize) -> Draws {
-        let all = self.sent.read(steps.start * self.n_rows, steps.len() * self.n_rows);
+    pub(super) fn sent(&self, turn: usize, steps: &Range<usize>, n_sequences: usize) -> Draws {
+        let all = self.sent[turn].read(steps.start * self.n_rows, steps.len() * self.n_rows);
         let token = |&[id, bits]: &Drawn| (id, f32::from_bits(bits));
         let tokens = all.chunks_exact(self.n_rows).flat_map(|rows| rows[..n_sequences].iter().map(token)).collect();
         Draws { n_sequences, tokens }
