@@ -116,7 +116,7 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
             let (mut prefill_s, mut n_steps) = (0.0, 0);
             while !host.is_idle() {
                 let profiled = what == "profile" && round == 1 && n_steps == 7;
-                let events = if profiled { profiled_step(&mut host) } else { host.sample_step() };
+                let events = if profiled { profiled_step(&mut host) } else { host.sample_ahead() };
                 for event in events {
                     let place = ids.binary_search(&event.request).unwrap_or(0);
                     samples[place].extend(event.tokens.iter().map(|token| (token.id, token.logprob)));

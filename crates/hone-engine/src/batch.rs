@@ -40,6 +40,13 @@ struct Burst {
     drawing: Drawing,
 }
 
+/// What the next burst does while this one is computed and used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Waits,
+    Begins,
+}
+
 /// The batcher and its pages.
 pub struct Batcher<B: Backend> {
     limits: BatchLimits,
@@ -137,16 +144,32 @@ impl<B: Backend> Batcher<B> {
     /// Admits what fits, feeds every sequence, draws tokens. One run of the model, or a burst of them.
     pub fn step(&mut self, backend: &B, model: &Model<B>) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.early);
+        events.extend(self.advance(backend, model, Next::Waits));
+        events
+    }
+
+    /// The same, and the next burst is on its way while the caller uses what was drawn. Whoever comes meanwhile waits for it to end, so
+    /// this is for callers that have asked for everything.
+    pub fn step_ahead(&mut self, backend: &B, model: &Model<B>) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.early);
+        events.extend(self.advance(backend, model, Next::Begins));
+        if self.ahead.is_none() && self.queue.is_empty() {
+            self.running.sort_by_key(Sequence::key);
+            self.ahead = self.begin(backend, model, 0);
+        }
+        events
+    }
+
+    fn advance(&mut self, backend: &B, model: &Model<B>, next: Next) -> Vec<Event> {
         self.admit();
         if self.running.is_empty() {
             self.ahead = None;
-            return events;
+            return vec![];
         }
         // Adapters in runs of rows; the order of sequences changes no bit of any of them.
         self.running.sort_by_key(Sequence::key);
-        if let Some(drawn) = self.burst(backend, model) {
-            events.extend(drawn);
-            return events;
+        if let Some(drawn) = self.burst(backend, model, next) {
+            return drawn;
         }
         let fed = self.feed();
         let mut layout = Layout::default();
@@ -173,17 +196,16 @@ impl<B: Backend> Batcher<B> {
         }
         self.remember_prompts();
         if ready.is_empty() {
-            return events;
+            return vec![];
         }
         let head_in = head_input(backend, model, &x, &last_rows);
         let drawn = self.draw(backend, model, &head_in, &ready);
-        events.extend(self.settle(backend, model, &ready, drawn));
-        events
+        self.settle(backend, model, &ready, drawn)
     }
 
-    /// Several tokens of every sequence at once, where the machine has such a path. While the last of them are computed, the next
-    /// burst is begun, if it is likely to be of the same sequences: the machine does not wait for whoever uses the tokens.
-    fn burst(&mut self, backend: &B, model: &Model<B>) -> Option<Vec<Event>> {
+    /// Several tokens of every sequence at once, where the machine has such a path. The next burst may begin while the last of them are
+    /// computed, if it is likely to be of the same sequences: then the machine waits for nobody.
+    fn burst(&mut self, backend: &B, model: &Model<B>, next: Next) -> Option<Vec<Event>> {
         let ahead = self.ahead.take().filter(|burst| burst.of.iter().any(|key| self.place(key).is_some()));
         let Burst { of, n_tokens, drawing } = ahead.or_else(|| self.begin(backend, model, 0))?;
         // Whoever was withdrawn meanwhile has no place, and whoever came is not among them.
@@ -203,7 +225,7 @@ impl<B: Backend> Batcher<B> {
             }
             n_unknown -= draws.tokens.len() / draws.n_sequences;
             let is_same = is_of_all && self.queue.is_empty() && events.iter().all(|event| event.finish.is_none());
-            if n_unknown > 0 && is_same {
+            if next == Next::Begins && n_unknown > 0 && is_same {
                 self.ahead = self.begin(backend, model, n_unknown);
             }
         }

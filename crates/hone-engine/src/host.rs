@@ -90,6 +90,11 @@ impl<B: Backend> Host<B> {
         self.batcher.step(&self.backend, &self.model)
     }
 
+    /// The same, for a caller that has asked for everything: the next tokens are begun before these are used.
+    pub fn sample_ahead(&mut self) -> Vec<Event> {
+        self.batcher.step_ahead(&self.backend, &self.model)
+    }
+
     /// True when nothing waits and nothing runs.
     pub fn is_idle(&self) -> bool {
         self.batcher.is_idle()
@@ -112,7 +117,7 @@ impl<B: Backend> Host<B> {
         }
         let mut left: usize = samples.iter().map(Vec::len).sum();
         while left > 0 {
-            for event in self.sample_step() {
+            for event in self.sample_ahead() {
                 // Events of requests that others submitted are not ours to keep.
                 let Some(&place) = places.get(&event.request) else {
                     continue;

@@ -254,7 +254,7 @@ fn what_is_drawn_ahead_is_what_is_drawn_alone() {
             if step == n_steps {
                 host.cancel(ids[2]);
             }
-            for event in host.sample_step() {
+            for event in host.sample_ahead() {
                 let of_event = event.tokens.iter().map(|token| (token.id, token.logprob.to_bits()));
                 drawn.entry((event.request, event.sample)).or_default().extend(of_event);
             }

@@ -155,7 +155,7 @@ fn sample(host: &mut Host<Cuda>, trainer: &Trainer<Cuda>, sizes: Sizes, round: u
     let mut sampled = vec![vec![Sampled::default(); sizes.n_samples]; sizes.n_prompts];
     let mut prefill_s = 0.0;
     while !host.is_idle() {
-        for event in host.sample_step() {
+        for event in host.sample_ahead() {
             let place = ids.iter().position(|&id| id == event.request).ok_or("a request of ours")?;
             let sample = &mut sampled[place][event.sample];
             sample.ids.extend(event.tokens.iter().map(|token| token.id));

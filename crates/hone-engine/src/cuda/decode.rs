@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use drawing::Drawing;
 pub(super) use project::Choices;
-use room::Room;
 pub(super) use room::TOKENS_MAX;
+use room::{Room, Start};
 use search::{Logits, Plan};
 use step::Step;
 
-use super::device::locked;
+use super::device::{Grid, args, locked};
 use super::graph::Graph;
 use super::{Buf, Cuda, Kv, Weight};
 use crate::backend::{self, Backend, BurstRow};
@@ -193,9 +193,19 @@ impl Cuda {
             planned.n_bursts += 1;
         }
         let Decoder { graph, room, .. } = &kept[at];
-        room.set(self, rows, B::gpu_kv(kvs.first()?).n_pages as u32);
+        self.start(model, B::gpu_kv(kvs.first()?), room, rows);
         *last = Some(Arc::clone(room));
         Some(Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)))
+    }
+
+    /// Puts every sequence at its start, with its token's row in the stream, or lets all go on from where they are.
+    fn start<B: OnGpu>(&self, model: &Model<B>, kv: &Kv, room: &Room, rows: &[BurstRow<'_>]) {
+        room.set(self, rows, kv.n_pages as u32);
+        if rows.iter().all(|row| row.id.is_some()) {
+            let embed = B::gpu_weight(&model.embed);
+            let values = args![embed.address(), embed.stride, embed.cols, room.start(Start::Ids), room.x.address()];
+            self.device.launch("embed", Grid::rows(room.n_rows, 128), values);
+        }
     }
 
     /// Records a step as it is planned; when it is time, the fastest plan is searched first.
@@ -208,11 +218,11 @@ impl Cuda {
         rows: &[BurstRow<'_>],
         planned: &mut Planned,
     ) -> Option<Graph> {
-        let scratch = B::gpu_kv(kvs.first()?).n_pages as u32;
+        let kv = B::gpu_kv(kvs.first()?);
         let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
         let record = |plan: Plan| self.device.record(|| step(plan).run());
         // Every run starts at the rows' own positions: behind them are pages of others.
-        let start = || room.set(self, rows, scratch);
+        let start = || self.start(model, kv, room, rows);
         // Once openly: projections are timed and the library finds its algorithms, which cannot be done while recording.
         let openly = |plan: Plan| {
             start();

@@ -60,11 +60,10 @@ pub(super) struct Step<'a, B: OnGpu> {
 }
 
 impl<B: OnGpu> Step<'_, B> {
+    /// From the tokens' rows in the stream to those of the next tokens.
     pub(super) fn run(&self) {
-        let Self { cuda, model, room, .. } = *self;
-        let (config, embed) = (&model.config, B::gpu_weight(&model.embed));
-        let values = args![embed.address(), embed.stride, embed.cols, room.start(Start::Ids), room.x.address()];
-        cuda.device.launch("embed", Grid::rows(room.n_rows, 128).early(), values);
+        let Self { model, room, .. } = *self;
+        let config = &model.config;
         for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
             self.attention(layer, block, B::gpu_kv(kv));
             let (hidden, stride) = (room.hidden.address(), config.ffn_dim.next_multiple_of(8));
@@ -158,8 +157,25 @@ impl<B: OnGpu> Step<'_, B> {
         let (inverses, parts) = (room.start(Start::Inverses), room.parts.address());
         let (greedy, keys) = (room.start(Start::Greedy), room.start(Start::Keys));
         let (ids, positions, n_drawn) = (room.start(Start::Ids), room.start(Start::Positions), room.start(Start::Drawn));
-        let values =
-            args![logits, stride, vocab, parts, n_parts, inverses, greedy, keys, ids, positions, n_drawn, room.drawn.address()];
+        let (embed, x) = (B::gpu_weight(&model.embed), room.x.address());
+        let values = args![
+            logits,
+            stride,
+            vocab,
+            parts,
+            n_parts,
+            inverses,
+            greedy,
+            keys,
+            ids,
+            positions,
+            n_drawn,
+            room.drawn.address(),
+            embed.address(),
+            embed.stride,
+            embed.cols,
+            x
+        ];
         cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
     }
 }

@@ -254,17 +254,18 @@ extern "C" __global__ void head_choose(const float *logits, int stride, int voca
     if (threadIdx.x == 0) out[2 * blockIdx.x] = id, out[2 * blockIdx.x + 1] = __float_as_uint(logprob);
 }
 
-// Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens.
+// Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens, its row of the
+// stream.
 extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
                                      const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
-                                     u32 *n_drawn, uint2 *drawn) {
+                                     u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride, int cols, float *stream) {
     await_previous();
     i64 row = blockIdx.x;
     u32 position = positions[row] + 1;
     float logprob;
     int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], greedy[row],
                       uniform(keys[row], position), &logprob);
-    __syncthreads();
+    embed_row(table, table_stride, cols, id, stream + row * cols);
     if (threadIdx.x != 0) return;
     drawn[(i64)n_drawn[row] * gridDim.x + row] = make_uint2(id, __float_as_uint(logprob));
     ids[row] = id;

@@ -177,11 +177,14 @@ extern "C" __global__ void scatter_add(const float *dy, int cols, const u32 *tar
     }
 }
 
+// A token's row of the table, by a block.
+__device__ __forceinline__ void embed_row(const u16 *table, int stride, int cols, u32 id, float *out) {
+    table += (i64)id * stride;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) out[i] = of_bf16(table[i]);
+}
+
 extern "C" __global__ void embed(const u16 *table, int stride, int cols, const u32 *ids, float *out) {
-    let_next_start();
-    await_previous();
-    const u16 *from = table + (i64)ids[blockIdx.x] * stride;
-    for (int i = threadIdx.x; i < cols; i += blockDim.x) out[(i64)blockIdx.x * cols + i] = of_bf16(from[i]);
+    embed_row(table, stride, cols, ids[blockIdx.x], out + (i64)blockIdx.x * cols);
 }
 
 extern "C" __global__ void bias(float *y, const float *values, int cols, i64 len) {
