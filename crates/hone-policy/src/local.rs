@@ -333,7 +333,7 @@ impl<B: Backend> Local<B> {
     /// The adapter, pinned for what begins now.
     fn adapter(&self) -> Result<Option<Pinned<B>>, PolicyError> {
         let Some((version, id)) = self.shared.options.adapter else { return Ok(None) };
-        let pinned = self.shared.engine.look(move |host| host.pin(version)).map_err(stopped)?;
+        let pinned = self.shared.engine.look(move |host| host.pin(version)).map_err(|error| stopped(&error))?;
         let gone = || failed(PolicyErrorKind::Refused, format!("adapter {id} is no longer loaded"));
         pinned.ok_or_else(gone).map(Some)
     }
@@ -366,6 +366,6 @@ fn unrendered(error: &RenderError) -> PolicyError {
     failed(PolicyErrorKind::Refused, error.to_string())
 }
 
-fn stopped(error: Stopped) -> PolicyError {
+fn stopped(error: &Stopped) -> PolicyError {
     failed(PolicyErrorKind::Provider, error.to_string())
 }

@@ -323,3 +323,12 @@ fn plain_texts_go_on_beside_each_other_as_they_do_alone() {
     let n_read: usize = together.iter().map(|spoken| spoken.answered.sampled.as_ref().unwrap().input_ids.len()).sum();
     assert_eq!(together[0].answered.llm_calls[0].tokens_in as usize, n_read);
 }
+
+#[test]
+fn who_asks_an_engine_that_panicked_hears_why() {
+    let engine = engine(2);
+    let why = "the engine has stopped: no room for 7 more bytes";
+    let told = engine.run(|_| -> usize { panic!("no room for {} more bytes", 7) });
+    assert_eq!(told.unwrap_err().to_string(), why);
+    assert_eq!(engine.look(|_| 1).unwrap_err().to_string(), why, "and so does who asks later");
+}

@@ -63,8 +63,9 @@ const RUNS: usize = 4;
 /// No more plans are tried after this.
 const SEARCH_MAX: Duration = Duration::from_secs(2);
 
-/// Graphs that are kept.
+/// Graphs that are kept, and rows that all of them have memory for: with those of a model of 7B they take less than a GiB.
 const DECODERS_MAX: usize = 24;
+const ROWS_KEPT_MAX: usize = 1024;
 /// Largest batch of one graph.
 const ROWS_MAX: usize = 512;
 
@@ -175,7 +176,11 @@ impl Cuda {
         let at = match kept.iter().position(|decoder| decoder.key == key) {
             Some(at) => at,
             None => {
-                if kept.len() >= DECODERS_MAX {
+                let is_full = |kept: &[Decoder]| {
+                    let n_rows_kept: usize = kept.iter().map(|decoder| decoder.kind.n_rows).sum();
+                    kept.len() >= DECODERS_MAX || n_rows_kept + n_rows > ROWS_KEPT_MAX
+                };
+                while !kept.is_empty() && is_full(kept) {
                     kept.remove(0);
                 }
                 if plans.len() >= PLANS_MAX {

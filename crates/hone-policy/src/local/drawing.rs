@@ -173,7 +173,7 @@ fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
             failed(PolicyErrorKind::Refused, format!("{n_samples} answers to one question are more than run here at once"))
         }
         SampleError::Refused(error) => failed(kind_of(&error), error.to_string()),
-        SampleError::Stopped => stopped(super::Stopped),
+        SampleError::Stopped(why) => stopped(&why),
         SampleError::Left => {
             let text = "who asked has left before the answer was whole";
             PolicyError { llm_calls: vec![call.clone()], ..failed(PolicyErrorKind::Timeout, text) }

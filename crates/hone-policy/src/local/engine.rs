@@ -10,11 +10,13 @@
 use hone_engine::backend::Backend;
 use hone_engine::batch::{Finish, Request, RequestId, SubmitError, Token};
 use hone_engine::host::{Host, Sample};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Jobs on their way to the thread; whoever sends one more waits.
@@ -25,18 +27,20 @@ const N_UNDERWAY_MAX: usize = 4096;
 /// A handle to the thread that owns the weights. It ends when the last handle is gone.
 pub struct Engine<B: Backend> {
     jobs: SyncSender<Job<B>>,
+    /// Why the thread is gone, once it is.
+    why: Arc<OnceLock<String>>,
 }
 
 impl<B: Backend> Clone for Engine<B> {
     fn clone(&self) -> Self {
-        Self { jobs: self.jobs.clone() }
+        Self { jobs: self.jobs.clone(), why: Arc::clone(&self.why) }
     }
 }
 
-/// The thread of the engine is gone: something that it was asked to run has panicked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the engine has stopped")]
-pub struct Stopped;
+/// The thread of the engine is gone: something that it was asked to run has panicked, with these words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the engine has stopped: {0}")]
+pub struct Stopped(String);
 
 /// Why nothing was sampled.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +49,7 @@ pub(super) enum SampleError {
     Timeout,
     /// Who listened wants no more.
     Left,
-    Stopped,
+    Stopped(Stopped),
 }
 
 enum Job<B: Backend> {
@@ -79,32 +83,45 @@ impl<B: Backend> Engine<B> {
     /// Gives the host a thread of its own.
     pub fn start(host: Host<B>) -> std::io::Result<Self> {
         let (jobs, received) = mpsc::sync_channel(QUEUE_LEN_MAX);
-        std::thread::Builder::new().name("engine".into()).spawn(move || serve(host, &received))?;
-        Ok(Self { jobs })
+        let why = Arc::new(OnceLock::new());
+        let told = Arc::clone(&why);
+        let work = move || {
+            // Nobody uses the host after it: what it was asked to do is lost, and all who wait are told why.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| serve(host, &received))) {
+                told.get_or_init(|| words_of(&*panic));
+            }
+        };
+        std::thread::Builder::new().name("engine".into()).spawn(work)?;
+        Ok(Self { jobs, why })
+    }
+
+    /// Why the thread does not answer. While there is a handle it ends by a panic alone, of which it tells when it is over.
+    fn stopped(&self) -> Stopped {
+        Stopped(self.why.wait().clone())
     }
 
     /// Looks at the host between two steps, while samples are underway.
     pub fn look<T: Send + 'static>(&self, work: impl FnOnce(&Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
         let (reply, answer) = mpsc::sync_channel(1);
         let work = Box::new(move |host: &Host<B>| drop(reply.send(work(host))));
-        self.jobs.send(Job::Look(work)).map_err(|_| Stopped)?;
-        answer.recv().map_err(|_| Stopped)
+        self.jobs.send(Job::Look(work)).map_err(|_| self.stopped())?;
+        answer.recv().map_err(|_| self.stopped())
     }
 
     /// Changes what nothing underway looks at, such as adding an adapter, between two steps: nobody waits for it.
     pub fn beside<T: Send + 'static>(&self, work: impl FnOnce(&mut Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
         let (reply, answer) = mpsc::sync_channel(1);
         let work = Box::new(move |host: &mut Host<B>| drop(reply.send(work(host))));
-        self.jobs.send(Job::Beside(work)).map_err(|_| Stopped)?;
-        answer.recv().map_err(|_| Stopped)
+        self.jobs.send(Job::Beside(work)).map_err(|_| self.stopped())?;
+        answer.recv().map_err(|_| self.stopped())
     }
 
     /// Has the host to itself: samples that are underway are finished first.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Host<B>) -> T + Send + 'static) -> Result<T, Stopped> {
         let (reply, answer) = mpsc::sync_channel(1);
         let work = Box::new(move |host: &mut Host<B>| drop(reply.send(work(host))));
-        self.jobs.send(Job::Run(work)).map_err(|_| Stopped)?;
-        answer.recv().map_err(|_| Stopped)
+        self.jobs.send(Job::Run(work)).map_err(|_| self.stopped())?;
+        answer.recv().map_err(|_| self.stopped())
     }
 
     /// Draws samples beside whatever else runs, those of all requests at once: they come request by request. Who listens hears their
@@ -125,7 +142,7 @@ impl<B: Backend> Engine<B> {
             n_samples += request.n_samples;
             let (reply, is_withdrawn) = (reply.clone(), Arc::clone(&withdrawn.0));
             let ask = Ask { request, request_idx, reply, is_aloud: hear.is_some(), is_withdrawn };
-            self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped)?;
+            self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped(self.stopped()))?;
         }
         drop(reply);
         let deadline = time_max.map(|time_max| Instant::now() + time_max);
@@ -133,11 +150,11 @@ impl<B: Backend> Engine<B> {
         let mut n_left = places.len();
         while n_left > 0 {
             let (request_idx, next) = match deadline {
-                None => told.recv().map_err(|_| SampleError::Stopped)?,
+                None => told.recv().map_err(|_| SampleError::Stopped(self.stopped()))?,
                 Some(deadline) => {
                     told.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| match error {
                         RecvTimeoutError::Timeout => SampleError::Timeout,
-                        RecvTimeoutError::Disconnected => SampleError::Stopped,
+                        RecvTimeoutError::Disconnected => SampleError::Stopped(self.stopped()),
                     })?
                 }
             };
@@ -167,6 +184,12 @@ impl Drop for Withdrawn {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// What a panic says.
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it says no more").to_owned()
 }
 
 /// A request of which samples are being drawn.
