@@ -79,7 +79,7 @@ impl Cuda {
         self.products.multiply(shape, x, w.address(), Put::Set, logits);
     }
 
-    /// What is known of segments of rows of logits: of all, what the joining needs, and where asked for what entropies need.
+    /// What is known of segments of rows of logits, and where it goes: what joining them needs; and what entropies need, or 0 for nobody.
     pub(super) fn parts_into(
         &self,
         logits: u64,
