@@ -230,25 +230,34 @@ fn all_that_was_asked_for_is_drawn_ahead() {
     }
 }
 
+/// Draws all, with one that leaves and one that comes after so many steps, where they do.
+fn drawn_while(leaves: bool, comes: bool, n_steps: usize) {
+    let mut host = host(64);
+    let mut heard = Heard::default();
+    let mut ids: Vec<RequestId> = (0..4).map(|i| host.submit(request(i)).expect("a sound request")).collect();
+    let mut step = 0;
+    while !host.is_idle() {
+        if step == n_steps && leaves {
+            host.cancel(ids[2]);
+        }
+        if step == n_steps && comes {
+            ids.push(host.submit(request(4)).expect("a sound request"));
+        }
+        heard.hear(host.sample_ahead());
+        step += 1;
+    }
+    for (i, &id) in ids.iter().enumerate().filter(|&(i, _)| i != 2 || !leaves) {
+        heard.check(i, id);
+    }
+    assert!(n_ahead(&host) > 0, "nothing was drawn ahead");
+}
+
 #[test]
 fn whoever_leaves_or_comes_harms_nobody() {
     for n_steps in 0..12 {
-        let mut host = host(64);
-        let mut heard = Heard::default();
-        let mut ids: Vec<RequestId> = (0..4).map(|i| host.submit(request(i)).expect("a sound request")).collect();
-        let mut step = 0;
-        while !host.is_idle() {
-            if step == n_steps {
-                host.cancel(ids[2]);
-                ids.push(host.submit(request(4)).expect("a sound request"));
-            }
-            heard.hear(host.sample_ahead());
-            step += 1;
-        }
-        for (i, &id) in ids.iter().enumerate().filter(|&(i, _)| i != 2) {
-            heard.check(i, id);
-        }
-        assert!(n_ahead(&host) > 0 || n_steps > 0, "nothing was drawn ahead");
+        drawn_while(true, false, n_steps);
+        drawn_while(false, true, n_steps);
+        drawn_while(true, true, n_steps);
     }
 }
 
