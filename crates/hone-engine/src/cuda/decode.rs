@@ -164,10 +164,9 @@ impl Cuda {
         let Decoders { kept, plans, last } = &mut *decoders;
         let is_due = plans.get(&kind).is_some_and(Planned::is_due);
         // The tokens of the burst before are where that one was computed, and nothing can be recorded or timed while it is.
-        let goes_on = rows.iter().any(|row| row.id.is_none());
         let is_last =
             |decoder: &Decoder| decoder.key == key && last.as_ref().is_some_and(|room| Arc::ptr_eq(room, &decoder.room));
-        if goes_on && (is_due || !kept.iter().any(is_last)) {
+        if room::go_on(rows) && (is_due || !kept.iter().any(is_last)) {
             return None;
         }
         if is_due {
@@ -206,7 +205,7 @@ impl Cuda {
     /// Puts every sequence at its start, with its token's row in the stream, or lets all go on from where they are.
     fn start<B: OnGpu>(&self, model: &Model<B>, kv: &Kv, room: &Room, rows: &[BurstRow<'_>]) {
         room.set(self, rows, kv.n_pages as u32);
-        if rows.iter().all(|row| row.id.is_some()) {
+        if !room::go_on(rows) {
             let embed = B::gpu_weight(&model.embed);
             let values = args![embed.address(), embed.stride, embed.cols, room.start(Start::Ids), room.x.address()];
             self.device.launch("embed", Grid::rows(room.n_rows, 128), values);

@@ -34,6 +34,11 @@ impl Start {
     const N_WORDS: usize = Self::Pages as usize;
 }
 
+/// True when sequences go on from the tokens that the burst before draws, which the host does not know yet.
+pub(super) fn go_on(rows: &[BurstRow<'_>]) -> bool {
+    rows.iter().any(|row| row.id.is_none())
+}
+
 /// The memory of a step of so many rows.
 pub(super) struct Room {
     pub(super) n_rows: usize,
@@ -115,7 +120,7 @@ impl Room {
             pages[..row.pages.len()].copy_from_slice(row.pages);
         }
         // Who goes on has its token and its position already.
-        let first = if rows.iter().any(|row| row.id.is_none()) { Start::Drawn } else { Start::Keys };
+        let first = if go_on(rows) { Start::Drawn } else { Start::Keys };
         cuda.device.write(self.start(first), &words[first as usize * n_rows..]);
     }
 

@@ -30,7 +30,7 @@ extern "C" __global__ void head_parts(const float *logits, int stride, int vocab
     int row = blockIdx.y, eighth = threadIdx.x & 7, asked = first_part + blockIdx.x * (HEAD_THREADS / 8) + threadIdx.x / 8;
     int part = min(asked, last_part - 1), first = part * SEGMENT + 4 * eighth;
     const u64 *allowed = row_mask(masks, bits, n_words, row);
-    float inverse = inverse_temperatures[row], z[SEGMENT / 8], top = NEVER, sum = 0.0f, mean = 0.0f;
+    float inverse = inverse_temperatures[row], z[SEGMENT / 8], top = NEVER, sum = 0.0f, by_z = 0.0f;
     logits += (i64)row * stride;
 #pragma unroll
     for (int j = 0; j < SEGMENT / 32; j++) {
@@ -49,18 +49,18 @@ extern "C" __global__ void head_parts(const float *logits, int stride, int vocab
     for (int i = 0; i < SEGMENT / 8; i++) {
         float e = expf(z[i] - top);
         sum += e;
-        mean = fmaf(e, z[i], mean);
+        by_z = fmaf(e, z[i], by_z);
     }
 #pragma unroll
     for (int step = 1; step < 8; step <<= 1) {
         sum += __shfl_xor_sync(FULL, sum, step);
-        mean += __shfl_xor_sync(FULL, mean, step);
+        by_z += __shfl_xor_sync(FULL, by_z, step);
     }
     if (eighth != 0 || asked >= last_part) return;
     // A segment without any id has nothing.
     bool some = top != NEVER;
     parts[(i64)row * n_parts + part] = make_float2(top, some ? sum : 0.0f);
-    if (weighted) weighted[(i64)row * n_parts + part] = some ? mean : 0.0f;
+    if (weighted) weighted[(i64)row * n_parts + part] = some ? by_z : 0.0f;
 }
 
 // Joins the segments of a row, by a block: the largest z and the sum of all e^(z - largest).
