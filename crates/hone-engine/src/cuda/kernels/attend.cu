@@ -123,26 +123,25 @@ struct Slot {
     }
 };
 
-// Arrivals by which a piece is there.
-#if __CUDA_ARCH__ >= 900
-#define ARRIVALS 1
-#else
-#define ARRIVALS 32
-#endif
+// Lanes of the warp that fetches, all of which arrive for a piece.
+#define LANES 32
 
-// A piece of so many keys to shared memory by one warp, without waiting: lane i knows where page i is, and behind the keys are
-// zeros. A step reads it once, so it is the first to leave the cache.
-__device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys, u32 barrier) {
+// A piece of so many keys to shared memory by one warp, without waiting: lane i knows where page i is. Behind values are zeros, since
+// their weights are 0 and what lies there may be no number; behind keys is anything, whose scores are never looked at. A step reads a
+// piece once, so it is the first to leave the cache.
+__device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys, bool of_values, u32 barrier) {
     int lane = threadIdx.x & 31;
-    if (n_keys < KEYS) {
+    bool zeros = of_values && n_keys < KEYS;
+    if (zeros) {
         for (int i = n_keys * WIDTH + lane * 8; i < PIECE; i += 256) *(uint4 *)(to + i) = make_uint4(0, 0, 0, 0);
         before_copies();
     }
-    __syncwarp();
 #if __CUDA_ARCH__ >= 900
     u64 policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    // Each lane arrives for the zeros that it wrote; without them, one does for all the others.
     if (lane == 0) barrier_expect(barrier, n_keys * WIDTH * 2);
+    if (zeros ? lane > 0 : lane == 1) barrier_arrive_for(barrier, zeros ? 1 : LANES - 1);
     __syncwarp();
     u32 there = shared_address(to + lane * PAGE_SIZE);
     int n_here = min(PAGE, n_keys - lane * PAGE);
@@ -184,7 +183,7 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
                 // Whoever was done with the piece may have put something in.
                 if (row != blockIdx.x) before_copies();
                 const u16 *from = (of_values ? one.values : one.keys) + page;
-                fetch_piece(ring + slot.at * PIECE, from, min(KEYS, last - block * KEYS), full + 8 * slot.at);
+                fetch_piece(ring + slot.at * PIECE, from, min(KEYS, last - block * KEYS), of_values, full + 8 * slot.at);
                 slot.advance(one.n_pieces);
             }
         }
@@ -205,7 +204,7 @@ __device__ __forceinline__ void attend_rows(const One &one) {
     u16 *ring = (u16 *)memory;
     int n_pieces = one.n_pieces, fan = one.fan;
     u32 full = shared_address(ring + n_pieces * PIECE), empty = full + 8 * n_pieces;
-    if (threadIdx.x < n_pieces) barrier_init(full + 8 * threadIdx.x, ARRIVALS), barrier_init(empty + 8 * threadIdx.x, 4);
+    if (threadIdx.x < n_pieces) barrier_init(full + 8 * threadIdx.x, LANES), barrier_init(empty + 8 * threadIdx.x, 4);
     before_copies();
     __syncthreads();
     if (threadIdx.x >= THREADS) return fetch_rows(one, ring, full, empty);
@@ -244,6 +243,7 @@ __device__ __forceinline__ void attend_rows(const One &one) {
                 float largest = largest_score<1>(s, i, block * KEYS + warp * 16, last, factor, top[i]);
                 if (quad == 0) tops[warp][group + 8 * i] = largest;
             }
+            __syncwarp();
             if (lane == 0) barrier_arrive(empty + 8 * slot.at);
             slot.advance(n_pieces);
             together();

@@ -164,6 +164,11 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
 }
 
 #if __CUDA_ARCH__ >= 900
+// Arrives in place of so many.
+__device__ __forceinline__ void barrier_arrive_for(u32 barrier, u32 n) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(n) : "memory");
+}
+
 // Arrives, and lets so many bytes arrive with it.
 __device__ __forceinline__ void barrier_expect(u32 barrier, u32 n_bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
