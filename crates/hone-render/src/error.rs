@@ -12,6 +12,16 @@ pub enum RenderError {
     /// A chat template that does not compile, fails, or takes more than it may.
     #[error("chat template: {0}")]
     Template(String),
+    /// Something in a message that is no text, such as a picture, for a model that reads text alone.
+    #[error(
+        "message {at} has a part of type `{kind}`, and this model reads text alone: leave it out, or ask a model that takes it"
+    )]
+    Part {
+        /// The place of the message, from 0.
+        at: usize,
+        /// Its type.
+        kind: String,
+    },
     /// A text that the tokenizer could not cut into tokens.
     #[error("text of {n_bytes} bytes could not be tokenized: {why}")]
     Text {

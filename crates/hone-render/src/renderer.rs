@@ -70,7 +70,9 @@ impl Renderer {
     /// Renders a conversation.
     pub fn render(&self, messages: &[Message], setting: &Setting, ending: Ending) -> Result<Rendered, RenderError> {
         let template = self.template.as_ref().ok_or(RenderError::NoTemplate)?;
-        let plain: Vec<Json> = messages.iter().map(message_json).collect();
+        let takes_parts = template.takes_parts();
+        let plain = messages.iter().enumerate().map(|(i, message)| message_json(i, message, takes_parts));
+        let plain: Vec<Json> = plain.collect::<Result<_, _>>()?;
         let tools: Vec<Json> = setting.tools.iter().map(tools::tool_json).collect();
         let mut texts = vec![template.source()];
         plain.iter().chain(&tools).chain(setting.extra.values()).for_each(|json| collect_texts(json, &mut texts));
@@ -123,13 +125,17 @@ impl Renderer {
     }
 }
 
-/// A message in the form that templates expect.
-fn message_json(message: &Message) -> Json {
+/// A message in the form that templates expect. Most of them join the content with other texts, so a list of texts is one to them.
+fn message_json(at: usize, message: &Message, takes_parts: bool) -> Result<Json, RenderError> {
     let content = match &message.content {
         // Templates trim and join the content without asking whether there is any.
         Content::None => json!(""),
         Content::Text(text) => json!(text),
-        Content::Parts(parts) => json!(parts),
+        Content::Parts(parts) if takes_parts => json!(parts),
+        Content::Parts(parts) => match parts.iter().find(|part| part["type"] != "text" || !part["text"].is_string()) {
+            Some(other) => return Err(RenderError::Part { at, kind: other["type"].as_str().unwrap_or("unknown").to_owned() }),
+            None => json!(message.content.text()),
+        },
     };
     let mut json = Map::new();
     json.insert("role".into(), json!(message.role));
@@ -147,7 +153,7 @@ fn message_json(message: &Message) -> Json {
         });
         json.insert("tool_calls".into(), calls.collect());
     }
-    Json::Object(json)
+    Ok(Json::Object(json))
 }
 
 fn collect_texts<'a>(json: &'a Json, texts: &mut Vec<&'a str>) {

@@ -67,6 +67,17 @@ impl Template {
         &self.source
     }
 
+    /// Whether it goes through the parts of a message itself: `{% for part in message.content %}`.
+    pub fn takes_parts(&self) -> bool {
+        let blocks = self.source.split("{%").skip(1).filter_map(|rest| rest.split("%}").next());
+        let loops =
+            blocks.filter_map(|block| block.trim_start_matches(['-', '+', ' ', '\n']).strip_prefix("for ")?.split_once(" in "));
+        loops.filter_map(|(_, over)| over.split(" if ").next()).any(|over| {
+            let name = over.trim_end_matches(|end: char| !end.is_alphanumeric());
+            name.ends_with("content")
+        })
+    }
+
     /// Renders a conversation.
     pub fn render(&self, scene: &Scene) -> Result<String, RenderError> {
         let n_parts = (scene.messages.len() + scene.tools.len()) as u64;

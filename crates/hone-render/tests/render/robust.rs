@@ -1,6 +1,6 @@
 //! Hostile and broken input ends in an error that says what is wrong, never in a panic.
 
-use crate::tiny;
+use crate::{tiny, user};
 use hone_engine::gguf::Value;
 use hone_render::template::Template;
 use hone_render::{Ending, Setting, Tokenizer};
@@ -146,6 +146,35 @@ fn torn() -> impl Strategy<Value = String> {
         }
         tokenizer.to_string()
     })
+}
+
+/// Clients send a text as a list of parts, which most templates would join with other texts as it stands.
+#[test]
+fn parts_that_are_texts_are_one_text_to_templates_that_take_no_lists() {
+    let said =
+        |parts: Json| Message { content: hone_trace::Content::Parts(parts.as_array().expect("a list").clone()), ..user("") };
+    let rendered = |template: &str, message: Message| {
+        tiny(Some(template))
+            .render(&[user("so"), message], &Setting::default(), Ending::Message)
+            .map(|rendered| format!("{rendered:?}"))
+    };
+    let plus =
+        "{% for message in messages if message.content %}{{ '<|im_start|>' + message['content'] + '<|im_end|>' }}{% endfor %}";
+    let parts = json!([{"type": "text", "text": "it is"}, {"type": "text", "text": "sunny"}]);
+    assert_eq!(rendered(plus, said(parts.clone())), rendered(plus, user("it is\nsunny")));
+    let picture = json!([{"type": "text", "text": "it is"}, {"type": "image_url", "image_url": {"url": "data:,"}}]);
+    let refused = rendered(plus, said(picture.clone())).expect_err("no text").to_string();
+    assert_eq!(
+        refused,
+        "message 1 has a part of type `image_url`, and this model reads text alone: leave it out, or ask a model that takes it"
+    );
+    for loops in ["{% for part in m.content %}", "{%- for part in m['content'] -%}", "{%- for part in m.content if part.text %}"]
+    {
+        let lists = format!(
+            "{{% for m in messages %}}{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{loops}[{{{{ part.type }}}}]{{% endfor %}}{{% endif %}}{{% endfor %}}"
+        );
+        assert!(rendered(&lists, said(picture.clone())).expect("a list").contains("[text]"), "{loops}");
+    }
 }
 
 proptest! {
