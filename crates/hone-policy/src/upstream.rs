@@ -78,7 +78,8 @@ impl Upstream {
             return Err(RequestError("only servers of OpenAI's format tell token ids".into()));
         }
         // A parameter that is set twice shows here, and not in the first episode.
-        body(client.spec(), &ChatRequest { sampling: sampling.clone(), ..ChatRequest::default() }, Transfer::Stream)?;
+        let asked = ChatRequest { sampling: sampling.clone(), tokens_max: 1, ..ChatRequest::default() };
+        body(client.spec(), &asked, Transfer::Stream)?;
         let config = config(&client, &sampling);
         Ok(Self { shared: Arc::new(Shared { client, sampling, runtime }), config })
     }

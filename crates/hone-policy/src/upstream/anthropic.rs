@@ -5,7 +5,7 @@
 //! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
 
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
-use super::request::{ChatRequest, Part, RequestError, Transfer, add_extra, arguments, in_turns, parameters, parts};
+use super::request::{ChatRequest, Part, RequestError, TOKENS_MAX, Transfer, add_extra, arguments, in_turns, parameters, parts};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 const ANSWER: &str = "answer";
 /// Where a message keeps thoughts as they came.
 const THOUGHTS: &str = "thinking_blocks";
+/// What stands between two blocks of text, as where they are read when they are sent again.
+const BETWEEN: &str = "\n\n";
 /// The most blocks of one answer.
 const N_BLOCKS_MAX: usize = 1024;
 
@@ -23,7 +25,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
-    put("max_tokens", request.tokens_max.into());
+    put("max_tokens", request.tokens_max().unwrap_or(TOKENS_MAX).into());
     let is_standing = |message: &&Message| matches!(message.role, Role::System | Role::Developer);
     let system: Vec<String> = request.messages.iter().filter(is_standing).map(|message| message.content.text()).collect();
     if !system.is_empty() {
@@ -121,13 +123,14 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
     let mut is_answered = false;
     for block in blocks {
         match block["type"].as_str() {
-            Some("text") => draft.text.push_str(block["text"].as_str().unwrap_or_default()),
+            Some("text") => {
+                let text = block["text"].as_str().unwrap_or_default();
+                let is_next = !text.is_empty() && !draft.text.is_empty();
+                draft.text.push_str(if is_next { BETWEEN } else { "" });
+                draft.text.push_str(text);
+            }
             Some("tool_use") => {
-                let input = match &block["input"] {
-                    Value::String(text) => text.clone(),
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
+                let input = input(&block["input"]);
                 if has_schema && block["name"] == ANSWER {
                     draft.text.push_str(&input);
                     is_answered = true;
@@ -151,6 +154,15 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
     Ok(draft.finish(finish, json["model"].as_str(), usage(&json["usage"]), Tokens::default()))
 }
 
+/// What a tool is called with.
+fn input(input: &Value) -> String {
+    match input {
+        Value::String(text) => text.clone(),
+        Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 fn usage(usage: &Value) -> Option<Usage> {
     let count = |key: &str| usage[key].as_u64().unwrap_or(0);
     let (cached, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
@@ -170,6 +182,8 @@ pub(super) struct Stream {
     usage: Map<String, Value>,
     stop_reason: Value,
     blocks: Vec<Block>,
+    /// Whether text was told.
+    has_text: bool,
     is_done: bool,
 }
 
@@ -185,7 +199,7 @@ struct Block {
 impl Stream {
     pub(super) fn new(has_schema: bool) -> Self {
         let (model, stop_reason) = (Value::Null, Value::Null);
-        Self { has_schema, model, usage: Map::new(), stop_reason, blocks: Vec::new(), is_done: false }
+        Self { has_schema, model, usage: Map::new(), stop_reason, blocks: Vec::new(), has_text: false, is_done: false }
     }
 
     fn count(&mut self, usage: &Value) {
@@ -216,8 +230,10 @@ impl Stream {
         let text = |key: &str| delta[key].as_str().unwrap_or_default().to_owned();
         Ok(match delta["type"].as_str() {
             Some("text_delta") => {
-                append(&mut block.json, "text", &text("text"));
-                Some(Delta::Text(text("text")))
+                let piece = text("text");
+                let is_next = self.has_text && !piece.is_empty() && is_blank_text(&block.json);
+                append(&mut block.json, "text", &piece);
+                Some(Delta::Text(if is_next { format!("{BETWEEN}{piece}") } else { piece }))
             }
             Some("thinking_delta") => {
                 append(&mut block.json, "thinking", &text("thinking"));
@@ -238,6 +254,26 @@ impl Stream {
             _ => None,
         })
     }
+
+    /// Ends a block. The input of a call that came in no piece is told here: it stood at the beginning, or is `{}`.
+    fn close(&mut self, json: &Value) -> Option<Delta> {
+        let block_idx = json["index"].as_u64().and_then(|idx| usize::try_from(idx).ok());
+        let block = block_idx.and_then(|idx| self.blocks.get_mut(idx)).filter(|block| !block.is_closed)?;
+        block.is_closed = true;
+        let is_call = block.json.get("type").is_some_and(|kind| kind == "tool_use");
+        if !is_call || !block.input.trim().is_empty() {
+            return None;
+        }
+        let arguments = input(block.json.get("input").unwrap_or(&Value::Null));
+        Some(match block.call_idx {
+            Some(call_idx) => Delta::ToolCall { call_idx, id: None, name: None, arguments },
+            None => Delta::Text(arguments),
+        })
+    }
+}
+
+fn is_blank_text(block: &Map<String, Value>) -> bool {
+    block.get("text").and_then(Value::as_str).is_none_or(str::is_empty)
 }
 
 fn append(json: &mut Map<String, Value>, key: &str, text: &str) {
@@ -261,13 +297,7 @@ impl Assembler for Stream {
             }
             Some("content_block_start") => self.open(&json)?,
             Some("content_block_delta") => self.add(&json)?,
-            Some("content_block_stop") => {
-                let block_idx = json["index"].as_u64().and_then(|idx| usize::try_from(idx).ok());
-                if let Some(block) = block_idx.and_then(|idx| self.blocks.get_mut(idx)) {
-                    block.is_closed = true;
-                }
-                None
-            }
+            Some("content_block_stop") => self.close(&json),
             Some("message_delta") => {
                 self.stop_reason = json["delta"]["stop_reason"].clone();
                 self.count(&json["usage"]);
@@ -282,7 +312,9 @@ impl Assembler for Stream {
             None => return Err(broken("an event of the stream has no type")),
         };
         let is_empty = |delta: &Delta| matches!(delta, Delta::Text(text) | Delta::Reasoning(text) if text.is_empty());
-        Ok(delta.filter(|delta| !is_empty(delta)).into_iter().collect())
+        let delta = delta.filter(|delta| !is_empty(delta));
+        self.has_text |= matches!(delta, Some(Delta::Text(_)));
+        Ok(delta.into_iter().collect())
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -301,7 +333,7 @@ impl Assembler for Stream {
             return Err(broken("the stream ended in the middle of a block"));
         }
         let block = |mut block: Block| {
-            if !block.input.is_empty() {
+            if !block.input.trim().is_empty() {
                 // Text that is no JSON stays text, and is read as what the model wrote.
                 let input = serde_json::from_str(&block.input).unwrap_or_else(|_| Value::String(block.input.clone()));
                 block.json.insert("input".into(), input);

@@ -42,7 +42,9 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
         body.insert("toolConfig".into(), tool_config.into());
     }
     let mut inference = Map::new();
-    inference.insert("maxTokens".into(), request.tokens_max.into());
+    if let Some(tokens_max) = request.tokens_max() {
+        inference.insert("maxTokens".into(), tokens_max.into());
+    }
     if let Some(temperature) = request.sampling.temperature {
         inference.insert("temperature".into(), temperature.into());
     }
@@ -275,6 +277,18 @@ impl Stream {
             }
         })
     }
+
+    /// Says `{}` for a call that ends without a word of input.
+    fn close(&mut self, json: &Value) -> Option<Delta> {
+        let block_idx = json["contentBlockIndex"].as_u64().and_then(|idx| usize::try_from(idx).ok())?;
+        match self.blocks.get_mut(block_idx)? {
+            Block::Call { call_idx: Some(call_idx), input, .. } if input.trim().is_empty() => {
+                input.push_str("{}");
+                Some(Delta::ToolCall { call_idx: *call_idx, id: None, name: None, arguments: "{}".to_owned() })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Block {
@@ -310,6 +324,7 @@ impl Assembler for Stream {
         let delta = match event.kind.as_str() {
             "contentBlockStart" => self.open(&json)?,
             "contentBlockDelta" => self.add(&json)?,
+            "contentBlockStop" => self.close(&json),
             "messageStop" => {
                 self.stop_reason = json["stopReason"].clone();
                 None
@@ -319,7 +334,7 @@ impl Assembler for Stream {
                 self.is_done = !self.stop_reason.is_null();
                 None
             }
-            // The beginning, the ends of blocks, and kinds that are yet to be invented.
+            // The beginning, and kinds that are yet to be invented.
             _ => None,
         };
         Ok(delta.into_iter().collect())

@@ -5,7 +5,7 @@ use super::client::Client;
 use super::embedding::{self, Embeddings};
 use super::exchange::{Deadlines, Exchange, Failure, Outgoing};
 use super::reply::{Delta, Reply, Usage, Words};
-use super::request::{ChatRequest, RequestError, Transfer};
+use super::request::{ChatRequest, RequestError, TOKENS_MAX, Transfer};
 use super::wire;
 use hone_trace::policy::{PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Time};
@@ -85,7 +85,11 @@ struct Attempt {
 
 impl Call {
     pub(super) fn new(client: Arc<Client>, request: &ChatRequest, transfer: Transfer) -> Result<Self, UpstreamError> {
-        let outgoing = wire::body(&client.spec, request, transfer).and_then(|body| {
+        let mut request = request.clone();
+        if client.pays_by_length() {
+            request.limit_tokens(client.spec.provider.tokens_key);
+        }
+        let outgoing = wire::body(&client.spec, &request, transfer).and_then(|body| {
             let (url, headers) = (wire::url(&client.spec, request.endpoint, transfer)?, request.headers.clone());
             Ok(Outgoing { url, body: body.to_string().into_bytes(), transfer, headers })
         });
@@ -94,7 +98,7 @@ impl Call {
             call.deadline = Instant::now() + Duration::from_millis(time_max_ms);
             call.left_ms = Some(time_max_ms);
         }
-        call.request = request.clone();
+        call.request = request;
         Ok(call)
     }
 
@@ -159,7 +163,7 @@ impl Call {
             let place = place.map_err(|_| Failure::new(PolicyErrorKind::Provider, "the client was closed"))?;
             let reservation = match (&self.client.options.budget, self.client.price) {
                 (Some(budget), Some(price)) => {
-                    let tokens_max = self.request.tokens_max.saturating_mul(self.request.n_answers());
+                    let tokens_max = self.request.tokens_max().unwrap_or(TOKENS_MAX).saturating_mul(self.request.n_answers());
                     let worst_usd = price.worst_usd(self.outgoing.body.len(), tokens_max);
                     let reserved = budget.reserve(worst_usd).await;
                     Some(reserved.map_err(|error| Failure::new(PolicyErrorKind::Budget, error.to_string()))?)

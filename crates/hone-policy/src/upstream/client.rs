@@ -129,8 +129,7 @@ impl Client {
         if price.is_some_and(|price| !price.is_sound()) {
             return Err(ClientError::Price);
         }
-        let has_limit = options.budget.as_ref().is_some_and(|budget| budget.limit_usd().is_some());
-        if has_limit && price.is_none() {
+        if has_limit(&options) && price.is_none() {
             return Err(ClientError::NoPrice(spec.model));
         }
         let counts = [
@@ -200,6 +199,11 @@ impl Client {
         }
     }
 
+    /// Whether an answer must not be longer than what was set aside for it.
+    pub(super) fn pays_by_length(&self) -> bool {
+        has_limit(&self.options) && self.price.is_some_and(|price| price.output > 0.0)
+    }
+
     pub(super) fn now(&self) -> Option<Time> {
         self.options.clock.as_ref().map(|clock| clock.now())
     }
@@ -208,4 +212,8 @@ impl Client {
     pub(super) fn redact(&self, text: &str) -> String {
         self.access.redact(text)
     }
+}
+
+fn has_limit(options: &ClientOptions) -> bool {
+    options.budget.as_ref().is_some_and(|budget| budget.limit_usd().is_some())
 }

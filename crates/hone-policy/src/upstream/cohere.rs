@@ -24,7 +24,9 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
     put("messages", request.messages.iter().map(message).collect());
-    put("max_tokens", request.tokens_max.into());
+    if let Some(tokens_max) = request.tokens_max() {
+        put("max_tokens", tokens_max.into());
+    }
     put("stream", (transfer == Transfer::Stream).into());
     put("seed", (request.seed >> 33).into());
     if !request.tools.is_empty() {
@@ -165,6 +167,18 @@ impl Stream {
         Ok(Delta::ToolCall { call_idx, id: None, name: None, arguments })
     }
 
+    /// Says `{}` for calls that have ended without a word of arguments.
+    fn fill(&mut self, has_ended: impl Fn(&Call) -> bool) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        for (call_idx, call) in self.calls.iter_mut().enumerate() {
+            if has_ended(call) && call.arguments.trim().is_empty() {
+                call.arguments.push_str("{}");
+                deltas.push(Delta::ToolCall { call_idx, id: None, name: None, arguments: "{}".to_owned() });
+            }
+        }
+        deltas
+    }
+
     fn say(&mut self, content: &Value) -> Option<Delta> {
         let part = |key: &str| content[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         if let Some(thought) = part("thinking") {
@@ -193,11 +207,12 @@ impl Assembler for Stream {
             }
             Some("tool-call-start") => Some(self.open(&json)?),
             Some("tool-call-delta") => Some(self.add(&json)?),
+            Some("tool-call-end") => return Ok(self.fill(|call| call.index == json["index"].as_u64())),
             Some("message-end") => {
                 self.end = Some(json["delta"].clone());
-                None
+                return Ok(self.fill(|_| true));
             }
-            // The beginning, the ends of parts, and citations.
+            // The beginning, the ends of other parts, and citations.
             Some(_) => None,
             None => return Err(broken("an event of the stream has no type")),
         };

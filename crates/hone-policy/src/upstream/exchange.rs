@@ -59,7 +59,7 @@ impl Failure {
         use PolicyErrorKind::{Provider, RateLimit, Refused, Timeout, TooLong};
         let (kind, is_retryable) = match refusal.status {
             _ if refusal.is_too_long() => (TooLong, false),
-            _ if refusal.is_unpaid() => (Refused, false),
+            _ if refusal.is_about_account() => (Provider, false),
             429 => (RateLimit, true),
             408 => (Timeout, true),
             409 | 425 | 500.. => (Provider, true),

@@ -2,9 +2,9 @@
 //!
 //! Instructions stand beside the conversation, the model is called `model`, a tool result names its tool and not its call.
 //! Every event of a stream has the form of a whole answer; the stream is complete when one has told the finish reason.
-//! Signatures of thoughts are kept with the calls that they came with, and sent again.
+//! Signatures of thoughts are kept with the calls that they came with, and sent again. Calls have no ids here, and get some.
 
-use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::reply::{CallIds, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
 use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
 use super::sse::Event;
 use super::wire::Assembler;
@@ -29,7 +29,9 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     }
     let mut generation = Map::new();
     let mut put = |name: &str, value: Value| drop(generation.insert(name.into(), value));
-    put("maxOutputTokens", request.tokens_max.into());
+    if let Some(tokens_max) = request.tokens_max() {
+        put("maxOutputTokens", tokens_max.into());
+    }
     // 32 bits with a sign.
     put("seed", (request.seed >> 33).into());
     if let Some(temperature) = request.sampling.temperature {
@@ -103,7 +105,7 @@ fn tool(tool: &ToolSpec) -> Value {
     Value::Object(json)
 }
 
-pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
+pub(super) fn reply(json: &Value, ids: CallIds) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(json, None) {
         return Err(WireError::Failed(refusal));
     }
@@ -132,14 +134,23 @@ pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
             draft.text.push_str(text);
         }
         if let Some(call) = part.get("functionCall") {
-            let args = call.get("args").map(Value::to_string).unwrap_or_default();
-            let added = draft.call(call["id"].as_str(), call["name"].as_str(), args)?;
+            let id = id(call, ids, &json["responseId"], draft.calls.len());
+            let added = draft.call(Some(&id), call["name"].as_str(), args(call))?;
             if let Some(signature) = part.get("thoughtSignature") {
                 added.extra.insert(SIGNATURE.into(), signature.clone());
             }
         }
     }
     Ok(draft.finish(finish, json["modelVersion"].as_str(), usage(&json["usageMetadata"]), Tokens::default()))
+}
+
+/// The id of a call: its own, where it has one after all.
+fn id(call: &Value, ids: CallIds, answer: &Value, call_idx: usize) -> String {
+    call["id"].as_str().filter(|id| !id.is_empty()).map_or_else(|| ids.id(answer, call_idx), str::to_owned)
+}
+
+fn args(call: &Value) -> String {
+    if is_blank(call.get("args")) { "{}".to_owned() } else { call["args"].to_string() }
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
@@ -154,8 +165,11 @@ fn usage(usage: &Value) -> Option<Usage> {
 }
 
 /// A stream on its way to the body that would have come in one piece.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stream {
+    ids: CallIds,
+    /// What the provider calls the answer.
+    id: Value,
     model: Value,
     usage: Value,
     feedback: Value,
@@ -163,6 +177,22 @@ pub(super) struct Stream {
     finish: Value,
     finish_message: Value,
     n_calls: usize,
+}
+
+impl Stream {
+    pub(super) fn new(ids: CallIds) -> Self {
+        Self {
+            ids,
+            id: Value::Null,
+            model: Value::Null,
+            usage: Value::Null,
+            feedback: Value::Null,
+            parts: Vec::new(),
+            finish: Value::Null,
+            finish_message: Value::Null,
+            n_calls: 0,
+        }
+    }
 }
 
 impl Assembler for Stream {
@@ -176,6 +206,9 @@ impl Assembler for Stream {
                 *old = new.clone();
             }
         };
+        if self.id.is_null() {
+            self.id = json["responseId"].clone();
+        }
         keep(&mut self.model, &json["modelVersion"]);
         keep(&mut self.usage, &json["usageMetadata"]);
         keep(&mut self.feedback, &json["promptFeedback"]);
@@ -184,18 +217,21 @@ impl Assembler for Stream {
         keep(&mut self.finish_message, &candidate["finishMessage"]);
         let mut deltas = Vec::new();
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            let mut part = part.clone();
             match part["text"].as_str().filter(|text| !text.is_empty()) {
                 Some(text) if part["thought"] == true => deltas.push(Delta::Reasoning(text.to_owned())),
                 Some(text) => deltas.push(Delta::Text(text.to_owned())),
                 None => {}
             }
-            if let Some(call) = part.get("functionCall") {
-                let text = |key: &str| call[key].as_str().map(str::to_owned);
-                let arguments = call.get("args").map_or_else(|| "{}".to_owned(), Value::to_string);
-                deltas.push(Delta::ToolCall { call_idx: self.n_calls, id: text("id"), name: text("name"), arguments });
+            if let Some(call) = part.get_mut("functionCall").filter(|call| call.is_object()) {
+                let (name, arguments) = (call["name"].as_str().map(str::to_owned), args(call));
+                let id = id(call, self.ids, &self.id, self.n_calls);
+                // The whole answer has the id that was told here.
+                call["id"] = id.as_str().into();
+                deltas.push(Delta::ToolCall { call_idx: self.n_calls, id: Some(id), name, arguments });
                 self.n_calls += 1;
             }
-            self.parts.push(part.clone());
+            self.parts.push(part);
         }
         Ok(deltas)
     }
@@ -216,7 +252,8 @@ impl Assembler for Stream {
         }
         let candidate =
             json!({"content": {"parts": self.parts}, "finishReason": self.finish, "finishMessage": self.finish_message});
-        reply(&json!({"modelVersion": self.model, "usageMetadata": self.usage, "promptFeedback": self.feedback,
-            "candidates": [candidate]}))
+        let json = json!({"modelVersion": self.model, "usageMetadata": self.usage, "promptFeedback": self.feedback,
+            "candidates": [candidate]});
+        reply(&json, self.ids)
     }
 }

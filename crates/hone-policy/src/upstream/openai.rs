@@ -1,22 +1,24 @@
 //! OpenAI's chat completions, which many servers speak: `POST /chat/completions`.
 //!
-//! Differences between servers are read leniently where nothing is lost (no id on a call, arguments as an object, usage on a
-//! chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
+//! Differences between servers are read leniently where nothing is lost (no id on a call, no arguments or an object of them, a call in
+//! the older form, usage on a chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
 //! reason, and no stream without `[DONE]`. Token ids and log-probs are read where vLLM tells them. Usage is read where it is
 //! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
-use super::reply::{Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
+use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What ends a stream.
 pub(super) const DONE: &str = "[DONE]";
+/// Where an answer in the older form has its one call.
+const LEGACY: &str = "function_call";
 /// The most calls of one answer.
 const N_CALLS_MAX: usize = 256;
 /// The most answers to one question.
@@ -28,7 +30,9 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
     put("messages", request.messages.iter().map(|message| Value::Object(self::message(message))).collect());
-    put(provider.tokens_key, request.tokens_max.into());
+    if let Some(tokens_max) = request.tokens_max() {
+        put(provider.tokens_key, tokens_max.into());
+    }
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(tool).collect());
     }
@@ -99,6 +103,42 @@ pub(super) fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
+/// Fills in what some servers leave out of their calls, so that what is told is what is read: ids, and `{}` where there are no arguments.
+pub(super) fn mend(json: &mut Value, ids: CallIds, is_passed_on: bool) {
+    let answer = json["id"].clone();
+    for choice in json.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(message) = choice.get_mut("message").and_then(Value::as_object_mut) else { continue };
+        if !is_passed_on {
+            renew(message);
+        }
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten();
+        for (call_idx, call) in calls.filter_map(Value::as_object_mut).enumerate() {
+            if is_blank(call.get("id")) {
+                call.insert("id".into(), ids.id(&answer, call_idx).into());
+            }
+            let function = call.get_mut("function").and_then(Value::as_object_mut);
+            if let Some(function) = function.filter(|function| is_blank(function.get("arguments"))) {
+                function.insert("arguments".into(), "{}".into());
+            }
+        }
+    }
+}
+
+/// Writes a call of the older form in the newer one: who did not ask in the older form does not look for it.
+fn renew(message: &mut Map<String, Value>) {
+    if let Some(function) = message.remove(LEGACY).filter(Value::is_object) {
+        let call = json!({"index": 0, "function": function});
+        add_calls(message, [call]);
+    }
+}
+
+fn add_calls(message: &mut Map<String, Value>, calls: impl IntoIterator<Item = Value>) {
+    match message.get_mut("tool_calls") {
+        Some(Value::Array(list)) => list.extend(calls),
+        _ => drop(message.insert("tool_calls".into(), calls.into_iter().collect())),
+    }
+}
+
 pub(super) fn reply(json: &Value) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(json, None) {
         return Err(WireError::Failed(refusal));
@@ -134,17 +174,30 @@ fn answer(json: &Value, choice: &Value) -> Result<Reply, WireError> {
     }
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         let function = &call["function"];
-        let arguments = match &function["arguments"] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        draft.call(call["id"].as_str(), function["name"].as_str(), arguments)?;
+        draft.call(call["id"].as_str(), function["name"].as_str(), arguments(function))?;
+    }
+    if let Some(function) = message.get(LEGACY).filter(|function| function.is_object()) {
+        let call = draft.call(None, function["name"].as_str(), arguments(function))?;
+        // As such a call is read when it is sent again: it has no id.
+        call.id.clear();
+        call.extra.insert("hone.form".into(), LEGACY.into());
     }
     let refused = message["refusal"].as_str().filter(|text| !text.is_empty());
     let finish = refused.map_or(finish, |_| Finish::Filtered);
-    draft.text.push_str(refused.unwrap_or_default());
+    if let Some(refused) = refused {
+        draft.text.push_str(refused);
+        draft.extra.insert("refusal".into(), refused.into());
+    }
     Ok(draft.finish(finish, json["model"].as_str(), usage(&json["usage"]), tokens(json, choice)?))
+}
+
+/// The arguments of a call, which some servers send as an object.
+fn arguments(function: &Value) -> String {
+    match &function["arguments"] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
 }
 
 /// Text, or the parts in which some servers send text and thoughts.
@@ -155,6 +208,7 @@ fn content(content: &Value, draft: &mut Draft) -> Result<(), WireError> {
         Value::Array(parts) => {
             for part in parts {
                 draft.text.push_str(part["text"].as_str().unwrap_or_default());
+                draft.reasoning.push_str(part["thinking"].as_str().unwrap_or_default());
                 for thought in part["thinking"].as_array().into_iter().flatten() {
                     draft.reasoning.push_str(thought["text"].as_str().unwrap_or_default());
                 }
@@ -200,8 +254,14 @@ fn ids(list: &Value) -> Result<Vec<u32>, WireError> {
 }
 
 /// A stream on its way to the body that would have come in one piece.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stream {
+    ids: CallIds,
+    is_passed_on: bool,
+    /// The last event, where something was filled in.
+    mended: Option<String>,
+    /// What the provider calls the answer.
+    id: Value,
     model: Value,
     usage: Value,
     prompt_ids: Value,
@@ -216,6 +276,12 @@ struct Part {
     reasoning: String,
     refusal: String,
     calls: Vec<Call>,
+    /// The call of the older form.
+    legacy: Option<Call>,
+    /// What was not told yet.
+    waiting: VecDeque<Delta>,
+    /// A call that was told, and has not said what with.
+    quiet_idx: Option<usize>,
     finish: Value,
     prompt_ids: Value,
     token_ids: Vec<Value>,
@@ -230,7 +296,8 @@ struct Call {
 }
 
 impl Part {
-    fn call(&mut self, json: &Value) -> Result<Delta, WireError> {
+    /// Takes a piece of a call, and gives it the id that it lacks.
+    fn call(&mut self, json: &mut Value, made: impl Fn(usize) -> String) -> Result<Delta, WireError> {
         // Servers that leave the index out send whole calls.
         let call_idx = json["index"].as_u64().map_or(self.calls.len(), |idx| usize::try_from(idx).unwrap_or(usize::MAX));
         if call_idx > self.calls.len() || call_idx >= N_CALLS_MAX {
@@ -240,13 +307,15 @@ impl Part {
             self.calls.push(Call::default());
         }
         let call = &mut self.calls[call_idx];
+        let begins = call.id.is_empty();
+        if begins && is_blank(json.get("id")) && json.is_object() {
+            json["id"] = made(call_idx).into();
+        }
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let (id, name) = (text(&json["id"]), text(&json["function"]["name"]));
-        let arguments = match &json["function"]["arguments"] {
-            Value::Object(map) => Value::Object(map.clone()).to_string(),
-            other => other.as_str().unwrap_or_default().to_owned(),
-        };
-        if call.id.is_empty() {
+        // Some servers say them again and again: the first ones count.
+        let (id, name) = (text(&json["id"]).filter(|_| begins), text(&json["function"]["name"]).filter(|_| call.name.is_empty()));
+        let arguments = arguments(&json["function"]);
+        if begins {
             call.id = id.clone().unwrap_or_default();
         }
         if call.name.is_empty() {
@@ -256,37 +325,93 @@ impl Part {
         Ok(Delta::ToolCall { call_idx, id, name, arguments })
     }
 
-    fn push(&mut self, choice: &Value) -> Result<Vec<Delta>, WireError> {
+    /// Says `{}` for calls that have ended without a word of arguments.
+    fn fill(&mut self, choice: &mut Value) -> Vec<Delta> {
+        let mut silent = Vec::new();
+        for (call_idx, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.arguments.trim().is_empty()) {
+            call.arguments.push_str("{}");
+            silent.push(call_idx);
+        }
+        if let (false, Some(choice)) = (silent.is_empty(), choice.as_object_mut()) {
+            let delta = choice.entry("delta").or_insert(Value::Null);
+            if delta.is_null() {
+                *delta = json!({});
+            }
+            let pieces = silent.iter().map(|call_idx| json!({"index": call_idx, "function": {"arguments": "{}"}}));
+            delta.as_object_mut().into_iter().for_each(|delta| add_calls(delta, pieces.clone()));
+        }
+        let told = |call_idx| Delta::ToolCall { call_idx, id: None, name: None, arguments: "{}".to_owned() };
+        silent.into_iter().map(told).collect()
+    }
+
+    /// What may be told by now. What comes after a call that has said nothing yet waits: who is told one call after the other must
+    /// hear its `{}` first, if there is no more to it.
+    fn released(&mut self) -> Vec<Delta> {
+        let mut told = Vec::new();
+        loop {
+            let is_quiet = |delta: &Delta| matches!(delta, Delta::ToolCall { call_idx, .. } if self.quiet_idx == Some(*call_idx));
+            let next_idx = self.quiet_idx.map_or(Some(0), |_| self.waiting.iter().position(is_quiet));
+            let Some(delta) = next_idx.and_then(|idx| self.waiting.remove(idx)) else { return told };
+            if let Delta::ToolCall { call_idx, id, arguments, .. } = &delta {
+                let is_silent = arguments.trim().is_empty() && (id.is_some() || self.quiet_idx.is_some());
+                self.quiet_idx = is_silent.then_some(*call_idx);
+            }
+            told.push(delta);
+        }
+    }
+
+    /// What is left to be told at the end.
+    fn rest(&mut self) -> Vec<Delta> {
+        let filled = self.fill(&mut Value::Null);
+        self.waiting.extend(filled);
+        self.released()
+    }
+
+    fn push(&mut self, choice: &mut Value, made: impl Fn(usize) -> String) -> Result<Vec<Delta>, WireError> {
         keep(&mut self.finish, &choice["finish_reason"]);
         keep(&mut self.prompt_ids, &choice["prompt_token_ids"]);
         self.token_ids.extend(choice["token_ids"].as_array().into_iter().flatten().cloned());
         self.logprobs.extend(choice["logprobs"]["content"].as_array().into_iter().flatten().cloned());
-        let mut deltas = Vec::new();
         let delta = &choice["delta"];
         let mut piece = Draft::default();
         content(&delta["content"], &mut piece)?;
         let thought = ["reasoning_content", "reasoning"].into_iter().find_map(|key| delta[key].as_str());
         piece.reasoning.push_str(thought.unwrap_or_default());
-        self.refusal.push_str(delta["refusal"].as_str().unwrap_or_default());
+        let refusal = delta["refusal"].as_str().unwrap_or_default();
+        self.refusal.push_str(refusal);
+        if let Some(function) = delta.get(LEGACY).filter(|function| function.is_object()) {
+            let call = self.legacy.get_or_insert_default();
+            call.name.push_str(function["name"].as_str().unwrap_or_default());
+            call.arguments.push_str(&arguments(function));
+        }
         if !piece.reasoning.is_empty() {
             self.reasoning.push_str(&piece.reasoning);
-            deltas.push(Delta::Reasoning(piece.reasoning));
+            self.waiting.push_back(Delta::Reasoning(piece.reasoning));
         }
+        self.text.push_str(&piece.text);
+        piece.text.push_str(refusal);
         if !piece.text.is_empty() {
-            self.text.push_str(&piece.text);
-            deltas.push(Delta::Text(piece.text));
+            self.waiting.push_back(Delta::Text(piece.text));
         }
-        for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            deltas.push(self.call(call)?);
+        let calls = choice.pointer_mut("/delta/tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            let told = self.call(call, &made)?;
+            self.waiting.push_back(told);
         }
-        Ok(deltas)
+        // Some servers say "" until they have a reason.
+        if self.finish.as_str().is_some_and(|reason| !reason.is_empty()) {
+            let filled = self.fill(choice);
+            self.waiting.extend(filled);
+        }
+        Ok(self.released())
     }
 
     fn json(&self, index: u64) -> Value {
         let calls =
             self.calls.iter().map(|call| json!({"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}));
+        let legacy = self.legacy.as_ref().map(|call| json!({"name": call.name, "arguments": call.arguments}));
         let message = json!({"content": self.text, "reasoning_content": self.reasoning, "refusal": self.refusal,
-            "tool_calls": calls.collect::<Value>()});
+            "tool_calls": calls.collect::<Value>(), LEGACY: legacy});
         let logprobs = if self.logprobs.is_empty() { Value::Null } else { json!({"content": self.logprobs}) };
         json!({"index": index, "message": message, "finish_reason": self.finish, "prompt_token_ids": self.prompt_ids,
             "token_ids": self.token_ids, "logprobs": logprobs})
@@ -300,6 +425,14 @@ fn keep(old: &mut Value, new: &Value) {
     }
 }
 
+impl Stream {
+    pub(super) fn new(ids: CallIds, is_passed_on: bool) -> Self {
+        let (id, model, usage, prompt_ids) = (Value::Null, Value::Null, Value::Null, Value::Null);
+        let choices = BTreeMap::new();
+        Self { ids, is_passed_on, mended: None, id, model, usage, prompt_ids, choices, is_done: false }
+    }
+}
+
 impl Assembler for Stream {
     fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
         if self.is_done {
@@ -307,29 +440,42 @@ impl Assembler for Stream {
         }
         if event.data.trim() == DONE {
             self.is_done = true;
-            return Ok(Vec::new());
+            return Ok(self.choices.get_mut(&0).map(Part::rest).unwrap_or_default());
         }
-        let json: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        let came: Value = serde_json::from_str(&event.data).map_err(|_| broken("an event of the stream is not JSON"))?;
+        let mut json = came.clone();
         if let Some(refusal) = Refusal::read(&json, None) {
             return Err(WireError::Failed(refusal));
+        }
+        if self.id.is_null() {
+            self.id = json["id"].clone();
         }
         keep(&mut self.model, &json["model"]);
         keep(&mut self.usage, &json["x_groq"]["usage"]);
         keep(&mut self.usage, &json["usage"]);
         keep(&mut self.prompt_ids, &json["prompt_token_ids"]);
         let mut deltas = Vec::new();
-        for choice in json["choices"].as_array().into_iter().flatten() {
+        for choice in json.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let (false, Some(Value::Object(delta))) = (self.is_passed_on, choice.get_mut("delta")) {
+                renew(delta);
+            }
             let index = choice["index"].as_u64().unwrap_or(0);
             if index >= N_CHOICES_MAX {
                 return Err(broken(format!("there is a choice {index}")));
             }
-            let told = self.choices.entry(index).or_default().push(choice)?;
+            let made = |call_idx| self.ids.id(&self.id, call_idx);
+            let told = self.choices.entry(index).or_default().push(choice, made)?;
             // Where several answers were asked for, the first is the one that is told.
             if index == 0 {
                 deltas.extend(told);
             }
         }
+        self.mended = (json != came).then(|| json.to_string());
         Ok(deltas)
+    }
+
+    fn passed_on(&self, event: &Event) -> String {
+        self.mended.clone().unwrap_or_else(|| event.data.clone())
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -1,6 +1,7 @@
 //! What a provider answered, after its wire format is taken off.
 
-use hone_trace::{Content, Message, Role, Sampled, ToolRequest};
+use super::request::ChatRequest;
+use hone_trace::{Content, Draws, Message, Role, Sampled, ToolRequest};
 use serde_json::{Map, Value};
 
 /// What is kept of a provider's words about a failure.
@@ -178,9 +179,16 @@ impl Refusal {
                     || says("exceeds the maximum number of tokens"))
     }
 
-    /// Whether it says that the provider's own account is empty, which no retry changes.
-    pub(super) fn is_unpaid(&self) -> bool {
-        self.code == "insufficient_quota" || self.code == "billing_hard_limit_reached"
+    /// Whether it is about our own key or account at the provider, and not about the request: no retry changes it, but another provider
+    /// may answer. Some say so with the status of a wrong request.
+    pub(super) fn is_about_account(&self) -> bool {
+        let message = self.message.to_lowercase();
+        let codes = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+        let aws_codes = ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException"];
+        let words = ["credit balance is too low", "api key not valid", "incorrect api key"];
+        matches!(self.status, 401 | 402)
+            || codes.iter().chain(&aws_codes).any(|code| self.code == *code)
+            || words.iter().any(|words| message.contains(words))
     }
 }
 
@@ -207,6 +215,35 @@ pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_LEN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// Ids for calls that came without one. They are drawn from what the provider calls its answer and from the calls before it: no two of
+/// a conversation are the same, and the pieces of a stream have those of the whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CallIds(u64);
+
+impl CallIds {
+    /// For the answer to this.
+    pub(super) fn new(request: &ChatRequest) -> Self {
+        let n_messages = request.messages.len().to_string();
+        let before = request.messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.id.as_str());
+        let facts: Vec<&str> = std::iter::once(n_messages.as_str()).chain(before).collect();
+        Self(Draws::new(request.seed, &facts).bits())
+    }
+
+    /// The id of a call of the answer that goes by this name, which may be missing.
+    pub(super) fn id(self, answer: &Value, call_idx: usize) -> String {
+        let bits = Draws::new(self.0, &[answer.as_str().unwrap_or_default()]).bits();
+        format!("call_{bits:016x}_{call_idx}")
+    }
+}
+
+/// Whether nothing is said in this place.
+pub(super) fn is_blank(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(value) => value.as_str().is_some_and(|text| text.trim().is_empty()),
     }
 }
 

@@ -5,6 +5,9 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// The most tokens of an answer where nobody says how many, and the format or the purse insists on a number.
+pub(super) const TOKENS_MAX: u64 = 4096;
+
 /// One question.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatRequest {
@@ -16,7 +19,7 @@ pub struct ChatRequest {
     pub schema: Option<Value>,
     /// How the answer is drawn.
     pub sampling: Sampling,
-    /// The most tokens of the answer.
+    /// The most tokens of the answer; 0 leaves them to the provider.
     pub tokens_max: u64,
     /// The seed, where the provider takes one; waits between attempts are drawn from it, too.
     pub seed: u64,
@@ -42,6 +45,22 @@ pub enum Endpoint {
 }
 
 impl ChatRequest {
+    /// The most tokens of the answer, where that is asked for.
+    pub(super) fn tokens_max(&self) -> Option<u64> {
+        (self.tokens_max > 0).then_some(self.tokens_max)
+    }
+
+    /// Sets a limit of tokens where there is none, in the body that is sent as it is as well: only what is sent can hold.
+    pub(super) fn limit_tokens(&mut self, tokens_key: &str) {
+        self.tokens_max = self.tokens_max().unwrap_or(TOKENS_MAX);
+        let key = if self.endpoint == Endpoint::Completions { "max_tokens" } else { tokens_key };
+        if let Some(body) = &mut self.body
+            && ["max_tokens", "max_completion_tokens"].iter().all(|key| body.get(*key).is_none_or(Value::is_null))
+        {
+            body.insert(key.to_owned(), self.tokens_max.into());
+        }
+    }
+
     /// How many answers a body that is sent as it is asks for.
     pub(super) fn n_answers(&self) -> u64 {
         let number = |name: &str| self.body.as_ref().and_then(|body| body.get(name)?.as_u64()).unwrap_or(1);

@@ -5,7 +5,7 @@
 
 use super::frames::FrameDecoder;
 use super::key::{Key, KeyError};
-use super::reply::{Delta, Reply, Usage, WireError, broken};
+use super::reply::{CallIds, Delta, Reply, Usage, WireError, broken};
 use super::request::{ChatRequest, Endpoint, RequestError, Transfer};
 use super::signature::encoded;
 use super::spec::{Place, Provider, UpstreamSpec};
@@ -34,6 +34,11 @@ pub enum Wire {
 pub(super) trait Assembler: Send {
     /// Takes an event, and says what is new.
     fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError>;
+
+    /// The event that was taken last, as it is passed on.
+    fn passed_on(&self, event: &Event) -> String {
+        event.data.clone()
+    }
 
     /// What the provider has said so far about the usage.
     fn usage(&self) -> Option<Usage>;
@@ -102,15 +107,23 @@ pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> R
 
 /// Reads an answer that came in one piece.
 pub fn reply(wire: Wire, json: &Value, request: &ChatRequest) -> Result<Reply, WireError> {
-    let reply = match wire {
+    let (mut json, ids, is_passed_on) = (json.clone(), CallIds::new(request), request.body.is_some());
+    if wire == Wire::OpenAi && request.endpoint == Endpoint::Chat {
+        openai::mend(&mut json, ids, is_passed_on);
+    }
+    let reply = read(wire, &json, request, ids)?;
+    Ok(Reply { json: is_passed_on.then_some(json), ..reply })
+}
+
+fn read(wire: Wire, json: &Value, request: &ChatRequest, ids: CallIds) -> Result<Reply, WireError> {
+    match wire {
         Wire::OpenAi if request.endpoint == Endpoint::Completions => completions::reply(json),
         Wire::OpenAi => openai::reply(json),
         Wire::Anthropic => anthropic::reply(json, request.schema.is_some()),
-        Wire::Gemini => gemini::reply(json),
+        Wire::Gemini => gemini::reply(json, ids),
         Wire::Cohere => cohere::reply(json),
         Wire::Bedrock => bedrock::reply(json, request.schema.is_some()),
-    };
-    Ok(Reply { json: request.body.is_some().then(|| json.clone()), ..reply? })
+    }
 }
 
 /// The caller's own body: only the model and how the answer comes are ours to say.
@@ -133,25 +146,26 @@ fn passed_on(spec: &UpstreamSpec, own: &Map<String, Value>, transfer: Transfer) 
 }
 
 pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler> {
+    let (ids, is_passed_on) = (CallIds::new(request), request.body.is_some());
     let assembler: Box<dyn Assembler> = match wire {
         Wire::OpenAi if request.endpoint == Endpoint::Completions => Box::new(completions::Stream::default()),
-        Wire::OpenAi => Box::new(openai::Stream::default()),
+        Wire::OpenAi => Box::new(openai::Stream::new(ids, is_passed_on)),
         Wire::Anthropic => Box::new(anthropic::Stream::new(request.schema.is_some())),
-        Wire::Gemini => Box::new(gemini::Stream::default()),
+        Wire::Gemini => Box::new(gemini::Stream::new(ids)),
         Wire::Cohere => Box::new(cohere::Stream::default()),
         Wire::Bedrock => Box::new(bedrock::Stream::new(request.schema.is_some())),
     };
-    if request.body.is_some() { Box::new(PassedOn(assembler)) } else { assembler }
+    if is_passed_on { Box::new(PassedOn(assembler)) } else { assembler }
 }
 
-/// Gives events as they came, and reads them beside that.
+/// Gives events as they came but for what calls lack, and reads them beside that.
 struct PassedOn(Box<dyn Assembler>);
 
 impl Assembler for PassedOn {
     fn push(&mut self, event: &Event) -> Result<Vec<Delta>, WireError> {
         self.0.push(event)?;
         let is_end = event.data.trim() == openai::DONE;
-        Ok(if is_end { Vec::new() } else { vec![Delta::Event(event.data.clone())] })
+        Ok(if is_end { Vec::new() } else { vec![Delta::Event(self.0.passed_on(event))] })
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -4,9 +4,10 @@ use crate::faults::good;
 use crate::server::{Play, Server, sse};
 use crate::world::{errors, play};
 use crate::{RUNTIME, SECRET, options, policy};
-use hone_policy::upstream::{Budget, Client, ClientError, ClientOptions, Key, Price, Sampling, Upstream};
+use hone_policy::upstream::{Budget, ChatRequest, Client, ClientError, ClientOptions, Key, Price, Sampling, Upstream};
 use hone_trace::policy::Policy;
 use hone_trace::{Trace, TraceOutcome};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const PRICE: Price = Price { input: 10.0, output: 100.0, cached: 1.0, cache_write: None };
@@ -95,4 +96,26 @@ fn settings_without_effect_are_refused() {
     assert!(new("gemini", ids).err().unwrap().to_string().contains("token ids"));
     let twice = [("max_tokens".to_owned(), 5.into())].into_iter().collect();
     assert!(new("openai", Sampling { extra: twice, ..Sampling::default() }).err().unwrap().to_string().contains("set twice"));
+}
+
+#[test]
+fn a_body_without_a_limit_gets_the_one_that_is_paid_for() {
+    let limited = || paid(&Budget::limited(1000.0));
+    let check = |options: ClientOptions, tokens_max: u64, own: Value, expected: Value| {
+        let server = Server::start(good);
+        let body = own.as_object().cloned();
+        let request = ChatRequest { body, tokens_max, ..ChatRequest::default() };
+        RUNTIME.block_on(crate::client(&server, "openai", options).complete(&request)).unwrap();
+        let sent = server.seen().remove(0).body;
+        let limits = ["max_tokens", "max_completion_tokens"].map(|key| sent[key].clone());
+        assert_eq!(json!(limits), expected, "{own}");
+    };
+    check(limited(), 300, json!({"messages": []}), json!([300, null]));
+    check(limited(), 0, json!({"messages": []}), json!([4096, null]));
+    check(limited(), 0, json!(null), json!([4096, null]));
+    check(limited(), 9, json!({"messages": [], "max_completion_tokens": 9}), json!([null, 9]));
+    // Nobody pays by the length of the answer.
+    check(paid(&Budget::unlimited()), 300, json!({"messages": []}), json!([null, null]));
+    check(ClientOptions { price: Some(Price::FREE), ..limited() }, 300, json!({"messages": []}), json!([null, null]));
+    check(options(), 300, json!({"messages": []}), json!([null, null]));
 }

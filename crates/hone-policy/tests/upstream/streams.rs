@@ -4,10 +4,11 @@ use crate::server::{Play, Server, bytes, refusal, sse};
 use crate::table::bedrock::frame;
 use crate::wire::line;
 use crate::{RUNTIME, client, options};
-use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Endpoint, Price, Retry, Sampling, Upstream};
+use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Endpoint, Price, Reply, Retry, Sampling, Upstream};
 use hone_trace::policy::{AnswerLimits, Opening, Policy, PolicyErrorKind};
 use hone_trace::{Message, Role};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Expects the pieces (thoughts in brackets, calls as `call_idx:name arguments`) and the whole answer.
 fn check(format: &str, stream: &str, has_schema: bool, pieces: &[&str], whole: &str) {
@@ -18,10 +19,15 @@ fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], who
     let server = Server::playing(vec![play]);
     let client = client(&server, format, options());
     let request = ChatRequest { schema: has_schema.then(|| json!({"type": "object"})), tokens_max: 9, ..ChatRequest::default() };
-    let (found, completion) = RUNTIME.block_on(async {
+    let (found, told, completion) = RUNTIME.block_on(async {
         let mut streaming = client.stream(&request).await.unwrap();
-        let mut found = Vec::new();
+        let (mut found, mut told) = (Vec::new(), BTreeMap::<usize, (String, String)>::new());
         while let Some(piece) = streaming.next().await.unwrap() {
+            if let Delta::ToolCall { call_idx, id, arguments, .. } = &piece {
+                let call = told.entry(*call_idx).or_default();
+                call.0.push_str(id.as_deref().unwrap_or_default());
+                call.1.push_str(arguments);
+            }
             found.push(match piece {
                 Delta::Text(text) => text,
                 Delta::Reasoning(text) => format!("({text})"),
@@ -31,10 +37,12 @@ fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], who
                 Delta::Event(data) => panic!("nothing was passed on, but {data} came as it is"),
             });
         }
-        (found, streaming.finish().await)
+        (found, told, streaming.finish().await)
     });
     assert_eq!(found, pieces);
     let completion = completion.unwrap();
+    let recorded = completion.reply.message.tool_calls.iter().map(|call| (call.id.clone(), call.arguments.clone()));
+    assert_eq!(told.into_values().collect::<Vec<_>>(), recorded.collect::<Vec<_>>(), "what is told is what is recorded");
     assert_eq!(line(&completion.reply), whole);
     assert_eq!(completion.calls.len(), 1);
     // Asked for a whole answer, the same stream gives the same.
@@ -64,8 +72,121 @@ data: {"choices":null,"usage":{"prompt_tokens":9,"completion_tokens":4,"prompt_t
 data: [DONE]
 
 "#;
-    let pieces = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}", "1:g "];
+    let pieces = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}", "1:g ", "1: {}"];
     check("openai", stream, false, &pieces, r#""so" (hm) a:f{"x":1} b:g{} ToolCalls 9/4/2/0"#);
+}
+
+/// A stream of OpenAI's format: what the choice says in each event, then why it ends.
+fn chunks(deltas: &[Value], reason: &str) -> String {
+    let chunk = |delta: &Value, reason: Value| json!({"id": "r", "choices": [{"delta": delta, "finish_reason": reason}]});
+    let mut events: Vec<String> = deltas.iter().map(|delta| chunk(delta, Value::Null).to_string()).collect();
+    events.extend([chunk(&json!({}), reason.into()).to_string(), "[DONE]".to_owned()]);
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+}
+
+/// Pieces of calls: which, its name, more arguments.
+fn calls(pieces: &[(u64, Option<&str>, &str)]) -> Value {
+    let call = |(idx, name, arguments): &(u64, Option<&str>, &str)| match name {
+        Some(name) => json!({"index": idx, "function": {"name": name, "arguments": arguments}}),
+        None => json!({"index": idx, "function": {"arguments": arguments}}),
+    };
+    json!({"tool_calls": pieces.iter().map(call).collect::<Value>()})
+}
+
+#[test]
+fn calls_without_ids_or_arguments_are_told_whole() {
+    let check_pieces = |stream: &str, pieces: &[&str], whole: &str| check("openai", stream, false, pieces, whole);
+    let check = |deltas: &[Value], pieces: &[&str], whole: &str| {
+        check_pieces(&chunks(deltas, "tool_calls"), pieces, &format!("{whole} ToolCalls"));
+    };
+    // What follows a call without arguments waits until it is known that there are none.
+    let (opened, next) = (calls(&[(0, Some("f"), "")]), calls(&[(1, Some("g"), "{\"x\":1}")]));
+    check(&[opened.clone(), next], &["0:f ", "0: {}", "1:g {\"x\":1}"], r#""" call_0:f{} call_1:g{"x":1}"#);
+    let late = [calls(&[(0, Some("f"), ""), (1, Some("g"), "")]), calls(&[(1, None, "{}"), (0, None, "{ }")])];
+    check(&late, &["0:f ", "0: { }", "1:g ", "1: {}"], r#""" call_0:f{ } call_1:g{}"#);
+    check(&[opened, json!({"content": "so"})], &["0:f ", "0: {}", "so"], r#""so" call_0:f{}"#);
+    // Some servers say "" until they have a reason, and some never have one.
+    let early = chunks(&[calls(&[(0, Some("f"), "")]), calls(&[(0, Some("f"), "{ }")])], "tool_calls");
+    let early = early.replace(r#""finish_reason":null"#, r#""finish_reason":"""#);
+    check_pieces(&early, &["0:f ", "0: { }"], r#""" call_0:f{ } ToolCalls"#);
+    let never = chunks(&[calls(&[(0, Some("f"), "")])], "");
+    check_pieces(&never, &["0:f ", "0: {}"], r#""" call_0:f{} ToolCalls"#);
+    // The older form, to who did not ask in it.
+    let older = [json!({"function_call": {"name": "f", "arguments": ""}}), json!({"function_call": {"arguments": "{}"}})];
+    check(&older, &["0:f ", "0: {}"], r#""" call_0:f{}"#);
+}
+
+#[test]
+fn a_refusal_is_told_as_it_comes() {
+    let stream = chunks(&[json!({"refusal": "I can"}), json!({"refusal": "not"})], "stop");
+    check("openai", &stream, false, &["I can", "not"], r#""I cannot" Filtered"#);
+}
+
+/// The events that are passed on, and the whole answer.
+fn passed_on(format: &str, stream: &str) -> (Vec<String>, Reply) {
+    let server = Server::playing(vec![bytes("text/event-stream", stream.as_bytes())]);
+    let client = client(&server, format, options());
+    let request = ChatRequest { body: Some(Map::new()), ..ChatRequest::default() };
+    RUNTIME.block_on(async {
+        let mut streaming = client.stream(&request).await.unwrap();
+        let mut events = Vec::new();
+        while let Some(piece) = streaming.next().await.unwrap() {
+            let Delta::Event(data) = piece else { panic!("{piece:?} was not passed on") };
+            events.push(data);
+        }
+        (events, streaming.finish().await.unwrap().reply)
+    })
+}
+
+#[test]
+fn what_is_passed_on_lacks_nothing() {
+    let (events, reply) = passed_on("openai", &chunks(&[calls(&[(0, Some("f"), "")])], "tool_calls"));
+    let told: Vec<Value> = events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let pieces: Vec<&Value> = told.iter().map(|event| &event["choices"][0]["delta"]["tool_calls"][0]).collect();
+    let [call] = &reply.message.tool_calls[..] else { panic!("no call") };
+    assert_eq!((&pieces[0]["id"], call.arguments.as_str()), (&json!(call.id), "{}"));
+    assert_eq!(pieces[1], &json!({"index": 0, "function": {"arguments": "{}"}}));
+    // Where nothing is missing, every byte stays.
+    let whole = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]});
+    let stream = chunks(&[whole, json!({"function_call": {"name": "g", "arguments": "{}"}})], "tool_calls");
+    let (events, reply) = passed_on("openai", &stream);
+    let came: Vec<&str> =
+        stream.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]").collect();
+    assert_eq!(events, came);
+    assert_eq!(line(&reply), r#""" a:f{} :g{} ToolCalls"#);
+}
+
+/// A stream of Anthropic's blocks: how each begins, and its pieces.
+fn blocks(blocks: &[(Value, &[Value])], reason: &str) -> String {
+    let mut events = vec![json!({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}})];
+    for (index, (block, deltas)) in blocks.iter().enumerate() {
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        events.extend(deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta})));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}}));
+    events.push(json!({"type": "message_stop"}));
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+}
+
+#[test]
+fn blocks_of_text_stand_apart_and_calls_without_input_say_so() {
+    let text = |text: &str| json!({"type": "text_delta", "text": text});
+    let call = |input: Value| json!({"type": "tool_use", "id": "a", "name": "f", "input": input});
+    let empty = || json!({"type": "text", "text": ""});
+    let silent = [json!({"type": "input_json_delta", "partial_json": ""})];
+    let said = [text("b"), text("c")];
+    let stream = blocks(&[(empty(), &[text("a")]), (empty(), &said), (call(json!({})), &silent)], "tool_use");
+    let pieces = ["a", "\n\nb", "c", "0:f ", "0: ", "0: {}"];
+    check("anthropic", &stream, false, &pieces, r#""a\n\nbc" a:f{} ToolCalls 5/2/0/0"#);
+    let (events, reply) = passed_on("anthropic", &stream);
+    let came: Vec<&str> = stream.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(
+        (events, reply.message.content.text().as_str()),
+        (came.iter().map(|data| (*data).to_owned()).collect(), "a\n\nbc")
+    );
+    let stream = blocks(&[(call(json!({"x": 1})), &[])], "tool_use");
+    check("anthropic", &stream, false, &["0:f ", "0: {\"x\":1}"], r#""" a:f{"x":1} ToolCalls 5/2/0/0"#);
 }
 
 #[test]
@@ -185,7 +306,7 @@ data: {"type":"tool-call-end","index":2}
 data: {"type":"message-end","delta":{"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":9,"output_tokens":4},"tokens":{"input_tokens":90,"output_tokens":4}}}}
 
 "#;
-    let pieces = ["(hm)", "so", "(, find)", "0:f ", "1:g ", "0: {\"x\":", "0: 1}"];
+    let pieces = ["(hm)", "so", "(, find)", "0:f ", "1:g ", "0: {\"x\":", "0: 1}", "1: {}"];
     check("cohere", stream, false, &pieces, r#""so" (hm, find) a:f{"x":1} b:g{} ToolCalls 9/4/0/0"#);
 }
 
@@ -219,6 +340,12 @@ fn bedrock_streams() {
     check_played("bedrock", stream("f"), false, &called, r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#);
     let answered = ["(hm)", "so", "{\"x\":", "1}"];
     check_played("bedrock", stream("answer"), true, &answered, r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
+    let silent = frames(&[
+        ("contentBlockStart", json!({"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "f"}}})),
+        ("contentBlockStop", json!({"contentBlockIndex": 0})),
+        ("messageStop", json!({"stopReason": "tool_use"})),
+    ]);
+    check_played("bedrock", silent, false, &["0:f ", "0: {}"], r#""" a:f{} ToolCalls"#);
     // A tool of the provider's own is not called here.
     let own = json!({"toolUse": {"toolUseId": "a", "name": "search", "type": "server_tool_use"}});
     let searched = frames(&[

@@ -10,6 +10,7 @@ mod gemini;
 mod openai;
 
 use crate::server::{Play, Seen, Server, http};
+use crate::wire::short;
 use crate::{RUNTIME, SECRET, options};
 use hone_policy::upstream::{
     Access, AwsKey, ChatRequest, Client, ClientOptions, Completion, Delta, Finish, Key, PROVIDERS, Region, Sampling, Transfer,
@@ -173,7 +174,7 @@ fn tool_call(client: &Arc<Client>, call_id: &str, thought: Option<&str>) -> Resu
     same("thought", message.reasoning.as_deref(), thought)?;
     let [call] = &message.tool_calls[..] else { return Err(format!("{} calls", message.tool_calls.len())) };
     let arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
-    same("call", (call.id.as_str(), call.name.as_str()), (call_id, "add"))?;
+    same("call", (short(&call.id).as_str(), call.name.as_str()), (call_id, "add"))?;
     same("arguments", &arguments, &serde_json::from_str(ARGUMENTS).unwrap())?;
     let result = Message { tool_call_id: Some(call.id.clone()), ..Message::text(Role::Tool, "42") };
     request.messages.extend([message, result]);
@@ -184,7 +185,9 @@ fn tool_call(client: &Arc<Client>, call_id: &str, thought: Option<&str>) -> Resu
 /// The provider's no is understood and told in its words, without secrets.
 fn error(client: &Arc<Client>, (kind, words): (PolicyErrorKind, &str)) -> Result<(), String> {
     let error = asked(client, &request(ASKED_TO_FAIL)).err().ok_or("an answer")?;
-    let is_final = matches!(kind, PolicyErrorKind::Refused | PolicyErrorKind::TooLong);
+    // What is wrong with our own key or account is the provider's affair, and stays wrong.
+    let is_about_account = kind == PolicyErrorKind::Provider && words.starts_with('4');
+    let is_final = is_about_account || matches!(kind, PolicyErrorKind::Refused | PolicyErrorKind::TooLong);
     same("kind", error.kind, kind)?;
     same("attempts", error.calls.len(), if is_final { 1 } else { 3 })?;
     let text = format!("{error} {:?}", error.calls);

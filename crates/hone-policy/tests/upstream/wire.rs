@@ -95,7 +95,8 @@ fn openai_is_asked() {
     check_body("mistral:m", &plain, Transfer::Stream, &expected);
     let extra = json!({"reasoning_effort": "low"}).as_object().unwrap().clone();
     let sampling = Sampling { token_ids: true, extra, ..Sampling::default() };
-    let expected = json!({"model": "m", "messages": [], "max_tokens": 0, "seed": 0, "return_token_ids": true, "logprobs": true, "reasoning_effort": "low"});
+    let expected =
+        json!({"model": "m", "messages": [], "seed": 0, "return_token_ids": true, "logprobs": true, "reasoning_effort": "low"});
     check_body("http://h/v1#m", &ChatRequest { sampling, ..ChatRequest::default() }, Transfer::Plain, &expected);
 }
 
@@ -257,7 +258,7 @@ pub(crate) fn line(reply: &Reply) -> String {
     let message = &reply.message;
     let mut parts = vec![format!("{:?}", message.content.text())];
     parts.extend(message.reasoning.iter().map(|thought| format!("({thought})")));
-    parts.extend(message.tool_calls.iter().map(|call| format!("{}:{}{}", call.id, call.name, call.arguments)));
+    parts.extend(message.tool_calls.iter().map(|call| format!("{}:{}{}", short(&call.id), call.name, call.arguments)));
     parts.push(format!("{:?}", reply.finish));
     parts.extend(
         reply.usage.map(|usage| {
@@ -266,6 +267,14 @@ pub(crate) fn line(reply: &Reply) -> String {
     );
     parts.extend(reply.broken.iter().map(|what| format!("! {what}")));
     parts.join(" ")
+}
+
+/// An id without what is drawn in it: `call_0`.
+pub(crate) fn short(id: &str) -> String {
+    match id.split('_').collect::<Vec<_>>().as_slice() {
+        ["call", drawn, call_idx] if drawn.len() == 16 => format!("call_{call_idx}"),
+        _ => id.to_owned(),
+    }
 }
 
 fn check_reply(wire: Wire, json: &Value, schema: Option<Value>, expected: &str) {
@@ -292,8 +301,14 @@ fn openai_answers() {
     check(json!({"content": null, "tool_calls": calls}), "tool_calls", json!(null), r#""" a:f{"x":1} call_1:g{"y":2} ToolCalls"#);
     let cut = json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b", "function": {"name": "g", "arguments": "{\"y"}}]);
     check(json!({"tool_calls": cut}), "length", json!(null), r#""" a:f{} Length ! the call of g was cut off: {"y"#);
+    let silent = json!([{"id": "a", "function": {"name": "f", "arguments": ""}}, {"id": "b", "function": {"name": "g"}}]);
+    check(json!({"tool_calls": silent}), "tool_calls", json!(null), r#""" a:f{} b:g{} ToolCalls"#);
+    let older = json!({"content": null, "function_call": {"name": "f", "arguments": "{\"x\":1}"}});
+    check(older, "function_call", json!(null), r#""" call_0:f{"x":1} ToolCalls"#);
     check(json!({"refusal": "no"}), "stop", json!(null), r#""no" Filtered"#);
     let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "so"}]);
+    check(json!({"content": parts}), "stop", json!(null), r#""so" (hm) Stop"#);
+    let parts = json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "so"}]);
     check(json!({"content": parts}), "stop", json!(null), r#""so" (hm) Stop"#);
     check(json!({"tool_calls": [{"function": {"name": ""}}]}), "stop", json!(null), "broken: a tool call has no name");
     check_reply(Wire::OpenAi, &json!({"error": {"message": "no", "type": "server_error"}}), None, "503 server_error: no");
@@ -307,6 +322,62 @@ fn openai_answers() {
     let among = json!({"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}});
     check(json!({"content": "hi"}), "stop", among, r#""hi" Stop 9/7/0/0"#);
     check_reply(Wire::OpenAi, &json!({"choices": [{"finish_reason": "stop"}]}), None, "broken: the answer has no message");
+}
+
+#[test]
+fn what_is_passed_on_is_what_is_recorded() {
+    let passed_on = |message: Value| {
+        let json = json!({"id": "r", "choices": [{"message": message, "finish_reason": "tool_calls"}]});
+        let request = ChatRequest { body: Some(Map::new()), ..ChatRequest::default() };
+        reply(Wire::OpenAi, &json, &request).unwrap()
+    };
+    let found =
+        passed_on(json!({"content": null, "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": ""}}]}));
+    let (told, recorded) = (&found.json.unwrap()["choices"][0]["message"]["tool_calls"][0], &found.message.tool_calls[0]);
+    assert_eq!((told["id"].as_str(), &told["function"]["arguments"]), (Some(recorded.id.as_str()), &json!("{}")));
+    assert_eq!((short(&recorded.id).as_str(), recorded.arguments.as_str()), ("call_0", "{}"));
+    // The older form stays what it is, and is recorded as it is read when it is sent again.
+    let older = json!({"content": null, "function_call": {"name": "f", "arguments": "{}"}});
+    let found = passed_on(older.clone());
+    assert_eq!(found.json.unwrap()["choices"][0]["message"], older);
+    let [call] = &found.message.tool_calls[..] else { panic!("no call") };
+    assert_eq!((call.id.as_str(), call.name.as_str(), &call.extra["hone.form"]), ("", "f", &json!("function_call")));
+    let refused = passed_on(json!({"content": null, "refusal": "no"}));
+    assert_eq!((refused.message.content.text().as_str(), &refused.message.extra["refusal"]), ("no", &json!("no")));
+}
+
+#[test]
+fn made_ids_differ_from_turn_to_turn() {
+    let call = json!({"functionCall": {"name": "f"}});
+    let gemini = json!({"candidates": [{"content": {"parts": [call, call]}, "finishReason": "STOP"}]});
+    let function = json!({"function": {"name": "f"}});
+    let openai = json!({"choices": [{"message": {"tool_calls": [function, function]}, "finish_reason": "tool_calls"}]});
+    for (wire, mut json) in [(Wire::Gemini, gemini), (Wire::OpenAi, openai)] {
+        let mut request = ChatRequest { messages: vec![Message::text(Role::User, "?")], ..ChatRequest::default() };
+        let mut ids = BTreeSet::new();
+        for _ in 0..3 {
+            let answer = reply(wire, &json, &request).unwrap().message;
+            assert_eq!(answer, reply(wire, &json, &request).unwrap().message, "the same answer has the same ids");
+            ids.extend(answer.tool_calls.iter().map(|call| call.id.clone()));
+            request.messages.push(answer);
+        }
+        json["id"] = "r".into();
+        json["responseId"] = "r".into();
+        request.messages.truncate(1);
+        ids.extend(reply(wire, &json, &request).unwrap().message.tool_calls.into_iter().map(|call| call.id));
+        assert_eq!(ids.len(), 8, "{ids:?}");
+    }
+}
+
+#[test]
+fn who_sets_no_limit_leaves_it_to_the_provider() {
+    let request = ChatRequest { messages: vec![Message::text(Role::User, "?")], ..ChatRequest::default() };
+    for spec in ["openai:m", "http://h/v1#m", "gemini:m", "cohere:m", "bedrock+https://h#m"] {
+        let found = body(&spec.parse().unwrap(), &request, Transfer::Plain).unwrap().to_string().to_lowercase();
+        assert!(!found.contains("tokens"), "{spec}: {found}");
+    }
+    let found = body(&"anthropic:m".parse().unwrap(), &request, Transfer::Plain).unwrap();
+    assert_eq!(found["max_tokens"], 4096, "this format insists on one");
 }
 
 #[test]
@@ -330,6 +401,15 @@ fn anthropic_answers() {
         check_reply(Wire::Anthropic, &json!({"content": content, "stop_reason": reason, "usage": usage}), schema, expected);
     };
     check(json!([{"type": "text", "text": "hi"}]), "end_turn", None, r#""hi" Stop 32/3/20/7"#);
+    // As they are joined where the same blocks are read when they are sent again.
+    let texts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]);
+    check(texts, "end_turn", None, r#""a\n\nb" Stop 32/3/20/7"#);
+    check(
+        json!([{"type": "tool_use", "id": "a", "name": "f", "input": {}}]),
+        "tool_use",
+        None,
+        r#""" a:f{} ToolCalls 32/3/20/7"#,
+    );
     let calls = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}]);
     check(calls, "tool_use", None, r#""" (hm) a:f{"x":1} ToolCalls 32/3/20/7"#);
     let answer = json!([{"type": "tool_use", "id": "a", "name": "answer", "input": {"n": 4}}]);

@@ -93,7 +93,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
             usage: [50, 7, 16, 0],
-            error: (Refused, "401 invalid_api_key: Incorrect API key provided: …"),
+            error: (Provider, "401 invalid_api_key: Incorrect API key provided: …"),
             ..row(
                 "OpenAI",
                 "openai:gpt-5-mini",
@@ -154,7 +154,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Refused, "402 invalid_request_error: Insufficient Balance"),
+            error: (Provider, "402 invalid_request_error: Insufficient Balance"),
             ..row(
                 "DeepSeek",
                 "deepseek:deepseek-reasoner",
@@ -174,7 +174,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Refused, "400 Client specified an invalid argument: Incorrect API key provided: …"),
+            error: (Provider, "400 Client specified an invalid argument: Incorrect API key provided: …"),
             ..row(
                 "xAI",
                 "xai:grok-4",
@@ -249,7 +249,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Refused, "401 wrong_api_key: Wrong API Key"),
+            error: (Provider, "401 wrong_api_key: Wrong API Key"),
             ..row(
                 "Cerebras",
                 "cerebras:gpt-oss-120b",
