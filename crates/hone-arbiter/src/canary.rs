@@ -18,7 +18,7 @@ mod row;
 mod settings;
 
 pub use decision::{Action, Actor, ArmNumbers, Bound, Decision, Numbers, Reason};
-pub use row::{Fact, Row, RowError};
+pub use row::{Fact, QUALITY_MAX, Row, RowError};
 pub use settings::{AtEnd, Rule, Settings, SettingsError, Stage};
 
 use evidence::Evidence;

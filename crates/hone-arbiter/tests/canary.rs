@@ -96,6 +96,29 @@ fn under_improve_it_takes_a_gain() {
     check(Settings::default(), Episodes { solved: 0.95, ..ALIKE }, State::Promoted, Reason::Shown);
 }
 
+/// Thumbs, up for 1 and down for -1: a part of a quality below 0 is less than nothing, and no gain.
+#[test]
+fn under_improve_it_takes_a_gain_below_zero_too() {
+    let thumbs = |solved: f64| {
+        let mut canary = Canary::new(Settings { rule: Rule::Improve { gain: 0.5, margin: 0.2 }, ..Settings::default() }).unwrap();
+        let mut draws = Draws::new(1, &["thumbs"]);
+        for _ in 0..6000 {
+            let canary_share = canary.share();
+            let arm = if draws.chance(canary_share) { Arm::Canary } else { Arm::Control };
+            let quality = if draws.chance(if arm == Arm::Canary { solved } else { 0.2 }) { 1.0 } else { -1.0 };
+            let answered = Fact::Answered { is_error: false, cost_usd: Some(0.01), latency_ms: Some(100.0) };
+            for fact in [Fact::Assigned, answered, Fact::Matured { quality }] {
+                if canary.state() == State::Running {
+                    canary.observe(&Row { arm, canary_share, fact }).unwrap();
+                }
+            }
+        }
+        canary.state()
+    };
+    assert_eq!(thumbs(0.2), State::Running);
+    assert_eq!(thumbs(0.6), State::Promoted);
+}
+
 #[test]
 fn harm_of_every_kind_takes_it_back() {
     let back = |episodes, reason| check(non_inferior(), episodes, State::RolledBack, reason);
@@ -194,7 +217,9 @@ fn broken_records_and_rows_are_refused() {
     };
     refuse(1.0, Fact::Missing, "a share of 1 was logged");
     refuse(f64::NAN, Fact::Missing, "a share of NaN");
-    refuse(0.1, Fact::Matured { quality: f64::INFINITY }, "quality");
+    for quality in [f64::NAN, f64::INFINITY, 1.7e308, -1_000_001.0] {
+        refuse(0.1, Fact::Matured { quality }, "must be from -1000000 to 1000000");
+    }
     refuse(0.1, Fact::Answered { is_error: false, cost_usd: Some(-1.0), latency_ms: None }, "cost_usd of a row is -1");
     assert_eq!(canary, fresh);
 }

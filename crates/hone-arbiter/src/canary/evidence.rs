@@ -111,9 +111,11 @@ impl Evidence {
         bounds(&self.quality, sequence).is_some_and(|(low, _)| low - charge > -margin)
     }
 
-    /// Whether the gain that the rule asks for is shown, charged likewise; a rule that asks for none is content.
+    /// Whether the gain that the rule asks for is shown, charged likewise; a rule that asks for none is content. Where qualities are below
+    /// 0, so is a part of them: then only a canary that is better than control has gained.
     pub(super) fn shows_gain(&self, charge: f64, sequence: Sequence) -> bool {
-        self.gain.as_ref().is_none_or(|gain| bounds(gain, sequence).is_some_and(|(low, _)| low - charge > 0.0))
+        let is_shown = |scores: &Scores| bounds(scores, sequence).is_some_and(|(low, _)| low - charge > 0.0);
+        self.gain.as_ref().is_none_or(|gain| is_shown(gain) && is_shown(&self.quality))
     }
 
     /// The share of outcomes that the canary loses beyond control: had they come, they might all have been failures.

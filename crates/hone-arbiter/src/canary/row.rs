@@ -3,6 +3,9 @@
 use crate::Arm;
 use serde::{Deserialize, Serialize};
 
+/// The largest quality, above and below zero. Sums of squares stay finite below it, so that one row cannot drown all others.
+pub const QUALITY_MAX: f64 = 1e6;
+
 /// One thing that became known about one episode. An episode gives one `Assigned`, one `Answered`, and later one `Matured` or `Missing`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -31,7 +34,7 @@ pub enum Fact {
     },
     /// Its outcome came.
     Matured {
-        /// From 0 (failed) to 1 (solved), or any scale that the margin is meant in.
+        /// From 0 (failed) to 1 (solved), or any scale that the margin is meant in, up to [`QUALITY_MAX`].
         quality: f64,
     },
     /// Its outcome did not come in time.
@@ -44,15 +47,16 @@ pub enum RowError {
     /// Without chance there is no comparison.
     #[error("a share of {0} was logged, and only shares strictly between 0 and 1 compare two arms")]
     Share(f64),
-    /// Not a number, or beyond all measure.
-    #[error("the {name} of a row is {value}, and must be a finite number{}", if *.from_zero { " from 0" } else { "" })]
+    /// A quality beyond all measure, or no number.
+    #[error("the quality of a row is {0:e}, and must be from -{QUALITY_MAX} to {QUALITY_MAX}")]
+    Quality(f64),
+    /// Not a number, or none that can be.
+    #[error("the {name} of a row is {value}, and must be a finite number from 0")]
     Value {
         /// Which one.
         name: &'static str,
         /// What it is.
         value: f64,
-        /// Whether it must not be negative.
-        from_zero: bool,
     },
 }
 
@@ -61,16 +65,17 @@ impl Row {
         if !(self.canary_share > 0.0 && self.canary_share < 1.0) {
             return Err(RowError::Share(self.canary_share));
         }
-        let finite = |name, value: f64, from_zero: bool| match value.is_finite() && !(from_zero && value < 0.0) {
+        let from_zero = |name, value: f64| match value.is_finite() && value >= 0.0 {
             true => Ok(()),
-            false => Err(RowError::Value { name, value, from_zero }),
+            false => Err(RowError::Value { name, value }),
         };
         match self.fact {
             Fact::Answered { cost_usd, latency_ms, .. } => {
-                finite("cost_usd", cost_usd.unwrap_or(0.0), true)?;
-                finite("latency_ms", latency_ms.unwrap_or(0.0), true)
+                from_zero("cost_usd", cost_usd.unwrap_or(0.0))?;
+                from_zero("latency_ms", latency_ms.unwrap_or(0.0))
             }
-            Fact::Matured { quality } => finite("quality", quality, false),
+            Fact::Matured { quality } if quality.abs() <= QUALITY_MAX => Ok(()),
+            Fact::Matured { quality } => Err(RowError::Quality(quality)),
             Fact::Assigned | Fact::Missing => Ok(()),
         }
     }
