@@ -4,9 +4,10 @@
 use hone_arc::world::{ArcOptions, ArcWorld};
 use hone_trace::env::{Env, Signals, Split, Step};
 use hone_trace::{Message, Role, Scenario, ToolRequest, TraceOutcome};
+use serde_json::json;
 use std::path::PathBuf;
 
-/// Two tasks of our own in a folder: one that a shipped program solves, one that none does.
+/// Three tasks of our own in a folder: one that a shipped program solves, a small and a large one that none does.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |id: &str, text: &str| std::fs::write(folder.path().join(format!("{id}.json")), text).unwrap();
@@ -16,7 +17,15 @@ fn folder() -> tempfile::TempDir {
             "test": [{"input": [[5, 6]], "output": [[6, 5]]}]}"#,
     );
     write("ffffffff", r#"{"train": [{"input": [[1]], "output": [[2, 2]]}], "test": [{"input": [[3]], "output": [[4, 4]]}]}"#);
+    write("eeeeeeee", &large());
     folder
+}
+
+/// A task of grids of 20 by 20: a program that knows its answers is long.
+fn large() -> String {
+    let grid = |first: usize| (0..20).map(|y| (0..20).map(|x| (first + x * y) % 10).collect()).collect::<Vec<Vec<usize>>>();
+    let pair = |first: usize| json!({"input": grid(first), "output": grid(first + 1)});
+    json!({"train": [pair(1), pair(2), pair(3)], "test": [pair(4)]}).to_string()
 }
 
 fn options(path: PathBuf) -> ArcOptions {
@@ -43,7 +52,7 @@ const RIGHT: &str = "<think>left is right</think>```python\nfrom arc_dsl import 
 fn gold_earns_the_best_and_an_empty_answer_nothing() {
     let folder = folder();
     let world = ArcWorld::new(ArcOptions { augmented: 5, ..options(folder.path().to_owned()) }).unwrap();
-    assert_eq!(all(&world).len(), 12);
+    assert_eq!(all(&world).len(), 18);
     for scenario in all(&world) {
         let mut gold = world.gold(&scenario, 1).unwrap();
         let limits = hone_trace::policy::AnswerLimits { tokens_max: 1000, time_max_ms: None };
@@ -113,7 +122,7 @@ fn a_family_stays_in_one_split_and_bad_options_are_named() {
     let folder = folder();
     let path = folder.path().to_owned();
     let world = ArcWorld::new(ArcOptions { augmented: 20, ..options(path.clone()) }).unwrap();
-    for family in ["arc-67a3c6ac", "arc-ffffffff"] {
+    for family in ["arc-67a3c6ac", "arc-ffffffff", "arc-eeeeeeee"] {
         let holds =
             |split: &&Split| world.scenarios(**split, 3, 1000).unwrap().iter().any(|scenario| scenario.family.as_str() == family);
         assert_eq!(Split::ALL.iter().filter(holds).count(), 1);

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 /// The tool that runs a program on an example.
 pub(super) const RUN: &str = "run_on_example";
 
-/// The most characters of a program that are said back.
+/// The most characters of a program that are shown to a model.
 const PROGRAM_CHARS_MAX: usize = 4000;
 
 pub(super) fn instructions(turns_max: usize) -> String {
@@ -68,7 +68,7 @@ fn standing(program: &str, train: &[Pair]) -> String {
         Ok(attempt) => told_pairs(train, &Score::on(&attempt, train).1),
         Err(reason) => format!("It cannot be run: {reason}"),
     };
-    format!("This program is there already:\n{}\n{made}\nChange it so that all examples are right.\n", block(program))
+    format!("This program is there already:\n{}\n{made}\nChange it so that all examples are right.\n", shown(program))
 }
 
 fn rows(grid: &Grid) -> String {
@@ -76,9 +76,21 @@ fn rows(grid: &Grid) -> String {
     grid.rows().map(|row| digits(row) + "\n").collect()
 }
 
+/// A whole program, as an answer gives it.
 fn block(program: &str) -> String {
-    let shown: String = program.trim().chars().take(PROGRAM_CHARS_MAX).collect();
-    format!("```python\n{shown}\n```")
+    format!("```python\n{}\n```", program.trim())
+}
+
+/// A program as a model is shown it: a long one is cut, and says so.
+fn shown(program: &str) -> String {
+    let program = program.trim();
+    match program.char_indices().nth(PROGRAM_CHARS_MAX) {
+        None => block(program),
+        Some((end, _)) => {
+            let n_left_out = program[end..].chars().count();
+            format!("{}\n… ({n_left_out} characters left out)", block(&program[..end]))
+        }
+    }
 }
 
 /// An answer with this program, for scripts.
@@ -135,7 +147,7 @@ pub(super) fn made(made: &Result<Grid, String>, wanted: &Grid) -> String {
 }
 
 pub(super) fn verdict(program: &str, train: &[Pair], results: &[Result<Grid, String>]) -> String {
-    format!("Your program:\n{}\n{}\nChange it so that all examples are right.", block(program), told_pairs(train, results))
+    format!("Your program:\n{}\n{}\nChange it so that all examples are right.", shown(program), told_pairs(train, results))
 }
 
 /// A line for each pair: what was made of it.
@@ -147,7 +159,7 @@ fn told_pairs(train: &[Pair], results: &[Result<Grid, String>]) -> String {
 }
 
 pub(super) fn invalid(program: &str, reason: &str) -> String {
-    format!("Your program:\n{}\nIt cannot be run: {reason}\nWrite it again.", block(program))
+    format!("Your program:\n{}\nIt cannot be run: {reason}\nWrite it again.", shown(program))
 }
 
 /// A program that knows the answers of these pairs and nothing else.
@@ -224,6 +236,21 @@ mod tests {
         check("<think>a</think>x<think>b</think> = 1", "x = 1", &["a", "b"]);
         check("First\n```python\na\n```\nthen\n```\nb\n```\n", "b", &[]);
         check("<think>never ends ```python\na\n```", "", &["never ends ```python\na\n```"]);
+    }
+
+    #[test]
+    fn a_long_program_is_answered_whole_and_shown_cut() {
+        let check = |n_chars: usize, end: &str| {
+            let program = "ä".repeat(n_chars);
+            assert_eq!(answer_of(&answer(&program).content.text()).program, program);
+            assert_eq!(answer_of(&thought("long", &program).content.text()).program, program);
+            for told in [verdict(&program, &[], &[]), invalid(&program, "no")] {
+                assert!(told.contains(&format!("{}\n```\n{end}", "ä".repeat(n_chars.min(PROGRAM_CHARS_MAX)))), "{told}");
+                assert_eq!(told.contains("left out"), !end.is_empty(), "{told}");
+            }
+        };
+        check(PROGRAM_CHARS_MAX, "");
+        check(PROGRAM_CHARS_MAX + 25, "… (25 characters left out)\n");
     }
 
     #[test]
