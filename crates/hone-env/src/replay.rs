@@ -12,7 +12,8 @@
 //! from the recorded ones; `same_answer`, whether the episode ended with the recorded answer;
 //! `solved`, whether that answer was a success.
 //!
-//! Knows nothing of the world that the record came from: a tool with a memory answers as it did then.
+//! Knows nothing of the world that the record came from: a tool with a memory answers as it did then. Records of tasks that were held out
+//! there are held out here.
 
 mod canonical;
 mod episode;
@@ -84,7 +85,9 @@ impl Replay {
             return Err(EnvError::Data { place: "replay".into(), reason: "all shares of the split are 0".into() });
         }
         let mut world = Self::without_records(options.fallback);
-        traces.iter().for_each(|trace| world.add(trace, |record| split(options.shares, &record.family)));
+        traces.iter().for_each(|trace| {
+            world.add(trace, |record| held_out(trace).unwrap_or_else(|| split(options.shares, &record.family)));
+        });
         Ok(world)
     }
 
@@ -156,6 +159,12 @@ impl Replay {
 }
 
 /// Where the records of a family belong.
+/// The split that a record comes from, where nobody may learn from it: played again, it stays there.
+fn held_out(trace: &Trace) -> Option<Split> {
+    let from = trace.metadata.get("split")?.as_str()?;
+    [Split::Validation, Split::Test].into_iter().find(|split| split.as_str() == from)
+}
+
 fn split(shares: [u32; 3], family: &str) -> Split {
     let total: u64 = shares.iter().map(|&share| u64::from(share)).sum();
     let mut place = (Draws::new(0, &["replay", "split", family]).uniform() * total as f64) as u64;

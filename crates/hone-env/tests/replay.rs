@@ -142,6 +142,17 @@ fn questions_stay_on_one_side() {
     assert!(Replay::new(&recorded, ReplayOptions { shares: [0; 3], ..ReplayOptions::default() }).is_err());
 }
 
+/// Whoever plays records again to learn from them must not meet the tasks that are kept to report by.
+#[test]
+fn what_was_held_out_stays_held_out() {
+    let desk = Desk::new(DeskOptions::default()).unwrap();
+    let mut recorded = play(&desk, Player::Gold, &desk.scenarios(Split::Test, 1, 30).unwrap(), 4);
+    recorded.iter_mut().for_each(|trace| drop(trace.metadata.insert("split".into(), "test".into())));
+    let world = Replay::new(&recorded, ReplayOptions::default()).unwrap();
+    let [train, validation, test] = Split::ALL.map(|split| world.scenarios(split, 1, usize::MAX).unwrap().len());
+    assert_eq!((train, validation, test), (0, 0, recorded.len()));
+}
+
 /// A trace of these turns: input, answer, and the tools that ran.
 fn trace(id: &str, turns: Vec<Turn>, tail: Vec<Message>, outcome: TraceOutcome) -> Trace {
     Trace {
