@@ -139,6 +139,144 @@ fn secrets() {
 }
 
 #[test]
+fn private_keys_of_every_form_and_cut_short() {
+    let line = "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi8Bg4SPPmYy0Vq8gk9Sx3d4fRk";
+    let whole = |text: &str| check(&format!("see {text}\nThanks a lot"), &[&format!("secret {text}")]);
+    whole(&format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n-----END RSA PRIVATE KEY-----"));
+    whole(&format!(
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\nComment: ann@shop.com\n\n{line}\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----"
+    ));
+    whole(&format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\nq8gk9S"));
+    whole(&format!("-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n{line}"));
+    whole(&format!("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0F\n\n{line}\n{line}"));
+    whole(&format!(r"-----BEGIN PRIVATE KEY-----\n{line}\n{line}"));
+    let long = format!("{line}\n").repeat(400);
+    whole(&format!("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{long}-----END PGP PRIVATE KEY BLOCK-----"));
+    check(&format!("-----BEGIN PRIVATE KEY-----\n{line}..."), &[&format!("secret -----BEGIN PRIVATE KEY-----\n{line}")]);
+    check("A key begins with -----BEGIN PRIVATE KEY----- and then has lines", &[]);
+    check(&format!("-----BEGIN PUBLIC KEY-----\n{line}\n-----END PUBLIC KEY-----"), &[]);
+}
+
+#[test]
+fn keys_of_providers() {
+    let rest = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z";
+    for prefix in [
+        "sk-ant-",
+        "sk-",
+        "xai-",
+        "hvs.",
+        "gsk_",
+        "hf_",
+        "glpat-",
+        "npm_",
+        "pypi-",
+        "dop_v1_",
+        "shpat_",
+        "AIza",
+        "ya29.",
+        "ghp_",
+        "github_pat_",
+    ] {
+        check(&format!("use {prefix}{rest} now"), &[&format!("secret {prefix}{rest}")]);
+    }
+    check("xai-grok, hvs.yaml, xai-grok-4-fast-reasoning-latest", &[]);
+}
+
+#[test]
+fn passwords_of_words_and_in_quotes() {
+    check("password: letmeinplease", &["secret letmeinplease"]);
+    check("user: bob, password: letmeinplease, thanks", &["secret letmeinplease"]);
+    check("PASSWORD=letmeinplease\nX=1", &["secret letmeinplease"]);
+    check(r#"password: "ab,C9xyz,kk""#, &["secret ab,C9xyz,kk"]);
+    check(r#"{'password': 'hunter two 2'} or"#, &["secret hunter two 2"]);
+    check(r#"say {\"password\": \"hunter two 2\"} twice"#, &["secret hunter two 2"]);
+    check(r#"secret: "p4ss,Word""#, &["secret p4ss,Word"]);
+    for text in [
+        "password: required",
+        "Password: incorrect.",
+        "password: the one you chose",
+        "password: \"the one you chose\"",
+        "the password is incorrect",
+        "password: anything you like",
+        "Password: Instructions\n",
+        "# Password: resetting\n",
+        "password: string;",
+        "secret: \"my-tls-secret\"",
+        "print(\"Password: \" + prompt + \" ok\")",
+        "input(\"Password: \") or \"x\"",
+        "label=\"Password:\", text=\"Enter it\"",
+        "<input type=\"password\" name=\"pw1\">",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
+fn code_after_a_password_is_no_password() {
+    for code in [
+        "hashlib.sha256(password).hexdigest()",
+        "os.environ[\"DB_PASS1\"]",
+        "os.getenv('DB_PASS1')",
+        "getpass()",
+        "getpass.getpass(\"Password 1: \")",
+        "config.password",
+        "config.db2.password",
+        "process.env.DB_PASS1",
+        "None",
+        "row[3]",
+        "''.join(random.choice(chars) for _ in range(12))",
+        "secrets.token_urlsafe(16)",
+    ] {
+        check(&format!("password = {code}"), &[]);
+        check(&format!("connect(password={code})"), &[]);
+    }
+    check("fn login(password: &str) and def login(password: str=None)", &[]);
+    check("password = Summer.2024, password = hunter(2", &["secret Summer.2024", "secret hunter(2"]);
+}
+
+#[test]
+fn words_in_one_say_what_comes_next() {
+    check("dbPassword: \"Sup3rS3cret!x\"", &["secret Sup3rS3cret!x"]);
+    check("clientSecret: \"a8Q~x9Kd82LmPq7RtZ\"", &["secret a8Q~x9Kd82LmPq7RtZ"]);
+    check("AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1==", &["secret Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1=="]);
+    check("phoneNumber: 4155550132, orderId: 4155550132", &["phone 4155550132"]);
+    check("my iPhone 4155550, passwordField: input1!", &[]);
+}
+
+#[test]
+fn slices_and_long_macs_are_no_addresses() {
+    check("xs[0::2] l[1::2], a[3::10] + s[a::2] + f(x)[100::2] + ys[1000::10]", &[]);
+    check("02:1a:2b:ff:fe:3c:4d:5e", &[]);
+    check("fe80::1, 2001:db8::1, http://[2001::1]/, [fe80::1]:80", &["ip fe80::1", "ip 2001:db8::1", "ip 2001::1", "ip fe80::1"]);
+    check("2001:db8:0:1:2:3:4:5 and 1:2::3", &["ip 2001:db8:0:1:2:3:4:5", "ip 1:2::3"]);
+}
+
+#[test]
+fn only_a_word_right_before_makes_a_version() {
+    check("Build agent 203.0.113.77 failed", &["ip 203.0.113.77"]);
+    check("release server is 198.51.100.23 now", &["ip 198.51.100.23"]);
+    check("version 1.2.3.4, v1.2.3.4, build 1.2.3.4; release 10.0.0.1, version: \"4.3.2.1\", version is 1.2.3.4", &[]);
+    check("versions 1.2.3.4 and 5.6.7.8", &[]);
+    let found = scan("tool 1.2.3.4", Hint::of_key("version"), &Known::default());
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn labels_in_markdown_introduce_names() {
+    check("**Name:** Oluwaseun Adebayor", &["name Oluwaseun Adebayor"]);
+    check("- **Customer name**: Oluwaseun Adebayor", &["name Oluwaseun Adebayor"]);
+    check("__Name__: Oluwaseun", &["name Oluwaseun"]);
+    check("**File name:** notes.txt, name: **Parser, **Name:** unknown", &[]);
+}
+
+#[test]
+fn two_blanks_between_the_groups_of_a_card() {
+    check("paid 4111  1111  1111  1111 today", &["card 4111  1111  1111  1111"]);
+    check("3782  822463 10005", &["card 3782  822463 10005"]);
+    check("phone 5551234  5559876", &["phone 5551234", "phone 5559876"]);
+}
+
+#[test]
 fn names_and_addresses_by_context() {
     check("My name is Ann Miller. Later, Miller wrote.", &["name Ann Miller", "name Miller"]);
     check("Ask Dr. van Helsing or Mr. J. Smith", &["name J. Smith"]);
@@ -166,7 +304,16 @@ fn keys_of_json_say_what_values_are() {
     assert_eq!(found("ssn", "460899847"), Some(Kind::Ssn));
     assert_eq!(found("last_name", "Miller"), Some(Kind::Name));
     assert_eq!(found("name", "search"), None);
-    assert_eq!(found("password", "hunter2"), Some(Kind::Secret));
+    for password in ["hunter2", "correcthorsebatterystaple", "hunter two 2", "ab,C9xyz,kk", "P@ss-word.com", "48291377"] {
+        let all = scan(password, Hint::of_key("password"), &Known::default());
+        assert_eq!(all, [hone_data::anonymise::Found { kind: Kind::Secret, range: 0..password.len() }], "{password}");
+    }
+    for said in ["required", "string", "This field is required.", "Must be at least 8 characters", "${DB_PASS1}", "********"] {
+        assert_eq!(found("password", said), None, "{said}");
+    }
+    assert_eq!(found("password_changed_at", "1700000000"), None);
+    assert_eq!(found("password_confirmation", "correct horse battery staple"), Some(Kind::Secret));
+    assert_eq!(found("clientSecret", "correcthorsebatterystaple"), Some(Kind::Secret));
     assert_eq!(found("shipping_address", "12 Rose Lane, Oldtown"), Some(Kind::Address));
 }
 
@@ -228,6 +375,12 @@ fn time_is_linear_in_any_text() {
         unit("address: 1 "),
         unit("-----BEGIN "),
         unit("-----BEGIN PRIVATE KEY-----"),
+        unit("-----BEGIN PRIVATE KEY-----\nA: "),
+        unit("password=\""),
+        unit("password=a("),
+        unit("aB"),
+        unit("1111  "),
+        unit("**name:"),
         unit("\\n"),
         unit("Rua A "),
         unit("é"),

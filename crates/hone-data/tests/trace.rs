@@ -109,6 +109,25 @@ fn the_rest_stays_as_it_was_written() {
 }
 
 #[test]
+fn numbers_with_an_empty_fraction_are_whole() {
+    let mut anonymised = trace();
+    let numbers = json!({"phone": 4155550132.0, "card_number": 4111111111111111.0, "price": 4155550132.5});
+    anonymised.metadata.insert("paid".into(), numbers.clone());
+    anonymised.segments[0].turns[0].answer.tool_calls[0].arguments = numbers.to_string();
+    anonymiser().trace(&mut anonymised);
+    let paid = &anonymised.metadata["paid"];
+    let arguments = &anonymised.segments[0].turns[0].answer.tool_calls[0].arguments;
+    let phone = paid["phone"].to_string();
+    assert!(phone.starts_with("999") && phone.ends_with(".0"), "{paid}");
+    assert!(arguments.contains(&format!("\"phone\":{phone}")), "{arguments}");
+    let card = paid["card_number"].to_string();
+    let card = card.trim_end_matches(".0");
+    assert!(card.starts_with("9999") && arguments.contains(&format!("\"card_number\":{card}.0")), "{paid} {arguments}");
+    assert_eq!(paid["price"], 4155550132.5);
+    assert!(!anonymiser().trace(&mut anonymised.clone()));
+}
+
+#[test]
 fn a_trace_without_personal_data_is_not_touched() {
     let mut plain = trace();
     plain.segments.remove(0);

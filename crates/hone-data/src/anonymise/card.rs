@@ -30,7 +30,8 @@ fn is_card(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
 
 /// Whether the groups are those of a card: one, fours, or 4-6-5 and 4-6-4.
 fn is_grouped(number: &Number<'_>, n: usize) -> bool {
-    let is_sign = |idx: usize| matches!(number.between(idx), b" " | b"-" | b".") && number.between(idx) == number.between(0);
+    let sign = |idx: usize| if number.between(idx) == b"  " { b" " } else { number.between(idx) };
+    let is_sign = |idx: usize| matches!(sign(idx), b" " | b"-" | b".") && sign(idx) == sign(0);
     if n > 1 && !(0..n - 1).all(is_sign) {
         return false;
     }

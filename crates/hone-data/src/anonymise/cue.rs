@@ -100,6 +100,35 @@ pub(super) fn of_word(word: &[u8]) -> Option<Cue> {
     table().get(&lower[..word.len()]).copied()
 }
 
+/// What says what a value is.
+const VALUES: [Cue; 8] = [Cue::Phone, Cue::Card, Cue::Ssn, Cue::NationalId, Cue::Secret, Cue::Password, Cue::Version, Cue::Other];
+
+/// The longest word such as `dbPassword` that is taken apart.
+const CAMEL_LEN_MAX: usize = 40;
+
+/// What the last part of a word such as `dbPassword` or `AccountKey` says, or else one before it.
+pub(super) fn of_camel(word: &[u8]) -> Option<Cue> {
+    if word.len() > CAMEL_LEN_MAX {
+        return None;
+    }
+    let is_begin = |idx: &usize| word[*idx].is_ascii_uppercase() && word[*idx - 1].is_ascii_lowercase();
+    let (mut end, mut is_last) = (word.len(), true);
+    // One letter makes a name of its own: an iPhone is none.
+    for from in (2..word.len()).rev().filter(is_begin) {
+        let cue = of_word(&word[from..end]).filter(|cue| VALUES.contains(cue));
+        // `passwordField` has none.
+        if let Some(cue) = cue.filter(|cue| is_last || !matches!(cue, Cue::Secret | Cue::Password)) {
+            return Some(cue);
+        }
+        (end, is_last) = (from, false);
+    }
+    if is_last {
+        None
+    } else {
+        of_word(&word[..end]).filter(|cue| VALUES.contains(cue) && !matches!(cue, Cue::Secret | Cue::Password))
+    }
+}
+
 /// For every first letter, the lengths of these words, as bits: most words of a text are told apart by these alone.
 fn lengths() -> &'static [u32; 256] {
     static LENGTHS: OnceLock<[u32; 256]> = OnceLock::new();
@@ -146,6 +175,8 @@ pub struct Hint(pub(super) Option<Expected>);
 pub(super) enum Expected {
     /// As after such a word.
     After(Cue),
+    /// A password, all of it.
+    Password,
     /// The name of a person, if it looks like one.
     Name,
     /// The name of something, which may be a person.
@@ -188,17 +219,28 @@ impl Hint {
         if has("address") || has("street") {
             return Self(Some(Expected::Address));
         }
+        if is_password(&words) {
+            return Self(Some(Expected::Password));
+        }
         let mut cues = words.iter().filter_map(|word| of_word(word.as_bytes()));
-        let values = [Cue::Phone, Cue::Card, Cue::Ssn, Cue::NationalId, Cue::Secret, Cue::Password, Cue::Version, Cue::Other];
-        Self(cues.rfind(|cue| values.contains(cue)).map(Expected::After))
+        Self(cues.rfind(|cue| VALUES.contains(cue)).map(Expected::After))
     }
 
     pub(super) fn cue(self) -> Option<Cue> {
         match self.0 {
             Some(Expected::After(cue)) => Some(cue),
+            Some(Expected::Password) => Some(Cue::Password),
             _ => None,
         }
     }
+}
+
+/// Whether a key ends with the word for a password: `password_changed_at` is none.
+fn is_password(words: &[String]) -> bool {
+    let is_again = words.last().is_some_and(|last| matches!(last.as_str(), "confirmation" | "confirm" | "again" | "repeat"));
+    let word = if is_again { words.iter().rev().nth(1) } else { words.last() };
+    word.map(|word| word.trim_end_matches(|sign: char| sign.is_ascii_digit()))
+        .is_some_and(|word| word == "secret" || of_word(word.as_bytes()) == Some(Cue::Password))
 }
 
 /// The words of a key such as `phone_number`, `cardNumber` or `X-Api-Key`, in lower case.
@@ -231,6 +273,10 @@ mod tests {
         check("phone_number", Some(Expected::After(Cue::Phone)));
         check("cardNumber", Some(Expected::After(Cue::Card)));
         check("X-Api-Key", Some(Expected::After(Cue::Secret)));
+        check("dbPassword", Some(Expected::Password));
+        check("password2", Some(Expected::Password));
+        check("client_secret", Some(Expected::Password));
+        check("password_changed_at", Some(Expected::After(Cue::Password)));
         check("order_id", Some(Expected::After(Cue::Other)));
         check("customerName", Some(Expected::Name));
         check("name", Some(Expected::AnyName));
@@ -238,6 +284,19 @@ mod tests {
         check("shipping_address", Some(Expected::Address));
         check("ip_address", None);
         check("Überschrift", None);
+    }
+
+    #[test]
+    fn the_parts_of_a_word_say_what_comes_next() {
+        let check = |word: &str, expected: Option<Cue>| assert_eq!(of_camel(word.as_bytes()), expected, "{word}");
+        check("dbPassword", Some(Cue::Password));
+        check("clientSecret", Some(Cue::Secret));
+        check("AccountKey", Some(Cue::Secret));
+        check("phoneNumber", Some(Cue::Phone));
+        check("orderId", Some(Cue::Other));
+        check("passwordField", None);
+        check("iPhone", None);
+        check("YouTube", None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Addresses of machines: four numbers with dots, or IPv6. Those that are everybody's (loopback, masks) are nobody's data.
 
 use super::bytes::{is_free_after, is_word};
-use super::cue::Cue;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What was read where an address may begin.
@@ -16,8 +15,8 @@ pub(super) enum Read {
 /// The longest IPv6 address, with an IPv4 address at its end.
 const LEN_MAX: usize = 45;
 
-/// Four numbers with dots between them.
-pub(super) fn v4(bytes: &[u8], at: usize, cue: Option<Cue>) -> Option<Read> {
+/// Four numbers with dots between them. Those of a version are nobody's.
+pub(super) fn v4(bytes: &[u8], at: usize, is_version: bool) -> Option<Read> {
     let n = bytes[at..].iter().take(16).take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
     let text = std::str::from_utf8(&bytes[at..at + n]).ok()?;
     let text = text.trim_end_matches('.');
@@ -26,7 +25,6 @@ pub(super) fn v4(bytes: &[u8], at: usize, cue: Option<Cue>) -> Option<Read> {
         return None;
     }
     let address: Ipv4Addr = text.parse().ok()?;
-    let is_version = cue == Some(Cue::Version);
     let bits = address.to_bits();
     let is_mask = bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() == 32;
     let is_nobodys = address.is_unspecified() || address.is_loopback() || is_mask || address.octets()[0] == 240;
@@ -48,8 +46,14 @@ pub(super) fn v6(bytes: &[u8], at: usize) -> Option<Read> {
         return None;
     }
     let address: Ipv6Addr = text.parse().ok()?;
-    let n_groups = text.split(':').filter(|group| !group.is_empty()).count();
+    let groups = || text.split(':').filter(|group| !group.is_empty());
+    let n_groups = groups().count();
+    // `xs[0::2]` is every second item of a list, and so is `xs[100::2]` behind a name.
+    let is_index = at > 1 && bytes[at - 1] == b'[' && (is_word(bytes[at - 2]) || matches!(bytes[at - 2], b'_' | b')' | b']'));
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    let is_slice = n_groups < 3 && (groups().all(|group| group.len() < 3) || is_index && is_decimal);
+    let is_mac = n_groups == 8 && groups().all(|group| group.len() == 2);
     let is_word_like = n_groups < 2 || !text.bytes().any(|byte| byte.is_ascii_digit());
     let is_nobodys = address.is_unspecified() || address.is_loopback() || address.segments()[..4] == [0x100, 0, 0, 0];
-    Some(if is_nobodys || is_word_like { Read::Harmless(end) } else { Read::Address(end) })
+    Some(if is_nobodys || is_word_like || is_slice || is_mac { Read::Harmless(end) } else { Read::Address(end) })
 }

@@ -72,10 +72,14 @@ pub(super) fn replace(text: &str, hint: Hint, replace: &mut Replace<'_>) -> Opti
 
 /// What a number is replaced by: another number, or a string where there is no such number.
 pub(super) fn number(token: &str, hint: Hint, replace: &mut Replace<'_>) -> Option<String> {
-    let is_whole = token.len() >= NUMBER_LEN_MIN && token.bytes().all(|byte| byte.is_ascii_digit());
-    let changed = is_whole.then(|| replace(token, hint)).flatten()?;
+    // Some programs write every number with a fraction: 4155550132.0.
+    let (whole, fraction) = token.split_at(token.find('.').unwrap_or(token.len()));
+    let is_whole = whole.len() >= NUMBER_LEN_MIN
+        && whole.bytes().all(|byte| byte.is_ascii_digit())
+        && fraction.bytes().all(|byte| matches!(byte, b'.' | b'0'));
+    let changed = is_whole.then(|| replace(whole, hint)).flatten()?;
     let is_number = changed.bytes().all(|byte| byte.is_ascii_digit()) && !changed.starts_with('0');
-    Some(if is_number { changed } else { quoted(&changed) })
+    Some(if is_number { changed + fraction } else { quoted(&changed) })
 }
 
 fn string_end(bytes: &[u8], from: usize) -> usize {
@@ -129,6 +133,7 @@ mod tests {
         check(r#" { "x" : [1, "q\n", null] } "#, None);
         check(r#"{"x": "a" ,"y":[ "\u0061",2]}"#, Some(r#"{"x": "b\"" ,"y":[ "b\"",2]}"#));
         check(r#"{"n":1234567,"m":7777777,"o":1234567.5}"#, Some(r#"{"n":7654321,"m":"x","o":1234567.5}"#));
+        check(r#"{"n":1234567.0,"m":7777777.0,"o":1234567.05}"#, Some(r#"{"n":7654321.0,"m":"x","o":1234567.05}"#));
         check(r#"{"k":"k"}"#, Some(r#"{"K":"k"}"#));
         check(r#"{"phone":["p",{"q":"p"}],"z":"p"}"#, Some(r#"{"phone":["P",{"q":"p"}],"z":"p"}"#));
     }

@@ -179,10 +179,11 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
             has_break.then(|| at(text, sign + blank, Look { is_line: true, ..one }))?
         }
         Cue::NameWord => {
-            let said = skip_blanks(bytes, word.end);
+            let is_bold = is_bold(bytes, word.start);
+            let said = skip_blanks(bytes, if is_bold { skip_bold(bytes, word.end) } else { word.end });
             let is_name = has_word(bytes, word.start, "name") || has_word(bytes, word.start, "surname");
             if matches!(bytes.get(said), Some(b':' | b'=')) {
-                let from = skip_spaces(bytes, said + 1);
+                let from = skip_spaces(bytes, if is_bold { skip_bold(bytes, said + 1) } else { said + 1 });
                 let is_one = is_name && bytes[said] == b':';
                 let name = at(text, from, if is_one { one } else { two })?;
                 // `name: Option<String>` is code.
@@ -244,6 +245,23 @@ fn is_sentence_end(bytes: &[u8], at: usize) -> bool {
 
 fn skip_spaces(bytes: &[u8], from: usize) -> usize {
     from + bytes[from..].iter().take(24).take_while(|byte| matches!(byte, b' ' | b'\t' | b'"')).count()
+}
+
+/// The longest label of which this word is the last, in bytes.
+const LABEL_LEN_MAX: usize = 24;
+
+/// Whether the label that ends with this word begins with two stars, as in Markdown: `**Customer name:**`.
+fn is_bold(bytes: &[u8], at: usize) -> bool {
+    let label = &bytes[at.saturating_sub(LABEL_LEN_MAX)..at];
+    let n = label.iter().rev().take_while(|&&byte| is_word(byte) || matches!(byte, b' ' | b'\'')).count();
+    let before = &label[..label.len() - n];
+    before.ends_with(b"**") || before.ends_with(b"__")
+}
+
+/// The place behind the two stars that may stand here.
+fn skip_bold(bytes: &[u8], at: usize) -> usize {
+    let has_stars = bytes[at..].starts_with(b"**") || bytes[at..].starts_with(b"__");
+    at + if has_stars { 2 } else { 0 }
 }
 
 /// The longest name before an e-mail address in angle brackets.

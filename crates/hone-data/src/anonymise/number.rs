@@ -19,6 +19,16 @@ pub(super) struct Number<'a> {
 impl<'a> Number<'a> {
     /// The number that begins here, with a digit, a plus or a bracket.
     pub(super) fn read(bytes: &'a [u8], start: usize) -> Option<Self> {
+        Self::read_as(bytes, start, is_between)
+    }
+
+    /// The same with two blanks in the place of one, where the first group is of four digits. In other numbers these stand between two of them.
+    pub(super) fn read_wide(bytes: &'a [u8], start: usize) -> Option<Self> {
+        let end = digits_end(bytes, start);
+        (end - start == 4).then(|| Self::read_as(bytes, start, |between| is_between(between) || between == b"  "))?
+    }
+
+    fn read_as(bytes: &'a [u8], start: usize, is_between: fn(&[u8]) -> bool) -> Option<Self> {
         let has_plus = bytes[start] == b'+';
         let mut number = Self { bytes, start, has_plus, groups: [(0, 0); N_GROUPS_MAX], n_groups: 0 };
         let mut at = if bytes[start].is_ascii_digit() { start } else { start + 1 };

@@ -64,6 +64,9 @@ impl Scan<'_> {
     /// The whole text, where its key says that it is a name, an address or a secret, and it looks like one.
     fn whole(&mut self, signs: &[Found]) -> Option<Found> {
         let (text, bytes) = (self.text, self.text.as_bytes());
+        if self.hint.0 == Some(Expected::Password) && secret::is_password(bytes) {
+            return Some(Found { kind: Kind::Secret, range: 0..text.len() });
+        }
         if !signs.is_empty() || bytes.is_empty() {
             return None;
         }
@@ -88,7 +91,7 @@ impl Scan<'_> {
             at = match self.text.as_bytes()[at] {
                 b'0'..=b'9' | b'+' | b'(' => self.number(at),
                 b':' => self.colon(at),
-                b'-' if self.bytes()[at..].starts_with(b"-----BEGIN ") => match secret::block_end(self.bytes(), at) {
+                b'-' if self.bytes()[at..].starts_with(b"-----BEGIN ") => match secret::block_end(self.text.as_bytes(), at) {
                     Some(end) => self.push(Kind::Secret, at..end),
                     None => at + 5,
                 },
@@ -133,6 +136,20 @@ impl Scan<'_> {
         self.cue.filter(|&(cue, end)| at - end <= reach(cue)).map(|(cue, _)| cue)
     }
 
+    /// Whether a word right before says that a version stands here: `version 1.2.3.4`, not `build agent 1.2.3.4`.
+    fn is_version(&self, at: usize) -> bool {
+        let Some((Cue::Version, end)) = self.cue.filter(|&(_, end)| at - end <= REACH_LEN_OTHER) else { return false };
+        let is_joint = |word: &[u8]| {
+            [&b""[..], b"is", b"number", b"and", b"or"].contains(&word)
+                || word.iter().filter(|byte| **byte == b'.').count() == 3
+                    && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        };
+        let is_sign = |byte: &u8| {
+            matches!(byte, b' ' | b'\t' | b':' | b'=' | b'"' | b'\'' | b'`' | b',' | b'(' | b'#' | b'-' | b'_' | b'*')
+        };
+        self.hint.cue() == Some(Cue::Version) || self.bytes()[end..at].split(is_sign).all(is_joint)
+    }
+
     /// What begins here with a digit, a plus or a bracket. Returns where to go on.
     fn number(&mut self, at: usize) -> usize {
         let bytes = self.bytes();
@@ -143,7 +160,9 @@ impl Scan<'_> {
         }
         let in_word = at > 0 && matches!(bytes[at - 1], b'.' | b'-') && at > 1 && bytes[at - 2].is_ascii_alphanumeric();
         let cue = self.cue_at(at);
-        if is_digit && let Some(read) = ip::v6(bytes, at).or_else(|| if in_word { None } else { ip::v4(bytes, at, cue) }) {
+        if is_digit
+            && let Some(read) = ip::v6(bytes, at).or_else(|| if in_word { None } else { ip::v4(bytes, at, self.is_version(at)) })
+        {
             return match read {
                 Read::Address(end) => self.push(Kind::Ip, at..end),
                 Read::Harmless(end) => end,
@@ -153,7 +172,8 @@ impl Scan<'_> {
             return skip;
         }
         let Some(number) = Number::read(bytes, at) else { return skip };
-        let found = card::end(&number, cue).map(|end| (Kind::Card, end));
+        let found = card::end(&number, cue).or_else(|| card::end(&Number::read_wide(bytes, at)?, cue));
+        let found = found.map(|end| (Kind::Card, end));
         let found = found.or_else(|| if in_word { None } else { Self::numbered(&number, cue) });
         if let Some((kind, end)) = found {
             return self.push(kind, at..end);
@@ -207,7 +227,8 @@ impl Scan<'_> {
             return self.push(kind, range);
         }
         let bytes = self.bytes();
-        let cue = cue::of_word(&bytes[at..end]).filter(|&cue| cue != Cue::Ssn || is_social(bytes, at, end));
+        let cue = cue::of_word(&bytes[at..end]).or_else(|| cue::of_camel(&bytes[at..end]));
+        let cue = cue.filter(|&cue| cue != Cue::Ssn || is_social(bytes, at, end));
         let cue = cue.or_else(|| given::is_given(&bytes[at..end]).then_some(Cue::Given));
         if let Some(found) = self.introduced(at..end, cue) {
             // Whose value it is says nothing of what it is: `order of Ann Miller 4155550132`.

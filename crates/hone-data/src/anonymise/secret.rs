@@ -46,6 +46,8 @@ const PREFIXES: &[(&str, usize)] = &[
     ("gsk_", 20),
     ("r8_", 20),
     ("nvapi-", 20),
+    ("xai-", 20),
+    ("hvs.", 20),
     ("eyJ", 30),
 ];
 
@@ -99,19 +101,87 @@ pub(super) fn prefixed_end(bytes: &[u8], at: usize, word_end: usize) -> Option<u
     fits.then_some(end)
 }
 
-/// The end of the private key that begins here: `-----BEGIN … PRIVATE KEY-----`.
+/// The end of the private key that begins here: `-----BEGIN … PRIVATE KEY-----`. One that was cut short ends with its last line.
 pub(super) fn block_end(bytes: &[u8], at: usize) -> Option<usize> {
     let block = &bytes[at..bytes.len().min(at + BLOCK_LEN_MAX)];
-    let head = memmem::find(&block[..block.len().min(64)], b"PRIVATE KEY-----")?;
-    let foot = memmem::find(&block[head..], b"-----END ")? + head;
-    let end = memmem::find(&block[foot..], b"KEY-----")? + foot + "KEY-----".len();
-    Some(at + end)
+    let label = BEGIN.len()..memmem::find(&block[BEGIN.len()..block.len().min(64)], DASHES)? + BEGIN.len();
+    let is_private = [&b"PRIVATE KEY"[..], b"PRIVATE KEY BLOCK"].iter().any(|sign| block[label.clone()].ends_with(sign));
+    let head = label.end + DASHES.len();
+    if !is_private {
+        return None;
+    }
+    let foot = memmem::find(&block[head..], END).map(|foot| head + foot);
+    // A foot behind another head is not that of this key.
+    let foot = foot.filter(|&foot| memmem::find(&block[head..foot], BEGIN).is_none());
+    foot.and_then(|foot| foot_end(bytes, at + foot)).or_else(|| body_end(bytes, at + head))
+}
+
+const DASHES: &[u8] = b"-----";
+const BEGIN: &[u8] = b"-----BEGIN ";
+const END: &[u8] = b"-----END ";
+
+/// The end of the line `-----END … KEY-----` that begins here.
+fn foot_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let label = bytes[at..].starts_with(END).then(|| at + END.len())?;
+    let len = memmem::find(&bytes[label..bytes.len().min(label + 64)], DASHES)?;
+    Some(label + len + DASHES.len())
+}
+
+/// The fewest characters of a line of a key, but for its last.
+const LINE_LEN_MIN: usize = 16;
+
+/// The most lines such as `Version: …` before a key.
+const N_HEADERS_MAX: usize = 8;
+
+/// The end of the last line of base64 that begins here, behind headers and blank lines, with the foot of a long key.
+fn body_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let (mut at, mut end) = (skip_breaks(bytes, from), None);
+    for _ in 0..N_HEADERS_MAX {
+        at = header_end(bytes, at).map_or(at, |end| skip_breaks(bytes, end));
+    }
+    loop {
+        let n = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')).count();
+        // A short line may be the last of the key, or a word.
+        let is_rest = end.is_some() && bytes[at..at + n].iter().any(|byte| !byte.is_ascii_alphabetic());
+        if n < LINE_LEN_MIN && !is_rest {
+            return end.map(|end| foot_end(bytes, at).unwrap_or(end));
+        }
+        end = Some(at + n);
+        at = skip_breaks(bytes, at + n);
+    }
+}
+
+/// The place after the blanks and line breaks that begin here, also those that are written as `\n`.
+fn skip_breaks(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+            b'\\' if is_escape_before(bytes, (at + 2).min(bytes.len())) => at += 2,
+            _ => break,
+        }
+    }
+    at
+}
+
+/// The end of the line `Proc-Type: 4,ENCRYPTED` that begins here.
+fn header_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let n = bytes[at..].iter().take(32).take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+    let is_header = n > 0 && bytes[at].is_ascii_uppercase() && bytes[at + n..].starts_with(b": ");
+    is_header.then(|| at + bytes[at..].iter().take(200).take_while(|byte| !matches!(byte, b'\n' | b'\\')).count())
 }
 
 /// The secret after this word, which ends here: `api_key = "…"`, `token: …`, `Bearer …`, `password is …`.
 pub(super) fn after(bytes: &[u8], word_end: usize, cue: Cue) -> Option<Found> {
     let (at, is_assigned) = value_start(bytes, word_end)?;
-    let end = if cue == Cue::Password { password_end(bytes, at, is_assigned)? } else { random_end(bytes, at)? };
+    let end = match cue {
+        Cue::Password => {
+            let quoted = if is_assigned { quoted_end(bytes, at) } else { None };
+            quoted
+                .or_else(|| password_end(bytes, at, is_assigned))
+                .or_else(|| if is_assigned { letters_end(bytes, at) } else { None })?
+        }
+        _ => random_end(bytes, at).or_else(|| if is_assigned { said_secret_end(bytes, word_end, at) } else { None })?,
+    };
     Some(Found { kind: Kind::Secret, range: at..end })
 }
 
@@ -119,14 +189,16 @@ pub(super) fn after(bytes: &[u8], word_end: usize, cue: Cue) -> Option<Found> {
 fn value_start(bytes: &[u8], word_end: usize) -> Option<(usize, bool)> {
     let skip_quotes =
         |at: usize| at + bytes[at..].iter().take(2).take_while(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'\\')).count();
-    let mut at = skip_blanks(bytes, skip_quotes(word_end));
+    let closed = skip_quotes(word_end);
+    let mut at = skip_blanks(bytes, closed);
     let mut is_assigned = false;
     if matches!(bytes.get(at), Some(b':' | b'=')) {
         is_assigned = true;
         at += 1;
     } else if has_word(bytes, at, "is") {
         at += 2;
-    } else if at == word_end {
+    } else if at == word_end || closed > word_end {
+        // What follows on a word in quotes is not its value: `type="password" name="pw1"`.
         return None;
     }
     at = skip_quotes(skip_blanks(bytes, at));
@@ -148,6 +220,37 @@ pub(super) fn random_end(bytes: &[u8], at: usize) -> Option<usize> {
     (token.len() >= 16 && !is_path && has_both && is_random(token) && !is_pseudonym(bytes, at, end)).then_some(end)
 }
 
+/// Whether this text, of which a key or quotes say that it is a password, is one: blanks, commas and mere letters may be in it.
+pub(super) fn is_password(text: &[u8]) -> bool {
+    let is_sign = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
+    let n_min = if text.iter().any(is_sign) { 4 } else { 6 };
+    (n_min..=PASSWORD_LEN_MAX).contains(&text.len())
+        && text.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
+        && !text.iter().any(u8::is_ascii_control)
+        && !is_place(text)
+        && !is_prose(text)
+        && !is_pseudonym(text, 0, text.len())
+}
+
+/// The end of the password in quotes that begins behind one. A quote may also end a text: `input("Password: ")`.
+fn quoted_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let quote = *bytes[..at].last().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))?;
+    let is_escaped = bytes[..at - 1].ends_with(b"\\");
+    let mut end = at;
+    while *bytes.get(end)? != quote {
+        if end - at > PASSWORD_LEN_MAX || bytes[end] == b'\n' {
+            return None;
+        }
+        let is_escape = bytes[end] == b'\\' && !is_escaped;
+        end += if is_escape { 2 } else { 1 };
+    }
+    let is_closed = bytes.get(end + 1).is_none_or(|next| !next.is_ascii_alphanumeric() && *next != quote);
+    let end = if is_escaped && bytes[..end].ends_with(b"\\") { end - 1 } else { end };
+    let text = bytes.get(at..end)?;
+    let is_between = matches!(text.first()?, b' ' | b',' | b';' | b')' | b']' | b'}') || matches!(text, [b'+', .., b'+']);
+    (is_closed && !is_between && is_password(text)).then_some(end)
+}
+
 /// The end of the password here, unless it stands for one.
 pub(super) fn password_end(bytes: &[u8], at: usize, is_assigned: bool) -> Option<usize> {
     let is_part = |byte: &u8| {
@@ -165,11 +268,111 @@ pub(super) fn password_end(bytes: &[u8], at: usize, is_assigned: bool) -> Option
     }
     let password = &bytes[at..end];
     let has_letter = password.iter().any(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80);
-    let has_other =
-        password.iter().any(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80 && !matches!(byte, b'-' | b'_' | b'/' | b'.'));
-    let is_place = matches!(password.first(), Some(b'$' | b'{' | b'*' | b'[' | b'(' | b'%'));
     let n_min = if is_assigned { 4 } else { 6 };
-    (password.len() >= n_min && has_letter && has_other && !is_place && !is_pseudonym(bytes, at, end)).then_some(end)
+    (password.len() >= n_min
+        && has_letter
+        && has_other(password)
+        && !is_place(password)
+        && !is_code(bytes, at, end)
+        && !is_pseudonym(bytes, at, end))
+    .then_some(end)
+}
+
+/// Whether there is more than letters, and what joins words.
+fn has_other(password: &[u8]) -> bool {
+    password.iter().any(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80 && !matches!(byte, b'-' | b'_' | b'/' | b'.'))
+}
+
+/// The end of what stands in quotes after `secret`, which need not look random, but must not be words: those are the name of one.
+fn said_secret_end(bytes: &[u8], word_end: usize, at: usize) -> Option<usize> {
+    let is_secret = bytes[..word_end].len() >= 6 && begins_with(bytes, word_end - 6, "secret");
+    let end = if is_secret { quoted_end(bytes, at)? } else { return None };
+    let secret = &bytes[at..end];
+    (has_other(secret) && !secret.contains(&b' ')).then_some(end)
+}
+
+/// The fewest letters of a password that is nothing but letters and stands in no quotes.
+const LETTERS_LEN_MIN: usize = 8;
+
+/// The end of the password of mere letters that ends its line or its clause, and is no word that is said of passwords.
+fn letters_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let n = bytes[at..].iter().take(PASSWORD_LEN_MAX).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (word, end) = (&bytes[at..at + n], at + n);
+    let next = skip_blanks(bytes, end);
+    let ends_line = matches!(bytes.get(next), None | Some(b'\n' | b'\r')) || is_escape_before(bytes, (next + 2).min(bytes.len()));
+    let ends_clause =
+        bytes.get(end) == Some(&b',') || bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_none_or(u8::is_ascii_whitespace);
+    // Behind `=` with blanks or a comma a name of a variable is more likely.
+    let is_tight = bytes[..at].ends_with(b"=");
+    let is_said = !bytes[..at].trim_ascii_end().ends_with(b"=");
+    let is_name = word.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+        || ["pass", "pwd", "secret"].iter().any(|part| has_part(word, part));
+    let ends = ends_line && (is_tight || is_said) || ends_clause && is_said;
+    // `Password: Instructions` is a title.
+    let is_title = n <= 12 && ["ing", "ed", "ion", "ions", "ment"].iter().any(|tail| word.ends_with(tail.as_bytes()));
+    (n >= LETTERS_LEN_MIN && ends && !is_name && !is_title && !is_prose(word) && !is_pseudonym(bytes, at, end)).then_some(end)
+}
+
+fn has_part(word: &[u8], part: &str) -> bool {
+    word.windows(part.len()).any(|there| there.eq_ignore_ascii_case(part.as_bytes()))
+}
+
+/// Whether something stands here that will be a password: `$PASSWORD`, `{password}`, `<your password>`.
+fn is_place(password: &[u8]) -> bool {
+    matches!(password.first(), Some(b'$' | b'{' | b'*' | b'[' | b'(' | b'%' | b'<'))
+}
+
+/// What is said of passwords, in forms and errors and prose.
+const PROSE: &str = "\
+    a accepted already an and any anything are as at available bcrypt be been being blank boolean bytes can cannot change \
+    changed characters choose chose chosen confidential configured contain contains correct default did different disabled \
+    do does doesn't don't empty enabled encrypted enter entered everything exceed expired false field for forbidden forgot \
+    forgotten from generated has hashed have hidden if in included incorrect instructions integer invalid is it least \
+    leave length letter letters long lower lowercase manager mandatory masked match matches maximum minimum mismatch \
+    missing must need needed needs new no none not null number object of ok old omitted on one only optional or our \
+    password passwords placeholder plaintext please policy protected provided rather recommended recovery redacted \
+    rejected removed required requirements requires reset same secret see sensitive set settings short should someone \
+    something special stored string strong supplied temporary text than that the their this to too true type typed \
+    unavailable unchanged undefined unknown unset unspecified updated upper uppercase use used user username valid value \
+    verified was weak were whatever when which will with wrong you your";
+
+/// Whether at least half of the words are such words.
+fn is_prose(text: &[u8]) -> bool {
+    let words = text.split(|byte| matches!(byte, b' ' | b',' | b'.' | b'!' | b'?' | b':' | b';' | b'(' | b')'));
+    let (mut n_words, mut n_prose) = (0, 0);
+    for word in words.filter(|word| !word.is_empty()) {
+        n_words += 1;
+        n_prose += usize::from(PROSE.split_ascii_whitespace().any(|known| word.eq_ignore_ascii_case(known.as_bytes())));
+    }
+    n_prose * 2 >= n_words
+}
+
+/// What programs call where they keep a password.
+const KEPT: &str =
+    "self this config cfg conf settings env process args options opts params props request req data form user ctx credentials";
+
+/// Whether an expression stands here, not a value: `getpass()`, `os.environ["PW1"]`, `config.db2.password`, `&str`.
+fn is_code(bytes: &[u8], at: usize, end: usize) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':');
+    let path_end = at + bytes[at..].iter().take(PASSWORD_LEN_MAX).take_while(|byte| is_name(byte)).count();
+    let path = &bytes[at..path_end];
+    let is_closed =
+        |sign: u8| bytes[path_end..].iter().take(PASSWORD_LEN_MAX).take_while(|byte| **byte != b'\n').any(|byte| *byte == sign);
+    match bytes.get(path_end) {
+        Some(b'(') if !path.is_empty() && !path[0].is_ascii_digit() => return is_closed(b')'),
+        Some(b'[') if !path.is_empty() && !path[0].is_ascii_digit() => return is_closed(b']'),
+        // A type with a default.
+        Some(b'=') => return [&b"str"[..], b"int", b"bytes", b"string"].contains(&path),
+        _ => {}
+    }
+    let is_reference = bytes[at] == b'&' && bytes[at + 1..end].iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    let mut parts = bytes[at..end].split(|byte| *byte == b'.');
+    let first = parts.next().unwrap_or_default();
+    let is_kept = KEPT.split_ascii_whitespace().any(|known| first.eq_ignore_ascii_case(known.as_bytes()));
+    let is_path = path_end >= end
+        && parts.clone().count() > 0
+        && (is_kept || parts.any(|part| has_part(part, "pass") || has_part(part, "pwd")));
+    is_reference || is_path
 }
 
 fn is_pseudonym(bytes: &[u8], at: usize, end: usize) -> bool {

@@ -192,8 +192,7 @@ fn value(value: &mut Value, hint: Hint, depth: usize, replace: &mut Replace<'_>)
         },
         Value::Number(number) => match json::number(&number.to_string(), hint, replace) {
             Some(changed) => {
-                let as_number = changed.parse::<Number>().map(Value::Number);
-                *value = as_number.unwrap_or_else(|_| Value::String(changed.trim_matches('"').to_owned()));
+                *value = as_number(&changed).unwrap_or_else(|| Value::String(changed.trim_matches('"').to_owned()));
                 true
             }
             None => false,
@@ -201,6 +200,14 @@ fn value(value: &mut Value, hint: Hint, depth: usize, replace: &mut Replace<'_>)
         Value::Array(items) => items.iter_mut().fold(false, |changed, item| self::value(item, hint, depth, replace) | changed),
         Value::Object(fields) => map_at(fields, depth, replace),
     }
+}
+
+/// The number that is written so. One with a fraction that has too many digits for a float loses its fraction, not its last digit.
+fn as_number(text: &str) -> Option<Value> {
+    let number: Number = text.parse().ok()?;
+    let is_same = number.to_string() == text;
+    let whole = text.split_once('.').filter(|_| !is_same).and_then(|(whole, _)| whole.parse().ok());
+    Some(Value::Number(whole.unwrap_or(number)))
 }
 
 fn map(fields: &mut Map<String, Value>, replace: &mut Replace<'_>) -> bool {
