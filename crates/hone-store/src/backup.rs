@@ -1,24 +1,27 @@
 //! Back-ups that do not depend on the database: one JSON line a record, the blobs, and a manifest.
 //!
 //! A back-up taken from SQLite restores into PostgreSQL and the other way round. The manifest is written
-//! last: a folder without one is not a back-up. Records have ids, so an interrupted restore is run again.
+//! last: a folder without one is not a back-up, and the next back-up replaces what is left there of one that was cut short.
+//! Records have ids, so an interrupted restore is run again.
 //!
 //! A record that is not what was written does not enter a back-up, where it would look sound: it is left out and named.
 //! The other way round, a restore puts such a record back.
 
 use crate::Options;
-use crate::dump::{COMPLAINTS_MAX, Counts, Database, name, same_hash};
+use crate::dump::{COMPLAINTS_MAX, Counts, Database, Dumped, name, same_hash};
 use crate::row::Encoded;
 use hone_trace::store::{Put, StoreError, Write};
 use hone_trace::{BlobHash, V1};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, File, FileType, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
 const RECORDS: &str = "records.jsonl";
+const BLOBS: &str = "blobs";
 const MANIFEST: &str = "manifest.json";
+const MANIFEST_DRAFT: &str = "manifest.json.partial";
 const BATCH_LEN: usize = 500;
 
 /// What a back-up holds.
@@ -94,31 +97,144 @@ impl From<StoreError> for BackupError {
     }
 }
 
-/// Writes a consistent view of the whole store into a new or empty folder. What is damaged is left out, and the manifest
-/// names it.
-pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Manifest, BackupError> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |error| BackupError::File(path, error)
-    };
-    fs::create_dir_all(folder.join("blobs")).map_err(at(folder))?;
+/// Writes a consistent view of the whole store into a folder that is new, empty, or holds what is left of a back-up that was
+/// cut short, which goes. What is damaged is left out, and the manifest names it.
+pub async fn backup(database: &dyn Database, folder: &Path, progress: impl FnMut(u64)) -> Result<Manifest, BackupError> {
     let path = folder.join(RECORDS);
-    if folder.join(MANIFEST).exists() || path.exists() {
-        return Err(BackupError::Folder(folder.to_owned(), "there is a back-up here already".to_owned()));
-    }
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(at(&path))?);
-    let mut hasher = blake3::Hasher::new();
-    let mut records = Counts::default();
-    let (mut damaged, mut n_damaged) = (Vec::new(), 0);
-    let mut leave_out = |reason: String| {
-        n_damaged += 1;
-        if damaged.len() < COMPLAINTS_MAX {
-            damaged.push(reason);
-        }
-    };
+    let mut out = BufWriter::with_capacity(1 << 20, claim(folder)?);
+    let mut tally = Tally::default();
+    write_records(database, &mut out, &path, &mut tally, progress).await?;
+    // The lock on this file is held until the manifest is there.
+    let records = out.into_inner().map_err(io::IntoInnerError::into_error).map_err(at(&path))?;
+    records.sync_all().map_err(at(&path))?;
 
-    let (sink, mut dumped) = mpsc::channel(1024);
-    let writing = async {
+    let mut sound = Vec::new();
+    for hash in database.blob_hashes().await? {
+        let path = folder.join(BLOBS).join(hash.to_string());
+        let bytes = database.blob(hash).await?.unwrap_or_default();
+        if BlobHash::of(&bytes) == hash {
+            write_synced(&path, &bytes).map_err(at(&path))?;
+            sound.push(hash);
+        } else {
+            tally.leave_out(format!("blob {hash} has other bytes than its name says"));
+        }
+    }
+    let manifest = tally.manifest(sound);
+    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| BackupError::File(folder.join(MANIFEST), error.into()))?;
+    let draft = folder.join(MANIFEST_DRAFT);
+    write_synced(&draft, &text).and_then(|()| fs::rename(&draft, folder.join(MANIFEST))).map_err(at(&draft))?;
+    for folder in [folder.join(BLOBS).as_path(), folder] {
+        crate::blobs::sync_folder(folder).map_err(at(folder))?;
+    }
+    Ok(manifest)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
+    let path = path.to_owned();
+    move |error| BackupError::File(path, error)
+}
+
+/// Makes a folder ready for a back-up. The file for the records is empty, and locked while it is open: two back-ups into one
+/// folder at a time would spoil each other.
+fn claim(folder: &Path) -> Result<File, BackupError> {
+    // Looked at before anything is made, so that a folder that is refused stays as it is.
+    leftovers(folder)?;
+    let (path, blobs) = (folder.join(RECORDS), folder.join(BLOBS));
+    fs::create_dir_all(&blobs).map_err(at(&blobs))?;
+    let records = File::options().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
+    match records.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            return Err(BackupError::Folder(folder.to_owned(), "another back-up is being written here".to_owned()));
+        }
+        // A network drive without locks takes a back-up too.
+        Ok(()) | Err(TryLockError::Error(_)) => {}
+    }
+    // Looked at again: another back-up may have come and gone before the lock was taken.
+    for path in leftovers(folder)? {
+        fs::remove_file(&path).map_err(at(&path))?;
+    }
+    records.set_len(0).map_err(at(&path))?;
+    Ok(records)
+}
+
+/// What a back-up that was cut short has left in this folder, apart from its records. An error where there is a whole
+/// back-up, or anything that no back-up writes.
+fn leftovers(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
+    let refused = |reason: String| BackupError::Folder(folder.to_owned(), reason);
+    let strange = |name: &str| refused(format!("`{name}` is no part of a back-up: name a new or an empty folder"));
+    let there = entries(folder)?;
+    let holds = |wanted: &str| there.iter().any(|(name, _)| name == wanted);
+    if holds(MANIFEST) {
+        return Err(refused("there is a back-up here already".to_owned()));
+    }
+    // A back-up makes the folder for blobs, then the records, then all else. Records alone are someone else's.
+    let is_begun = holds(BLOBS) && holds(RECORDS);
+    let mut left = Vec::new();
+    for (name, kind) in &there {
+        match name.as_str() {
+            BLOBS if kind.is_dir() => {}
+            RECORDS if kind.is_file() && is_begun => {}
+            MANIFEST_DRAFT if kind.is_file() && is_begun => left.push(folder.join(name)),
+            _ => return Err(strange(name)),
+        }
+    }
+    let blobs = folder.join(BLOBS);
+    for (name, kind) in entries(&blobs)? {
+        if !(is_begun && kind.is_file() && name.parse::<BlobHash>().is_ok()) {
+            return Err(strange(&format!("{BLOBS}/{name}")));
+        }
+        left.push(blobs.join(name));
+    }
+    Ok(left)
+}
+
+/// The names in a folder with what they are; none where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<(String, FileType)>, BackupError> {
+    let named = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name().to_string_lossy().into_owned(), entry.file_type()?))
+    };
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(named).collect::<io::Result<_>>().map_err(at(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(at(folder)(error)),
+    }
+}
+
+/// Writes every record of the store as a line.
+async fn write_records(
+    database: &dyn Database,
+    out: &mut impl io::Write,
+    path: &Path,
+    tally: &mut Tally,
+    progress: impl FnMut(u64),
+) -> Result<(), BackupError> {
+    let (sink, dumped) = mpsc::channel(1024);
+    let (read, written) = tokio::join!(database.dump(sink), tally.write(dumped, out, path, progress));
+    // When writing fails the dump ends as if all were well.
+    written?;
+    Ok(read?)
+}
+
+/// What the manifest will say of the records.
+#[derive(Default)]
+struct Tally {
+    records: Counts,
+    hasher: blake3::Hasher,
+    damaged: Vec<String>,
+    n_damaged: u64,
+}
+
+impl Tally {
+    /// Writes what comes from a dump. It owns its end of the queue: whatever ends it, a full disk too, nobody listens any more,
+    /// and the dump ends instead of waiting for ever.
+    async fn write(
+        &mut self,
+        mut dumped: mpsc::Receiver<Dumped>,
+        out: &mut impl io::Write,
+        path: &Path,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), BackupError> {
         let mut line = Vec::new();
         while let Some(record) = dumped.recv().await {
             let write = match record {
@@ -129,46 +245,32 @@ pub async fn backup(database: &dyn Database, folder: &Path, mut progress: impl F
             let write = match write {
                 Ok(write) => write,
                 Err(reason) => {
-                    leave_out(reason);
+                    self.leave_out(reason);
                     continue;
                 }
             };
-            records.add(&write);
+            self.records.add(&write);
             line.clear();
-            serde_json::to_writer(&mut line, &write).map_err(|error| BackupError::File(path.clone(), error.into()))?;
+            serde_json::to_writer(&mut line, &write).map_err(|error| at(path)(error.into()))?;
             line.push(b'\n');
-            hasher.update(&line);
-            out.write_all(&line).map_err(at(&path))?;
-            progress(records.total());
+            self.hasher.update(&line);
+            out.write_all(&line).map_err(at(path))?;
+            progress(self.records.total());
         }
-        dumped.close();
-        Ok::<(), BackupError>(())
-    };
-    let (read, written) = tokio::join!(database.dump(sink), writing);
-    written?;
-    read?;
-    out.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all()).map_err(at(&path))?;
+        Ok(())
+    }
 
-    let mut sound = Vec::new();
-    for hash in database.blob_hashes().await? {
-        let path = folder.join("blobs").join(hash.to_string());
-        let bytes = database.blob(hash).await?.unwrap_or_default();
-        if BlobHash::of(&bytes) == hash {
-            write_synced(&path, &bytes).map_err(at(&path))?;
-            sound.push(hash);
-        } else {
-            leave_out(format!("blob {hash} has other bytes than its name says"));
+    fn leave_out(&mut self, reason: String) {
+        self.n_damaged += 1;
+        if self.damaged.len() < COMPLAINTS_MAX {
+            self.damaged.push(reason);
         }
     }
-    let records_blake3 = hasher.finalize().to_hex().to_string();
-    let manifest = Manifest { v: V1, records, records_blake3, blobs: sound, damaged, n_damaged };
-    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| BackupError::File(folder.join(MANIFEST), error.into()))?;
-    let draft = folder.join("manifest.json.partial");
-    write_synced(&draft, &text).and_then(|()| fs::rename(&draft, folder.join(MANIFEST))).map_err(at(&draft))?;
-    for folder in [folder.join("blobs").as_path(), folder] {
-        crate::blobs::sync_folder(folder).map_err(at(folder))?;
+
+    fn manifest(self, blobs: Vec<BlobHash>) -> Manifest {
+        let Self { records, hasher, damaged, n_damaged } = self;
+        Manifest { v: V1, records, records_blake3: hasher.finalize().to_hex().to_string(), blobs, damaged, n_damaged }
     }
-    Ok(manifest)
 }
 
 /// Checks the back-up in this folder against its manifest, then writes all of it into the store.
@@ -205,7 +307,7 @@ pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl 
             restored.same += 1;
             continue;
         }
-        let path = folder.join("blobs").join(hash.to_string());
+        let path = folder.join(BLOBS).join(hash.to_string());
         let bytes = fs::read(&path).map_err(|error| BackupError::File(path.clone(), error))?;
         if database.put_blob(bytes).await? != *hash {
             return Err(BackupError::Folder(path, "the bytes are not those that the name says".to_owned()));
@@ -277,7 +379,7 @@ fn read_manifest(folder: &Path) -> Result<Manifest, BackupError> {
         return Err(BackupError::Folder(path, "the records are not those that the manifest speaks of".to_owned()));
     }
     for blob in &manifest.blobs {
-        let path = folder.join("blobs").join(blob.to_string());
+        let path = folder.join(BLOBS).join(blob.to_string());
         let hash = hash_file(&path).map_err(|error| BackupError::File(path.clone(), error))?;
         if hash != blob.to_string() {
             return Err(BackupError::Folder(path, "the bytes are not those that the name says".to_owned()));
@@ -302,4 +404,47 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Place;
+    use hone_trace::store::Link;
+    use std::time::Duration;
+
+    /// A disk without any room.
+    struct Full;
+
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_ends_a_back_up_of_more_records_than_are_queued() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = crate::open(&Place::Folder(folder.path().to_owned()), &Options::default()).await.unwrap();
+        let link = |n: u32| Write::Link(Link { from: n.to_string(), rel: "b".into(), to: "c".into() });
+        store.put((0..3000).map(link).collect()).await.unwrap();
+        let (path, mut full, mut tally) = (Path::new(RECORDS), Full, Tally::default());
+        let written = write_records(&*store, &mut full, path, &mut tally, |_| ());
+        let ended = tokio::time::timeout(Duration::from_secs(30), written).await.expect("it ends");
+        assert!(matches!(&ended, Err(BackupError::File(_, error)) if error.kind() == io::ErrorKind::StorageFull), "{ended:?}");
+    }
+
+    #[test]
+    fn one_folder_takes_one_back_up_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = claim(folder.path()).unwrap();
+        let error = claim(folder.path()).unwrap_err().to_string();
+        assert!(error.ends_with("another back-up is being written here"), "{error}");
+        drop(held);
+        claim(folder.path()).unwrap();
+    }
 }

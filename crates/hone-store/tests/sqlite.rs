@@ -4,6 +4,7 @@ mod common;
 
 use common::{event, folder_of, grown, trace, turn, write};
 use hone_store::{Options, backup, restore, verify};
+use hone_trace::BlobHash;
 use hone_trace::store::{Put, StoreError, Write};
 
 fn run(case: impl Future<Output = ()>) {
@@ -116,6 +117,57 @@ fn damage_is_left_out_of_a_back_up_and_put_back_from_one() {
         assert_eq!((restored.records.total(), restored.blobs, restored.repaired, restored.same), (5, 1, 6, 2), "{restored:?}");
         assert_eq!(verify(&*store, |_| ()).await.unwrap().complaints, [] as [&str; 0]);
         assert_eq!(store.trace(trace(0).id).await.unwrap(), Some(grown(0, 3)));
+    });
+}
+
+#[test]
+fn a_back_up_that_was_cut_short_is_run_again() {
+    run(async {
+        let fresh = common::sqlite();
+        let store = fresh.open().await;
+        store.put((0..5).map(write).collect()).await.unwrap();
+        let blob = store.put_blob(b"weights".to_vec()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let whole = backup(&*store, folder.path(), |_| ()).await.unwrap();
+        // As a kill leaves it: too many records here, half a blob, one that has gone from the store since, half a manifest.
+        let text = std::fs::read_to_string(path("records.jsonl")).unwrap();
+        std::fs::write(path("records.jsonl"), text.repeat(2)).unwrap();
+        std::fs::write(path("blobs").join(blob.to_string()), b"wei").unwrap();
+        let gone = path("blobs").join(BlobHash::of(b"gone").to_string());
+        std::fs::write(&gone, b"gone").unwrap();
+        std::fs::rename(path("manifest.json"), path("manifest.json.partial")).unwrap();
+
+        assert_eq!(backup(&*store, folder.path(), |_| ()).await.unwrap(), whole);
+        assert!(!gone.exists() && !path("manifest.json.partial").exists());
+        let restored = restore(&*common::sqlite().open().await, folder.path(), |_| ()).await.unwrap();
+        assert_eq!((restored.records.total(), restored.blobs), (5, 1));
+    });
+}
+
+#[test]
+fn a_folder_with_anything_that_no_back_up_writes_is_refused_and_left_as_it_is() {
+    run(async {
+        let store = common::sqlite().open().await;
+        store.put(vec![write(0)]).await.unwrap();
+        let check = async |names: &[&str], strange: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            for name in names {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, b"mine").unwrap();
+            }
+            let error = backup(&*store, folder.path(), |_| ()).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("`{strange}` is no part of a back-up")), "{names:?}: {error}");
+            assert!(names.iter().all(|name| std::fs::read(folder.path().join(name)).unwrap() == b"mine"), "{names:?}");
+        };
+        check(&["notes.txt"], "notes.txt").await;
+        check(&["records.jsonl"], "records.jsonl").await;
+        check(&["records.jsonl", "blobs/mine"], "blobs/mine").await;
+        check(&["records.jsonl", "blobs/ab/cd"], "blobs/ab").await;
+        let hash = BlobHash::of(b"mine").to_string();
+        check(&[&format!("blobs/{hash}")], &format!("blobs/{hash}")).await;
+        check(&[&format!("blobs/{hash}"), "records.jsonl", "notes.txt"], "notes.txt").await;
     });
 }
 
