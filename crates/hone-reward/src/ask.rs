@@ -10,6 +10,10 @@ use hone_trace::{LlmCall, Message, Role};
 use serde_json::Value;
 use std::fmt::Display;
 
+/// Between these, models put what they think before they answer.
+const THOUGHTS_BEGIN: &str = "<think>";
+const THOUGHTS_END: &str = "</think>";
+
 /// What is asked.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
@@ -79,7 +83,7 @@ impl<C: Display> Unheard<C> {
     }
 }
 
-/// Asks until an answer holds an object that `read` takes: the first one that it does.
+/// Asks until an answer holds an object that `read` takes: the last one that it does, thoughts left aside.
 pub(crate) fn ask<T, C: Display>(
     judge: &dyn Policy,
     question: &Question,
@@ -128,12 +132,18 @@ pub(crate) fn ask<T, C: Display>(
     }
 }
 
-/// The first object that fits; or what is wrong with the largest of them, which is the most likely to be meant.
+/// The last object that fits and was not merely thought: drafts come before the verdict. Or what is wrong with the largest of
+/// them, which is the most likely to be meant.
 fn fitting<T, C: Display>(text: &str, read: impl Fn(&Value) -> Result<T, C>) -> Result<T, Unheard<C>> {
+    let mut last: Option<(Value, T)> = None;
     let mut worst: Option<(usize, C)> = None;
-    for object in found::objects(text) {
+    for object in found::objects(&without_thoughts(text)) {
+        // What stands inside a verdict is a part of it, not another one.
+        if last.as_ref().is_some_and(|(verdict, _)| holds(verdict, &object)) {
+            continue;
+        }
         match read(&object) {
-            Ok(value) => return Ok(value),
+            Ok(value) => last = Some((object, value)),
             Err(complaint) => {
                 let size = object.to_string().len();
                 if worst.as_ref().is_none_or(|(largest, _)| size > *largest) {
@@ -142,10 +152,49 @@ fn fitting<T, C: Display>(text: &str, read: impl Fn(&Value) -> Result<T, C>) -> 
             }
         }
     }
+    if let Some((_, value)) = last.or_else(|| quoting(text, &read)) {
+        return Ok(value);
+    }
     Err(match worst {
         Some((_, complaint)) => Unheard::Unfit(complaint),
         None => Unheard::NoJson(text[..text.floor_char_boundary(200)].to_owned()),
     })
+}
+
+/// The last object that fits and has a mark of thoughts in its own words. Such a mark begins and ends no thoughts: the judge
+/// speaks of a trace that has them.
+fn quoting<T, C>(text: &str, read: impl Fn(&Value) -> Result<T, C>) -> Option<(Value, T)> {
+    let quotes = |object: &Value| {
+        let words = object.to_string();
+        words.contains(THOUGHTS_BEGIN) || words.contains(THOUGHTS_END)
+    };
+    let fits = |object: Value| read(&object).ok().map(|value| (object, value));
+    found::objects(text).filter(quotes).filter_map(fits).last()
+}
+
+/// What a reasoning model says outside of its thoughts. Where thoughts end that never began, their beginning stood in the
+/// prompt; where they never end, the answer was cut off in them.
+fn without_thoughts(text: &str) -> String {
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(THOUGHTS_END) {
+        match before.split_once(THOUGHTS_BEGIN) {
+            Some((outside, _)) => said.push_str(outside),
+            None => said.clear(),
+        }
+        rest = after;
+    }
+    said.push_str(rest.split_once(THOUGHTS_BEGIN).map_or(rest, |(outside, _)| outside));
+    said
+}
+
+/// Whether this value stands somewhere inside the other, or is the same.
+fn holds(outer: &Value, inner: &Value) -> bool {
+    outer == inner
+        || match outer {
+            Value::Array(items) => items.iter().any(|item| holds(item, inner)),
+            Value::Object(fields) => fields.values().any(|field| holds(field, inner)),
+            _ => false,
+        }
 }
 
 fn complaint<C: Display>(unheard: &Unheard<C>) -> String {
@@ -161,4 +210,50 @@ fn complaint<C: Display>(unheard: &Unheard<C>) -> String {
 /// Whether asking again would be answered the same way.
 fn is_hopeless(kind: PolicyErrorKind) -> bool {
     matches!(kind, PolicyErrorKind::Refused | PolicyErrorKind::TooLong | PolicyErrorKind::Budget)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(answer: &Value) -> Result<f64, String> {
+        answer["result"].as_f64().ok_or_else(|| "it has no number `result`".to_owned())
+    }
+
+    #[track_caller]
+    fn check(text: &str, heard: Option<f64>) {
+        assert_eq!(fitting(text, result).ok(), heard, "{text}");
+    }
+
+    #[test]
+    fn a_draft_in_thoughts_is_not_the_verdict() {
+        check(r#"<think>Perhaps {"result": 0}?</think>{"result": 1}"#, Some(1.0));
+        check(r#"Perhaps {"result": 0}? No.</think> {"result": 1}"#, Some(1.0));
+        check(r#"<think>{"result": 0}</think>{"result": 1}<think>{"result": 0}, or not.</think> Done."#, Some(1.0));
+        check(r#"<think>{"result": 0} or </think> rather {"result": 0.5} </think> {"result": 1}"#, Some(1.0));
+        check(r#"<think>{"result": 0}</think> I cannot say."#, None);
+        check(r#"<think>{"result": 0}, but wait"#, None);
+    }
+
+    #[test]
+    fn of_several_verdicts_the_last_counts() {
+        check(r#"First {"result": 0}. On reflection: {"result": 1}. That {"is": "all"}."#, Some(1.0));
+        check(r#"{"result": 1, "parts": [{"result": 0}]}"#, Some(1.0));
+        check(r#"{"answer": {"result": 1}}"#, Some(1.0));
+    }
+
+    #[test]
+    fn a_verdict_may_speak_of_thoughts() {
+        check(r#"{"explanation": "its <think> never ends", "result": 1}"#, Some(1.0));
+        check(r#"{"explanation": "a stray </think>", "result": 1}"#, Some(1.0));
+        check(r#"{"explanation": "<think></think> is empty", "result": 1}"#, Some(1.0));
+        check(r#"<think>{"result": 0}</think>{"explanation": "a stray </think>", "result": 1}"#, Some(1.0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_verdict_and_not_of_a_draft() {
+        let unheard =
+            fitting(r#"<think>{"a": "long draft of it all"}</think>{"b": 1}"#, |object| Err::<(), _>(object.to_string()));
+        assert_eq!(unheard, Err(Unheard::Unfit(r#"{"b":1}"#.to_owned())));
+    }
 }
