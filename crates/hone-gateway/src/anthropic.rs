@@ -110,7 +110,7 @@ fn spoken(role: Role, blocks: &[Value], place: &str, messages: &mut Vec<Message>
             }),
             Some("tool_result") => {
                 let id = block["tool_use_id"].as_str().ok_or_else(|| missing("tool_use_id"))?;
-                let mut result = Message::text(Role::Tool, text_of(&block["content"]));
+                let mut result = Message { content: result_of(&block["content"]), ..Message::text(Role::Tool, "") };
                 result.tool_call_id = Some(id.to_owned());
                 if block["is_error"] == true {
                     result.extra.insert("is_error".into(), true.into());
@@ -144,12 +144,14 @@ fn picture(source: &Value) -> Option<Value> {
     Some(json!({"type": "image_url", "image_url": {"url": url}}))
 }
 
-fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
-        _ => String::new(),
+/// What a tool gave: a text, unless there are pictures in it.
+fn result_of(content: &Value) -> Content {
+    let Value::Array(blocks) = content else { return Content::Text(content.as_str().unwrap_or_default().to_owned()) };
+    if blocks.iter().all(|block| block["text"].is_string()) {
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        return Content::Text(texts.join("\n"));
     }
+    Content::Parts(blocks.iter().map(|block| picture(&block["source"]).unwrap_or_else(|| block.clone())).collect())
 }
 
 fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {

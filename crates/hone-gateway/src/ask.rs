@@ -1,30 +1,33 @@
 //! Asking: one question, put to those who answer under its name until one does, and the answer on the record.
 //!
 //! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
-//! is recorded as abandoned, with what it took. The end of an answer is sent only after the call is durable.
+//! is recorded as abandoned, with what it took; so it is when the client stays and takes nothing until the time of the answer is over.
+//! The end of an answer is sent only after the call is durable.
 
-use crate::catalogue::Who;
+use crate::catalogue::{Upstream, Who};
 use crate::choices;
 use crate::completions::message;
 use crate::episode::digest;
 use crate::error::Refused;
-use crate::local::{Drawing, Drawn};
+use crate::local::{Drawing, Drawn, Local};
 use crate::question::Question;
 use crate::record::{AGENT, Call, NotKept};
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{ChatRequest, Completion, Reply, Streaming, Transfer, UpstreamError};
+use hone_policy::upstream::{ChatRequest, Client, Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// Pieces of an answer that wait for a slow client.
 const N_PIECES_MAX: usize = 64;
@@ -43,41 +46,66 @@ pub(crate) trait Speaker: Send {
 
 /// An answer that has begun.
 enum Opened {
-    Whole(Box<Completion>),
+    Whole(Box<Drawn>),
     Stream(Box<Streaming>),
-    Drawing(Drawing),
+    /// With its first piece, until that is passed on.
+    Drawing(Drawing, Option<Piece>),
 }
 
 impl Opened {
+    /// Asks a provider.
+    async fn there(client: &Arc<Client>, request: &ChatRequest, transfer: Transfer) -> Result<Self, UpstreamError> {
+        match transfer {
+            Transfer::Plain => Ok(Self::Whole(Box::new(of_provider(client.complete(request).await?)))),
+            Transfer::Stream => Ok(Self::Stream(Box::new(client.stream(request).await?))),
+        }
+    }
+
+    /// Asks a model of this process. Like that of a provider, its answer has begun when a piece of it is there: until then it may
+    /// still be refused, and another may be asked.
+    async fn here(local: &Arc<Local>, question: &Question, transfer: Transfer) -> Result<Self, UpstreamError> {
+        let mut drawing = local.answer(question)?;
+        if transfer == Transfer::Stream
+            && let Some(first) = drawing.next().await
+        {
+            return Ok(Self::Drawing(drawing, Some(first)));
+        }
+        Ok(Self::Whole(Box::new(drawing.finish().await?)))
+    }
+
     /// The next piece; `None` when all have come, or when it came in one.
     async fn next(&mut self) -> Result<Option<Piece>, UpstreamError> {
         let of_provider = |delta| Piece { choice_idx: 0, delta, tokens: Vec::new() };
         match self {
             Self::Whole(_) => Ok(None),
             Self::Stream(streaming) => Ok(streaming.next().await?.map(of_provider)),
-            Self::Drawing(drawing) => Ok(drawing.next().await),
+            Self::Drawing(_, first @ Some(_)) => Ok(first.take()),
+            Self::Drawing(drawing, None) => Ok(drawing.next().await),
         }
     }
 
     /// The whole answer, or why it is not whole.
     async fn finish(self) -> Result<Drawn, UpstreamError> {
-        let of_provider = |completion| Drawn { completion, sampled: None, is_new_segment: false };
         match self {
-            Self::Whole(completion) => Ok(of_provider(*completion)),
+            Self::Whole(drawn) => Ok(*drawn),
             Self::Stream(streaming) => streaming.finish().await.map(of_provider),
-            Self::Drawing(drawing) => drawing.finish().await,
+            Self::Drawing(drawing, _) => drawing.finish().await,
         }
     }
 
-    /// Ends it: what it took until the client left.
-    async fn leave(self) -> UpstreamError {
+    /// Ends it because the client is gone, one way or the other: what it took until then.
+    async fn leave(self, why: &str) -> UpstreamError {
         let calls = match self {
-            Self::Whole(completion) => completion.calls,
-            Self::Stream(streaming) => streaming.leave(LEFT),
-            Self::Drawing(drawing) => drawing.leave().await,
+            Self::Whole(drawn) => drawn.completion.calls,
+            Self::Stream(streaming) => streaming.leave(why),
+            Self::Drawing(drawing, _) => drawing.leave().await,
         };
-        UpstreamError { calls, ..UpstreamError::new(PolicyErrorKind::Abandoned, LEFT) }
+        UpstreamError { calls, ..UpstreamError::new(PolicyErrorKind::Abandoned, why) }
     }
+}
+
+fn of_provider(completion: Completion) -> Drawn {
+    Drawn { completion, sampled: None, is_new_segment: false }
 }
 
 /// What was asked so far, and who is asked now.
@@ -103,12 +131,15 @@ impl Tried {
 /// A whole answer.
 pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply, Refused> {
     let (mut told, answer) = oneshot::channel();
-    let gateway = gateway.clone();
+    let (gateway, begun) = (gateway.clone(), Instant::now());
     tokio::spawn(async move {
         let mut tried = Tried::default();
         let asked = tokio::select! {
             asked = async {
-                ask(&gateway, &question, Transfer::Plain, &mut tried).await?.finish().await
+                let (opened, upstream) = ask(&gateway, &question, Transfer::Plain, begun, &mut tried).await?;
+                let asked = opened.finish().await;
+                upstream.ended(asked.as_ref().err(), gateway.now());
+                asked
             } => asked,
             () = told.closed() => Err(tried.left(gateway.now())),
         };
@@ -121,71 +152,71 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply
 /// An answer as it comes: the body of a response, once there is something to tell.
 pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker: Box<dyn Speaker>) -> Result<Body, Refused> {
     let (pieces, received) = mpsc::channel::<Bytes>(N_PIECES_MAX);
-    let (begun, first) = oneshot::channel();
-    let gateway = gateway.clone();
+    let (opens, first) = oneshot::channel();
+    let (gateway, begun) = (gateway.clone(), Instant::now());
+    let deadline = begun + Duration::from_millis(gateway.limits().answer_ms);
     tokio::spawn(async move {
         let mut tried = Tried::default();
         let opened = tokio::select! {
-            opened = ask(&gateway, &question, Transfer::Stream, &mut tried) => opened,
+            opened = ask(&gateway, &question, Transfer::Stream, begun, &mut tried) => opened,
             () = pieces.closed() => Err(tried.left(gateway.now())),
         };
-        let mut opened = match opened {
+        let (mut opened, upstream) = match opened {
             Ok(opened) => opened,
-            Err(error) => return drop(begun.send(record(&gateway, question, after(tried, Err(error))).await.map(drop))),
+            Err(error) => return drop(opens.send(record(&gateway, question, after(tried, Err(error))).await.map(drop))),
         };
-        drop(begun.send(Ok(())));
+        drop(opens.send(Ok(())));
         let followed = tokio::select! {
-            followed = follow(&mut opened, &mut *speaker, &pieces) => Some(followed),
-            () = pieces.closed() => None,
+            followed = follow(&mut opened, &mut *speaker, &pieces, deadline) => followed,
+            () = pieces.closed() => Err(Cut::Left(LEFT)),
         };
         let asked = match followed {
-            Some(Ok(())) => opened.finish().await,
-            Some(Err(error)) => Err(error),
-            None => Err(opened.leave().await),
+            Ok(()) => opened.finish().await,
+            Err(Cut::Failed(error)) => Err(error),
+            Err(Cut::Left(why)) => Err(opened.leave(why).await),
         };
+        upstream.ended(asked.as_ref().err(), gateway.now());
         let asked = after(tried, asked);
         let last = match record(&gateway, question, asked).await {
             Ok(reply) => speaker.end(&reply),
             Err(refused) => speaker.failed(&refused),
         };
-        drop(pieces.send(last.into()).await);
+        drop(timeout_at(deadline, pieces.send(last.into())).await);
     });
     first.await.unwrap_or(Err(Refused::Busy))?;
     Ok(Body::from_stream(Pieces(received)))
 }
 
-/// Asks one after the other until one answers. What was asked in vain is told apart.
-async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer, tried: &mut Tried) -> Result<Opened, UpstreamError> {
+/// Asks one after the other until one answers, and says who. What was asked in vain is told apart.
+async fn ask<'a>(
+    gateway: &Gateway,
+    question: &'a Question,
+    transfer: Transfer,
+    begun: Instant,
+    tried: &mut Tried,
+) -> Result<(Opened, &'a Upstream), UpstreamError> {
     let mut failure = UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
-    let (begun, allowed_ms) = (Instant::now(), gateway.limits().answer_ms);
+    let allowed_ms = gateway.limits().answer_ms;
     for upstream in question.model.in_turn(gateway.now()) {
         // Who comes after others has the time that they left.
         let left_ms = allowed_ms.saturating_sub(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
         if left_ms == 0 {
             break;
         }
-        let request_for =
-            |client| question.request_for(client).map(|request| ChatRequest { time_max_ms: Some(left_ms), ..request });
-        if let Who::Provider(client) = &upstream.who {
-            tried.underway = Some((client.spec().model.clone(), gateway.now()));
-        }
-        let opened = match (&upstream.who, transfer) {
-            (Who::Local(local), _) => local.answer(question).map(Opened::Drawing),
-            (Who::Provider(client), Transfer::Plain) => {
-                let completed = client.complete(&request_for(client)?).await;
-                completed.map(|completion| Opened::Whole(Box::new(completion)))
+        let opened = match &upstream.who {
+            Who::Local(local) => {
+                tried.underway = Some((question.model.name().to_owned(), gateway.now()));
+                Opened::here(local, question, transfer).await
             }
-            (Who::Provider(client), Transfer::Stream) => {
-                let streaming = client.stream(&request_for(client)?).await;
-                streaming.map(|streaming| Opened::Stream(Box::new(streaming)))
+            Who::Provider(client) => {
+                let request = ChatRequest { time_max_ms: Some(left_ms), ..question.request_for(client)? };
+                tried.underway = Some((client.spec().model.clone(), gateway.now()));
+                Opened::there(client, &request, transfer).await
             }
         };
         tried.underway = None;
         match opened {
-            Ok(opened) => {
-                upstream.answered();
-                return Ok(opened);
-            }
+            Ok(opened) => return Ok((opened, upstream)),
             Err(mut error) => {
                 let may_fare_better = upstream.failed(&error, gateway.now());
                 tried.calls.append(&mut error.calls);
@@ -199,13 +230,25 @@ async fn ask(gateway: &Gateway, question: &Question, transfer: Transfer, tried: 
     Err(failure)
 }
 
-/// Passes a stream on until it has ended.
-async fn follow(opened: &mut Opened, speaker: &mut dyn Speaker, pieces: &mpsc::Sender<Bytes>) -> Result<(), UpstreamError> {
-    while let Some(piece) = opened.next().await? {
+/// Why a stream was not passed on to its end.
+enum Cut {
+    Failed(UpstreamError),
+    /// The client does not take it, and how that shows.
+    Left(&'static str),
+}
+
+/// Passes a stream on until it has ended, or until its time is over and the client has not taken what there is.
+async fn follow(
+    opened: &mut Opened,
+    speaker: &mut dyn Speaker,
+    pieces: &mpsc::Sender<Bytes>,
+    deadline: Instant,
+) -> Result<(), Cut> {
+    while let Some(piece) = opened.next().await.map_err(Cut::Failed)? {
         let told = speaker.piece(&piece);
         if !told.is_empty() {
-            // A client that has left is noticed by who waits beside this.
-            drop(pieces.send(told.into()).await);
+            let sent = timeout_at(deadline, pieces.send(told.into())).await;
+            sent.map_err(|_| Cut::Left(STALLED))?.map_err(|_| Cut::Left(LEFT))?;
         }
     }
     Ok(())
@@ -307,6 +350,8 @@ fn after(tried: Tried, mut asked: Result<Drawn, UpstreamError>) -> Result<Drawn,
 
 /// A client that left in the middle of an answer, which says nothing of who answered.
 const LEFT: &str = "the client left before the answer was whole";
+/// A client that stayed and read too slowly, or not at all.
+const STALLED: &str = "the client had not read the answer when its time was over";
 
 /// A client that left before there was anything to tell it: it may have waited in vain.
 pub(crate) fn abandoned() -> UpstreamError {

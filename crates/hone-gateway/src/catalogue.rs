@@ -1,8 +1,9 @@
 //! Who answers under which name, and in what order they are asked.
 //!
-//! A name has one or more upstreams: providers, or models of this process. They take turns; one that has failed several times in a row is left alone for a while, longer each
-//! time, and asked before that only when all others are down as well. Who refuses a request is not at fault, and nobody else is asked
-//! then: the others would refuse it too.
+//! A name has one or more upstreams: providers, or models of this process. They take turns; one that has failed several times in a row
+//! is left alone for a while, longer each time, and asked before that only when all others are down as well. Who refuses a request is
+//! not at fault, and nobody else is asked then: the others would refuse it too. Who refuses our key, or says that our account is empty,
+//! has failed like any other.
 //!
 //! Knows nothing of wire formats: upstreams are clients that somebody has set up.
 
@@ -128,6 +129,16 @@ impl Upstream {
         self.health().cools_until.filter(|until| *until > now)
     }
 
+    /// Its answer has come to its end, or to this failure. That one began to come says nothing: it may break off every time.
+    pub(crate) fn ended(&self, failure: Option<&UpstreamError>, now: Time) {
+        match failure {
+            None => self.answered(),
+            Some(failure) => {
+                self.failed(failure, now);
+            }
+        }
+    }
+
     /// It has answered.
     pub(crate) fn answered(&self) {
         *self.health() = Health::default();
@@ -198,7 +209,7 @@ mod tests {
     #[test]
     fn who_refuses_is_not_at_fault() {
         let model = model(&["http://h:1/v1#a"]);
-        for kind in [PolicyErrorKind::Refused, PolicyErrorKind::TooLong, PolicyErrorKind::Budget] {
+        for kind in [PolicyErrorKind::Refused, PolicyErrorKind::TooLong, PolicyErrorKind::Budget, PolicyErrorKind::Abandoned] {
             assert!(!fail(&model, 0, kind, 0));
         }
         assert_eq!(*model.upstreams[0].health(), Health::default());

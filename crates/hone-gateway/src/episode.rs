@@ -41,8 +41,6 @@ pub(crate) struct Episodes {
     episodes: HashMap<TraceId, (Episode, u64)>,
     /// Where the conversation of each stands: the tenant and all that was said.
     places: HashMap<Digest, Vec<TraceId>>,
-    /// With more places than this, those that lead nowhere are forgotten.
-    places_len_max: usize,
     /// By when they were last heard of.
     order: BTreeMap<u64, TraceId>,
     n_heard: u64,
@@ -51,8 +49,7 @@ pub(crate) struct Episodes {
 impl Episodes {
     /// At most so many are remembered.
     pub(crate) fn new(len_max: usize) -> Self {
-        let (episodes, places, order) = (HashMap::new(), HashMap::new(), BTreeMap::new());
-        Self { len_max, episodes, places, places_len_max: 2 * len_max, order, n_heard: 0 }
+        Self { len_max, episodes: HashMap::new(), places: HashMap::new(), order: BTreeMap::new(), n_heard: 0 }
     }
 
     /// The tenant's episode of this id.
@@ -74,6 +71,13 @@ impl Episodes {
         })
     }
 
+    /// Puts an episode that was found back where it stood: its conversation did not go on after all.
+    pub(crate) fn put_back(&mut self, trace: TraceId) {
+        if let Some((episode, _)) = self.episodes.get(&trace).cloned() {
+            self.keep(episode);
+        }
+    }
+
     /// Keeps how far an episode has come.
     pub(crate) fn keep(&mut self, episode: Episode) {
         self.forget(episode.trace);
@@ -84,18 +88,9 @@ impl Episodes {
         self.order.insert(self.n_heard, episode.trace);
         self.episodes.insert(episode.trace, (episode, self.n_heard));
         while self.episodes.len() > self.len_max
-            && let Some((_, oldest)) = self.order.pop_first()
+            && let Some((_, &oldest)) = self.order.first_key_value()
         {
-            // Its place is left behind, and leads nowhere: who finds it looks the episode up in vain.
-            self.episodes.remove(&oldest);
-        }
-        if self.places.len() > self.places_len_max {
-            let Self { places, episodes, .. } = self;
-            places.retain(|_, here| {
-                here.retain(|trace| episodes.contains_key(trace));
-                !here.is_empty()
-            });
-            self.places_len_max = 2 * self.len_max.max(self.places.len());
+            self.forget(oldest);
         }
     }
 
@@ -104,7 +99,10 @@ impl Episodes {
         self.order.remove(&heard);
         for place in episode.places() {
             if let Some(here) = self.places.get_mut(&place) {
-                here.retain(|other| *other != trace);
+                // Where many say the same, the one to be forgotten is among the first.
+                if let Some(at) = here.iter().position(|other| *other == trace) {
+                    here.remove(at);
+                }
                 if here.is_empty() {
                     self.places.remove(&place);
                 }
@@ -168,8 +166,9 @@ pub(crate) fn digest(message: &Message) -> Digest {
     for call in &message.tool_calls {
         add(&call.id);
         add(&call.name);
-        // A client that has read the arguments writes them again with other spaces, and in another order.
-        match serde_json::from_str::<Value>(&call.arguments) {
+        // A client that has read the arguments writes them again with other spaces, and in another order; none may be an empty text.
+        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        match serde_json::from_str::<Value>(arguments) {
             Ok(arguments) => add(&serde_json::to_string(&Sorted(&arguments)).unwrap_or_default()),
             Err(_) => add(&call.arguments),
         }
@@ -311,7 +310,22 @@ mod tests {
         for n in 0..100 {
             keep(&mut episodes, "two", &format!("u a{n}"));
         }
-        assert!(episodes.places.len() <= 4 && episodes.order.len() == 2);
+        assert!(episodes.places.len() <= 2 && episodes.order.len() == 2);
+        // Nor do those grow who always say the same.
+        for n in 0..100 {
+            keep(&mut episodes, &format!("same {n}"), "u a");
+        }
+        assert_eq!(episodes.places.values().map(Vec::len).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn who_is_put_back_is_found_again() {
+        let mut episodes = Episodes::new(10);
+        keep(&mut episodes, "one", "u1 a1");
+        check(&mut episodes, "u1 a1 u2", Some("one"));
+        episodes.put_back(TraceId::derived(&["one"]));
+        check(&mut episodes, "u1 a1 u2", Some("one"));
+        check(&mut episodes, "u1 a1 u2", None);
     }
 
     #[test]
@@ -332,6 +346,7 @@ mod tests {
         };
         assert_eq!(calling(r#"{"a": 1, "b": 2}"#), calling(r#"{"b":2,"a":1}"#));
         assert_ne!(calling(r#"{"a":1}"#), calling(r#"{"a":2}"#));
+        assert_eq!(calling(""), calling("{}"));
         assert_ne!(digest(&plain), digest(&Message { tool_call_id: Some("yes".into()), ..empty }));
     }
 }

@@ -10,6 +10,9 @@ use hone_trace::format::FormatError;
 use hone_trace::policy::PolicyErrorKind;
 use serde_json::{Value, json};
 
+/// What a client is told of a key or an account that is not its own.
+const LOCKED_OUT: &str = "the upstream refused the key or the account that this server has there";
+
 /// Why a request is not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -239,8 +242,11 @@ impl From<&UpstreamError> for Refused {
         match error.kind {
             PolicyErrorKind::Timeout | PolicyErrorKind::Abandoned => upstream(504),
             PolicyErrorKind::RateLimit => upstream(429),
+            // What it says of our key or our account there is for who runs the server, and on the record. 409 and 425 are of the moment.
+            PolicyErrorKind::Provider if told.is_some_and(|told| matches!(told.status, 400..=408 | 410..=424 | 426..=499)) => {
+                Self::Upstream { status: 502, message: LOCKED_OUT.into(), words: Box::default(), retry_s: None }
+            }
             PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),
-            // That our own key is wrong or has no money left says nothing of the client's.
             PolicyErrorKind::Refused => match told.map(|told| told.status) {
                 Some(status @ (403 | 404 | 422)) => upstream(status),
                 _ => upstream(400),

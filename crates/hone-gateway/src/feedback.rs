@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use hone_arbiter::Reached;
-use hone_arbiter::canary::Fact;
+use hone_arbiter::canary::{Fact, QUALITY_MAX};
 use hone_arbiter::log::Line;
 use hone_trace::store::{Event, Put, Write};
 use hone_trace::{Component, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
@@ -69,7 +69,10 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
         }
         (name, value) => {
             let number = value.as_bool().map(|yes| f64::from(u8::from(yes))).or_else(|| value.as_f64());
-            let number = number.ok_or_else(|| Refused::param("value", "`value` must be true, false or a number"))?;
+            let number = number.filter(|number| number.abs() <= QUALITY_MAX).ok_or_else(|| {
+                let message = format!("`value` must be true, false or a number from -{QUALITY_MAX} to {QUALITY_MAX}");
+                Refused::param("value", message)
+            })?;
             let components = vec![Component { name: name.to_owned(), value: number, weight: 1.0 }];
             let reward = Reward::sum(RewardId::derived(&facts), now, by, components);
             Write::Reward(trace, Reward { turn_idx, ..reward })

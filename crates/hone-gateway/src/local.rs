@@ -21,6 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 const N_CONVERSATIONS_MAX: usize = 4096;
 /// Pieces of an answer that wait to be passed on.
 const N_PIECES_MAX: usize = 256;
+/// Tokens of an answer when the client sets no limit.
+const TOKENS_MAX: u64 = 4096;
+
 /// A model of this process.
 pub struct Local {
     voice: Arc<dyn Voice>,
@@ -89,7 +92,9 @@ impl Local {
         let (tell, pieces) = mpsc::channel(N_PIECES_MAX);
         let (done, drawn) = oneshot::channel();
         let (own, asked) = (Arc::clone(self), Asked::of(question));
-        tokio::task::spawn_blocking(move || {
+        // A thread of its own: those that the runtime has for waiting are also the store's.
+        let thread = std::thread::Builder::new().name("answer".to_owned());
+        let drawing = move || {
             let mut hear = |piece: Piece| {
                 let is_heard = match &piece.delta {
                     Delta::Text(text) if text.is_empty() && piece.tokens.is_empty() => !tell.is_closed(),
@@ -103,7 +108,9 @@ impl Local {
             };
             drop(tell);
             drop(done.send(answered));
-        });
+        };
+        let busy = |error| UpstreamError::new(PolicyErrorKind::Provider, format!("no thread is free to answer: {error}"));
+        thread.spawn(drawing).map_err(busy)?;
         Ok(Drawing { pieces, drawn })
     }
 
@@ -172,6 +179,7 @@ struct Asked {
 impl Asked {
     fn of(question: &Question) -> Self {
         let request = &question.request;
+        let tokens_max = if request.tokens_max > 0 { request.tokens_max } else { TOKENS_MAX };
         // The number of an answer is part of what it is drawn from, so one seed serves a whole conversation.
         let seed = u64::from_le_bytes(question.episode.trace().bytes()[8..].try_into().unwrap_or_default());
         Self {
@@ -183,12 +191,12 @@ impl Asked {
                 Some(_) => digests(&request.messages),
                 None => question.said.clone(),
             },
-            limits: AnswerLimits { tokens_max: request.tokens_max, time_max_ms: request.time_max_ms },
+            limits: AnswerLimits { tokens_max, time_max_ms: request.time_max_ms },
             wishes: Wishes {
                 temperature: request.sampling.temperature.map(|number| number as f32),
                 top_p: request.sampling.top_p.map(|number| number as f32),
                 stops: request.sampling.stops.clone(),
-                seed: question.conversation.rest.get("seed").and_then(Value::as_u64),
+                seed: question.seed(),
                 n_others: usize::try_from(question.choices.n).unwrap_or(usize::MAX).saturating_sub(1),
                 tokens: question.choices.tokens,
             },

@@ -15,8 +15,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Tokens of an answer when the client sets no limit and the format of the upstream insists on one.
-pub(crate) const TOKENS_MAX: u64 = 4096;
 /// The highest temperature that is sent on.
 pub(crate) const TEMPERATURE_MAX: f64 = 2.0;
 
@@ -50,7 +48,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
             stops: stops(rest)?,
             ..Sampling::default()
         },
-        tokens_max: tokens_max.unwrap_or(TOKENS_MAX),
+        tokens_max: tokens_max.unwrap_or(0),
         // Providers are sent the upper 31 bits.
         seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0) << 33,
         ..ChatRequest::default()

@@ -24,7 +24,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// What a client may ask for, in OpenAI's, Anthropic's or vLLM's words, and what an answer that is not passed on does not follow: ignoring
 /// it would mislead.
-const UNFOLLOWED: [&str; 40] = [
+const UNFOLLOWED: [&str; 41] = [
     "n",
     "logprobs",
     "top_logprobs",
@@ -49,6 +49,7 @@ const UNFOLLOWED: [&str; 40] = [
     "mcp_servers",
     "output_config",
     "output_format",
+    "parallel_tool_calls",
     "bad_words",
     "chat_template",
     "chat_template_kwargs",
@@ -153,28 +154,48 @@ impl Question {
         let unfollowed: Vec<&str> =
             UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
         self.follows(&unfollowed)?;
+        if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
+            return Err(refused("`seed` must be a whole number of at most 64 bits".to_owned()));
+        }
         self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
+    }
+
+    /// The seed that the client gives. Some count below 0.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        let seed = self.conversation.rest.get("seed")?;
+        seed.as_u64().or_else(|| seed.as_i64().map(i64::cast_unsigned))
     }
 
     /// Refuses by name what an answer in other words than the client's could not follow.
     fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
         let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
-        let Some(param) = unfollowed.iter().find(|param| says(param)) else { return Ok(()) };
-        Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")))
+        if let Some(param) = unfollowed.iter().find(|param| says(param)) {
+            return Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")));
+        }
+        let mut tools = self.body.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let theirs = |tool: &Value| tool["type"].as_str().filter(|kind| !self.is_own_tool(kind)).map(str::to_owned);
+        let Some((tool_idx, kind)) = tools.find_map(|(tool_idx, tool)| Some((tool_idx, theirs(tool)?))) else { return Ok(()) };
+        Err(refused(format!("`tools[{tool_idx}]` is a `{kind}`, which this model cannot follow here: leave it out")))
+    }
+
+    /// Whether tools of this type are the client's own, which it runs itself with arguments that it describes.
+    fn is_own_tool(&self, kind: &str) -> bool {
+        kind == if self.wire == Some(Wire::Anthropic) { "custom" } else { "function" }
     }
 }
 
 /// Whether this is what happens where nothing is said.
 fn is_default(param: &str, value: &Value) -> bool {
     match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
+        Value::Null => true,
+        Value::Bool(said) => *said == (param == "parallel_tool_calls"),
         Value::Number(number) => {
             let is_factor = matches!(param, "n" | "best_of" | "repetition_penalty" | "length_penalty");
             number.as_f64() == Some(if is_factor { 1.0 } else { 0.0 })
         }
         Value::String(word) => word == "auto" || param == "reasoning_effort" && word == "none",
         Value::Array(list) => list.is_empty() || param == "modalities" && list.iter().all(|kind| kind == "text"),
+        Value::Object(_) if value["disable_parallel_tool_use"] == true => false,
         Value::Object(map) => map.values().all(Value::is_null) || matches!(value["type"].as_str(), Some("auto" | "disabled")),
     }
 }

@@ -120,11 +120,31 @@ impl Record {
         Ok(episode.and_then(|episode| episode.assigned))
     }
 
-    /// The episode that this conversation goes on with, if it goes on with one.
+    /// Whether a call may be written to this episode: who asks in one of another tenant, or in one that is full, is not to be answered.
+    pub(crate) async fn can_join(&self, tenant: &Tenant, episode: Joined) -> Result<(), NotKept> {
+        let Joined::Named(trace) = episode else { return Ok(()) };
+        let known = lock(&self.episodes).get(tenant, trace).map(|episode| episode.n_turns);
+        let n_turns = match known {
+            Some(n_turns) => n_turns,
+            None => match self.store.trace(trace).await? {
+                Some(found) if found.tenant != *tenant => return Err(NotKept::Foreign),
+                Some(found) => u32::try_from(found.turns().count()).unwrap_or(u32::MAX),
+                None => 0,
+            },
+        };
+        if n_turns >= TURNS_MAX { Err(NotKept::Full) } else { Ok(()) }
+    }
+
+    /// The episode that this conversation goes on with, if it goes on with one. Who does not go on with it after all puts it back.
     pub(crate) fn find(&self, tenant: &Tenant, said: &[Digest]) -> Option<TraceId> {
         let mut episodes = lock(&self.episodes);
         let found = episodes.find(tenant, said)?;
         episodes.get(tenant, found).map(|episode| episode.trace)
+    }
+
+    /// A conversation that was found does not go on after all.
+    pub(crate) fn put_back(&self, episode: TraceId) {
+        lock(&self.episodes).put_back(episode);
     }
 
     /// Writes a call down, and answers when that is durable.

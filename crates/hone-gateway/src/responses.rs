@@ -13,7 +13,7 @@ pub(crate) use telling::Responses;
 use crate::choices::Choices;
 use crate::error::Refused;
 use crate::feedback::answered_in;
-use crate::openai::{TEMPERATURE_MAX, TOKENS_MAX, flag, malformed, number, whole_number};
+use crate::openai::{TEMPERATURE_MAX, flag, malformed, number, whole_number};
 use crate::question::Asked;
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
@@ -66,7 +66,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     let top_p = number(&body, "top_p", 0.0, 1.0)?;
     let tokens_max = whole_number(&body, "max_output_tokens")?;
     // The record has the words of chats, so that one agent is the same in both.
-    let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max});
+    let metadata = body.get("metadata");
+    let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max, "metadata": metadata});
     let rest = rest.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let rest = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
     let request = ChatRequest {
@@ -74,7 +75,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
         tools: Arc::from(tools.clone()),
         schema: schema(&body)?,
         sampling: Sampling { temperature, top_p, ..Sampling::default() },
-        tokens_max: tokens_max.unwrap_or(TOKENS_MAX),
+        tokens_max: tokens_max.unwrap_or(0),
         ..ChatRequest::default()
     };
     Ok(Asked {

@@ -4,13 +4,13 @@ use crate::access::{Caller, Identity, Reporter};
 use crate::agents::{ANY_TASK, Version};
 use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
-use crate::episode::{Digest, digests};
+use crate::episode::digests;
 use crate::error::Refused;
 use crate::openai::malformed;
 use crate::origin::is_foreign;
 use crate::paths::PATHS;
 use crate::question::{Asked, Question};
-use crate::record::Joined;
+use crate::record::{Joined, NotKept};
 use crate::server::Gateway;
 use crate::{anthropic, completions, feedback, openai, responses};
 use axum::Router;
@@ -190,18 +190,18 @@ async fn answer(
         None => None,
     };
     let said = digests(&asked.conversation.messages);
-    let episode = episode(gateway, &caller, headers, &said, previous)?;
-    let (model, agent) = who(gateway, &caller, headers, &asked, episode).await?;
-    if let Some((_, version)) = &agent {
-        version.shape(format.wire(), &mut asked)?;
-    }
+    let named = named_episode(&caller, headers)?.or(previous);
+    let found = if named.is_none() { gateway.record().find(&caller.tenant, &said) } else { None };
+    let episode = named.or(found).map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named);
+    let chosen = who(format, gateway, &caller, headers, &mut asked, episode).await;
+    let (model, agent) = chosen.inspect_err(|_| found.into_iter().for_each(|episode| gateway.record().put_back(episode)))?;
     let trace = episode.trace();
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api, headers) = (format.wire(), format.api(), format.headers(headers));
     let Asked { is_stream, body, conversation, mut request, choices, prompts, .. } = asked;
     request.time_max_ms = Some(gateway.limits().answer_ms);
-    if !conversation.rest.contains_key("seed") {
+    if conversation.rest.get("seed").is_none_or(Value::is_null) {
         request.seed = gateway.draw();
     }
     let question = Question {
@@ -229,17 +229,35 @@ async fn answer(
     answered.map_err(|refused| Unanswered { refused, episode: Some(trace) })
 }
 
-/// Who answers: a model of the catalogue, or the version of an agent that this episode gets.
+/// Who answers: a model of the catalogue, or the version of an agent that this episode gets, which shapes what is asked.
 async fn who(
+    format: Format,
+    gateway: &Gateway,
+    caller: &Identity,
+    headers: &HeaderMap,
+    asked: &mut Asked,
+    episode: Joined,
+) -> Result<(Arc<Model>, Option<(Arc<Assigned>, Arc<Version>)>), Refused> {
+    gateway.record().can_join(&caller.tenant, episode).await.map_err(|error| match error {
+        NotKept::Foreign | NotKept::Full => Refused::NotFound(error.to_string()),
+        NotKept::Store(_) => Refused::Store,
+    })?;
+    if let Ok(model) = gateway.model(&asked.model) {
+        return Ok((model, None));
+    }
+    let (model, assigned, version) = version_of(gateway, caller, headers, asked, episode).await?;
+    version.shape(format.wire(), asked)?;
+    Ok((model, Some((assigned, version))))
+}
+
+/// The version of an agent that this episode gets, and its model.
+async fn version_of(
     gateway: &Gateway,
     caller: &Identity,
     headers: &HeaderMap,
     asked: &Asked,
     episode: Joined,
-) -> Result<(Arc<Model>, Option<(Arc<Assigned>, Arc<Version>)>), Refused> {
-    if let Ok(model) = gateway.model(&asked.model) {
-        return Ok((model, None));
-    }
+) -> Result<(Arc<Model>, Arc<Assigned>, Arc<Version>), Refused> {
     let agents = gateway.agents();
     if !agents.knows(&caller.tenant, &asked.model) {
         return Err(Refused::NoModel(asked.model.chars().take(256).collect()));
@@ -269,7 +287,7 @@ async fn who(
         let event = Line::Row(row.clone()).event(row.id(), gateway.now(), caller.tenant.clone());
         gateway.record().note(event);
     }
-    Ok((picked.model, Some((picked.assigned, picked.version))))
+    Ok((picked.model, picked.assigned, picked.version))
 }
 
 pub(crate) async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
@@ -319,19 +337,6 @@ pub(crate) async fn read_up_to(bytes_max: usize, gateway: &Gateway, body: Body) 
             Some(Ok(piece)) => whole.extend_from_slice(&piece),
         }
     }
-}
-
-/// The episode that the client names, that of the answer it goes on with, that its conversation goes on with, or a new one.
-fn episode(
-    gateway: &Gateway,
-    caller: &Identity,
-    headers: &HeaderMap,
-    said: &[Digest],
-    previous: Option<TraceId>,
-) -> Result<Joined, Refused> {
-    let named = named_episode(caller, headers)?;
-    let known = named.or(previous).or_else(|| gateway.record().find(&caller.tenant, said));
-    Ok(known.map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named))
 }
 
 /// The episode that the client names, if it names one.

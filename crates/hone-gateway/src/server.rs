@@ -1,7 +1,9 @@
 //! The server: connections in, each within its limits, until it is told to stop.
 //!
-//! A connection that sends no head in time is closed, and one that stops in the middle of a body; one too many waits outside. After the
-//! signal to stop no connection is taken any more, and those that are open finish what they do, for as long as the limit lets them.
+//! A connection that sends no head in time is closed, one that stops in the middle of a body, and one whose client has read nothing for
+//! as long as an answer may take; one too many waits outside. After the
+//! signal to stop no connection is taken any more, and those that are open finish what they do, for as long as the limit lets them; then
+//! they are cut off.
 
 use crate::access::Access;
 use crate::agents::{Adapters, Agents, Route};
@@ -24,16 +26,23 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::future::Future;
+use std::io;
 use std::num::NonZeroU32;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, timeout_at};
 
 /// Milliseconds in which nothing more of a body comes until it is given up, after the signal to stop: what is on its way is here by then.
 const STOPPING_BODY_MS: u64 = 1_000;
+/// Milliseconds that what was cut off at the end has to get onto the record.
+const STOPPING_RECORD_MS: u64 = 5_000;
 
 /// What a server can bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,7 +333,7 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     let following = [tokio::spawn(key_follower.run()), tokio::spawn(follower.run())];
     let (finish, finished) = oneshot::channel();
     let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
-    let graceful = GracefulShutdown::new();
+    let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.head_ms)).max_headers(128);
     loop {
@@ -346,28 +355,34 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
             }
         };
         drop(stream.set_nodelay(true));
+        let stream = Outgoing { stream, write_ms: limits.answer_ms, stalled: None };
         let speaking = Speaking { http: http.clone(), router: router.clone(), watcher: graceful.watcher() };
         let (tls, is_stopping) = (gateway.0.tls.clone(), gateway.0.stopping.subscribe());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             match tls {
                 Some(tls) => speaking.encrypted(&tls, stream, limits.head_ms, is_stopping).await,
                 None => speaking.plain(stream).await,
             }
             drop(place);
         });
+        // Those that have ended are forgotten, or they would pile up.
+        while connections.try_join_next().is_some() {}
     }
     drop(listener);
     gateway.0.stopping.send_replace(true);
-    let stopped = tokio::time::timeout(Duration::from_millis(limits.stop_ms), graceful.shutdown()).await;
-    if stopped.is_err() {
+    let ends = Instant::now() + Duration::from_millis(limits.stop_ms);
+    if timeout_at(ends, graceful.shutdown()).await.is_err() {
         gateway.log(format!("{} requests were cut off at the end", gateway.n_underway()));
     }
+    // A client that reads nothing would hold its connection for ever. What was asked for those that are cut off ends with them.
+    connections.abort_all();
     // Calls whose clients have left are still being recorded.
+    let recorded = || ends.max(Instant::now() + Duration::from_millis(STOPPING_RECORD_MS));
     let all = u32::try_from(limits.n_requests_max).unwrap_or(u32::MAX);
-    drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), gateway.0.requests.acquire_many(all)).await);
+    drop(timeout_at(recorded(), gateway.0.requests.acquire_many(all)).await);
     following.iter().for_each(tokio::task::JoinHandle::abort);
     drop(finish);
-    drop(tokio::time::timeout(Duration::from_millis(limits.stop_ms), weaving).await);
+    drop(timeout_at(recorded(), weaving).await);
 }
 
 /// A connection that speaks HTTP. One that breaks is the client's affair.
@@ -384,7 +399,7 @@ impl Speaking {
     }
 
     /// Agrees on TLS first, in as long as a head may take, and not after the signal to stop.
-    async fn encrypted(self, tls: &Tls, stream: TcpStream, time_ms: u64, mut is_stopping: watch::Receiver<bool>) {
+    async fn encrypted(self, tls: &Tls, stream: Outgoing, time_ms: u64, mut is_stopping: watch::Receiver<bool>) {
         let agreed = tokio::select! {
             agreed = tokio::time::timeout(Duration::from_millis(time_ms), tls.0.accept(stream)) => agreed,
             _ = is_stopping.changed() => return,
@@ -392,5 +407,61 @@ impl Speaking {
         if let Ok(Ok(stream)) = agreed {
             self.plain(stream).await;
         }
+    }
+}
+
+/// A connection that breaks when nothing more can be written for too long. HTTP alone would wait for ever.
+struct Outgoing {
+    stream: TcpStream,
+    write_ms: u64,
+    /// When it breaks, where something waits to be written.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Outgoing {
+    /// Passes on what came of writing, unless that has waited for too long.
+    fn in_time<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let write = Duration::from_millis(self.write_ms);
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(write)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Outgoing {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Outgoing {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.in_time(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.in_time(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    // What TCP has taken is on its way: neither of these waits.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -92,6 +92,21 @@ async fn every_route_asks_for_its_role() {
     }
 }
 
+#[tokio::test]
+async fn nobody_is_asked_for_an_answer_in_an_episode_of_somebody_else() {
+    let world = guarded().await;
+    let (call, read) = (("authorization", "Bearer sk-call"), ("authorization", "Bearer sk-read"));
+    let episode = world.chat("well", &[("user", "hi")], &[call]).await.episode.unwrap();
+    let n_heard = world.heard.n();
+    for is_stream in [false, true] {
+        let body = json!({"model": "well", "messages": messages(&[("user", "hi")]), "stream": is_stream});
+        let told = world.post("/v1/chat/completions", &body, &[read, ("x-hone-episode", &episode)]).await;
+        assert_eq!(told.status, 404, "{}", told.body);
+    }
+    assert_eq!(world.heard.n(), n_heard);
+    assert_eq!(world.chat("well", &[("user", "on")], &[call, ("x-hone-episode", &episode)]).await.status, 200);
+}
+
 /// V11, V12: a path that nobody had thought of was open, or open to the wrong people.
 #[tokio::test]
 async fn what_the_server_says_of_itself_is_what_it_does() {

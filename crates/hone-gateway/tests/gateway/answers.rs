@@ -44,12 +44,46 @@ async fn what_another_format_cannot_follow_is_refused_by_name() {
         ("function_call", json!({"name": "add"}), 400),
         ("modalities", json!(["text"]), 200),
         ("user", json!("u"), 200),
+        ("parallel_tool_calls", json!(true), 200),
+        ("parallel_tool_calls", json!(false), 400),
     ] {
         let body = json!({"model": "claude", "messages": messages(HI), param: value});
         let told = world.post("/v1/chat/completions", &body, &[]).await;
         assert_eq!(told.status, status, "{param}: {}", told.body);
         assert_eq!(told.body.contains(&format!("`{param}`")), status == 400, "{param}: {}", told.body);
     }
+}
+
+#[tokio::test]
+async fn tools_that_only_their_provider_runs_are_not_taken_for_functions() {
+    let world = World::open().await;
+    let theirs = json!([{"name": "add", "input_schema": {}}, {"type": "web_search_20250305", "name": "web_search"}]);
+    let body = json!({"model": "well", "max_tokens": 9, "messages": messages(HI), "tools": theirs});
+    let told = world.post("/v1/messages", &body, &[]).await;
+    assert_eq!((told.status, told.body.contains("`tools[1]`")), (400, true), "{}", told.body);
+    let body = json!({"model": "claude", "messages": messages(HI), "tools": [{"type": "custom", "custom": {"name": "add"}}]});
+    let told = world.post("/v1/chat/completions", &body, &[]).await;
+    assert_eq!((told.status, told.body.contains("`custom`")), (400, true), "{}", told.body);
+    let alone = json!({"type": "auto", "disable_parallel_tool_use": true});
+    let body = json!({"model": "well", "max_tokens": 9, "messages": messages(HI), "tool_choice": alone});
+    let told = world.post("/v1/messages", &body, &[]).await;
+    assert_eq!((told.status, told.body.contains("`tool_choice`")), (400, true), "{}", told.body);
+}
+
+#[tokio::test]
+async fn pictures_that_tools_give_are_not_lost_on_the_way() {
+    let world = World::open().await;
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let result = json!({"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": source}]});
+    let called = json!([{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]);
+    let said = json!([
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": called},
+        {"role": "user", "content": [result]}
+    ]);
+    let body = json!({"model": "well", "max_tokens": 9, "messages": said});
+    assert_eq!(world.post("/v1/messages", &body, &[]).await.status, 200);
+    assert_eq!(world.heard.last()["messages"][2]["content"][0]["image_url"]["url"], "data:image/png;base64,aGk=");
 }
 
 #[tokio::test]
@@ -132,6 +166,9 @@ async fn what_a_client_says_of_its_episode_stands_on_the_trace() {
     let trace = world.trace_of(1).await;
     assert_eq!(trace.metadata["family"], "refunds");
     assert_eq!(trace.metadata.get("agent"), None, "who answered is not for the client to say");
+    let body = json!({"model": "well", "input": "hi there", "metadata": {"family": "returns"}});
+    assert_eq!(world.post("/v1/responses", &body, &[]).await.status, 200);
+    assert!(world.traces().await.iter().any(|trace| trace.metadata["family"] == "returns"));
 }
 
 #[tokio::test]
@@ -182,13 +219,18 @@ async fn models_are_listed() {
             "calls",
             "claude",
             "cut",
+            "cut-first",
             "embed",
             "endless",
             "fine",
+            "flood",
             "gone",
             "leaky",
+            "mute-first",
             "own/tiny",
             "picky",
+            "poor",
+            "poor-first",
             "slow",
             "slow-first",
             "well"

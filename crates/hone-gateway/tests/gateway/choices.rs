@@ -44,6 +44,30 @@ async fn every_answer_is_drawn_on_its_own_and_is_on_the_record() {
 }
 
 #[tokio::test]
+async fn any_whole_number_is_a_seed_and_nothing_else_is() {
+    let world = World::open().await;
+    let first = chat(&world, "own/tiny", json!({"seed": -7})).await;
+    assert_eq!(text(&chat(&world, "own/tiny", json!({"seed": -7})).await["choices"][0]), text(&first["choices"][0]));
+    assert_ne!(text(&chat(&world, "own/tiny", json!({"seed": 7})).await["choices"][0]), text(&first["choices"][0]));
+    for wrong in [json!(1.5), json!("seven"), json!(1e30)] {
+        let told = world.post("/v1/chat/completions", &ask("own/tiny", &json!({"seed": wrong})), &[]).await;
+        assert_eq!((told.status, told.body.contains("`seed`")), (400, true), "{}", told.body);
+    }
+}
+
+#[tokio::test]
+async fn a_text_in_parts_is_the_text_and_a_picture_is_refused() {
+    let world = World::open().await;
+    let said = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
+    let plain = chat(&world, "own/tiny", said(json!("the cat"))).await;
+    let parts = chat(&world, "own/tiny", said(json!([{"type": "text", "text": "the cat"}]))).await;
+    assert_eq!((&parts["usage"], &parts["choices"]), (&plain["usage"], &plain["choices"]));
+    let picture = json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]);
+    let told = world.post("/v1/chat/completions", &ask("own/tiny", &said(picture)), &[]).await;
+    assert_eq!((told.status, told.body.contains("`image_url`")), (400, true), "{}", told.body);
+}
+
+#[tokio::test]
 async fn a_stream_tells_every_answer_with_its_number() {
     let world = World::open().await;
     let whole = chat(&world, "own/tiny", json!({"n": 2, "logprobs": true})).await;

@@ -64,6 +64,56 @@ async fn a_stream_that_is_cut_does_not_end_like_a_whole_one() {
     assert_eq!(turn.errors[0].kind, "policy_protocol");
 }
 
+/// The first piece is no answer: one who breaks off every time is left alone like any other who fails.
+#[tokio::test]
+async fn who_always_breaks_off_is_left_alone() {
+    let world = World::open().await;
+    let body = json!({"model": "cut-first", "messages": messages(HI), "stream": true});
+    let mut are_whole = Vec::new();
+    for _ in 0..7 {
+        are_whole.push(world.post("/v1/chat/completions", &body, &[]).await.events().contains(&"[DONE]".to_owned()));
+    }
+    assert_eq!(are_whole, [false, true, false, true, false, true, true], "the seventh would be the turn of the broken one");
+}
+
+/// What is wrong with our key or our account says nothing of the request.
+#[tokio::test]
+async fn where_our_key_is_refused_the_next_is_asked() {
+    let world = World::open().await;
+    for is_stream in [false, true] {
+        for model in ["poor-first", "poor-first", "poor", "poor"] {
+            let body = json!({"model": model, "messages": messages(HI), "stream": is_stream});
+            let told = world.post("/v1/chat/completions", &body, &[]).await;
+            let status = if model == "poor" { 502 } else { 200 };
+            assert_eq!(told.status, status, "{}", told.body);
+            assert_eq!(told.body.contains("this server"), status == 502, "{}", told.body);
+            assert!(!told.body.contains("6789") && !told.body.contains("your plan"), "{}", told.body);
+        }
+    }
+    let recorded = serde_json::to_string(&world.traces().await).unwrap();
+    assert!(recorded.contains("6789") && recorded.contains("your plan"), "who runs the server can look it up");
+}
+
+/// A model of this process is like any other: what it refuses is no answer, and when it fails the next is asked.
+#[tokio::test]
+async fn a_stream_of_this_machine_begins_with_its_first_piece() {
+    let world = World::open().await;
+    let long = "the cat ".repeat(400);
+    for (said, param, value) in
+        [(HI, "top_p", json!(0)), (HI, "stop", json!([""])), (&[("user", long.as_str())], "seed", json!(1))]
+    {
+        let body = json!({"model": "own/tiny", "messages": messages(said), "stream": true, param: value});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert_eq!((told.status, told.json()["error"].is_object()), (400, true), "{param}: {}", told.body);
+    }
+    for is_stream in [false, false, true, true] {
+        let body = json!({"model": "mute-first", "messages": messages(HI), "stream": is_stream});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert!(told.status == 200 && told.body.contains("answer"), "{}", told.body);
+    }
+    assert_eq!(world.heard.n(), 4);
+}
+
 #[tokio::test]
 async fn who_leaves_ends_the_call_upstream_too() {
     let world = World::open().await;

@@ -65,6 +65,16 @@ async fn an_episode_that_is_named_stays_together_whatever_is_said() {
 }
 
 #[tokio::test]
+async fn a_conversation_goes_on_after_a_name_that_was_mistyped() {
+    let world = World::open().await;
+    world.chat("well", &[("user", "one")], &[]).await;
+    let next = [("user", "one"), ("assistant", "answer 1"), ("user", "two")];
+    assert_eq!(world.chat("wel", &next, &[]).await.status, 404);
+    world.chat("well", &next, &[]).await;
+    assert_eq!(world.trace_of(2).await.turns().count(), 2);
+}
+
+#[tokio::test]
 async fn who_tries_again_goes_on_where_it_failed() {
     let world = World::open().await;
     let named = &[("x-hone-episode", "again")];
@@ -148,5 +158,10 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
         (json!({"episode_id": told.episode, "metric_name": "solved", "value": 1, "unknown": 1}), 400),
     ] {
         assert_eq!(give(body.clone()).await.status, status, "{body}");
+    }
+    for value in [1.7e308, -1_000_001.0] {
+        let refused = give(json!({"episode_id": told.episode, "metric_name": "solved", "value": value})).await;
+        assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (400, json!("value")), "{}", refused.body);
+        assert!(refused.body.contains("from -1000000 to 1000000"), "{}", refused.body);
     }
 }

@@ -46,6 +46,9 @@ async fn a_response_comes_whole_and_is_on_the_record() {
     assert_eq!((Some(trace.id.to_string()), &trace.metadata["api"]), (told.episode, &json!("openai.responses")));
     let feedback = json!({"inference_id": body["id"], "metric_name": "helpful", "value": true});
     assert_eq!(world.post("/v1/feedback", &feedback, &[]).await.status, 200);
+    respond(&world, json!({"model": "well", "input": "again"})).await;
+    let heard = world.heard.last();
+    assert_eq!((heard.get("max_tokens"), heard.get("max_completion_tokens")), (None, None), "no limit is made up");
 }
 
 #[tokio::test]

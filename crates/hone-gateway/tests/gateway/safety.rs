@@ -3,10 +3,11 @@
 
 use crate::world::{CANARY, World, messages, tenant};
 use hone_gateway::{Access, Limits};
+use hone_trace::ErrorEvent;
 use serde_json::json;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 const HI: &[(&str, &str)] = &[("user", "hi")];
 
@@ -82,6 +83,63 @@ async fn v15_no_error_tells_a_key() {
     assert!(!world.get("/metrics", &[]).await.body.contains(CANARY));
 }
 
+/// Asks for a stream on a connection of its own, whose client keeps hardly anything.
+async fn streaming(world: &World, model: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(world.url.trim_start_matches("http://").parse().unwrap()).await.unwrap();
+    let body = json!({"model": model, "messages": messages(HI), "stream": true}).to_string();
+    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    stream
+}
+
+/// What went wrong in the only turn of the trace of this model, when it is there.
+async fn failure_of(world: &World, model: &str) -> ErrorEvent {
+    for _ in 0..400 {
+        let trace = world.traces().await.into_iter().find(|trace| trace.metadata["asked_for"] == model);
+        if let Some(trace) = trace {
+            return trace.turns().next().unwrap().errors[0].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nothing of {model} was recorded");
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_gives_its_place_back() {
+    let limits = Limits { answer_ms: 2_000, n_requests_max: 1, refusal_ms: 20_000, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let mut stream = streaming(&world, "flood").await;
+    assert!(stream.read_u8().await.is_ok(), "the answer has begun");
+    let told = world.chat("well", HI, &[]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let failure = failure_of(&world, "flood").await;
+    assert_eq!(failure.kind, "policy_abandoned", "{failure:?}");
+    assert!(failure.message.contains("had not read"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn nor_does_it_keep_its_connection() {
+    let world = World::with(Access::open(tenant()), Limits { answer_ms: 1_000, n_connections_max: 1, ..Limits::default() }).await;
+    let mut stream = streaming(&world, "flood").await;
+    assert!(stream.read_u8().await.is_ok(), "the answer has begun");
+    let next = tokio::time::timeout(Duration::from_secs(30), world.get("/healthz", &[])).await;
+    assert_eq!(next.expect("the connection stays open").status, 200);
+}
+
+#[tokio::test]
+async fn who_stops_cuts_off_what_does_not_end() {
+    let limits = Limits { stop_ms: 200, ..Limits::default() };
+    let mut world = World::with(Access::open(tenant()), limits).await;
+    let mut stream = streaming(&world, "endless").await;
+    assert!(stream.read_u8().await.is_ok(), "the answer has begun");
+    world.stop();
+    let told = rest(stream).await;
+    assert!(told.contains("well"), "{told}");
+    assert_eq!(failure_of(&world, "endless").await.kind, "policy_abandoned");
+}
+
 /// Sends the head of a question and a part of its body.
 async fn stalled(world: &World) -> TcpStream {
     let mut stream = TcpStream::connect(world.url.trim_start_matches("http://")).await.unwrap();
@@ -113,6 +171,8 @@ async fn a_body_that_stops_coming_gives_its_place_back() {
 async fn nobody_who_stops_waits_for_a_body_that_does_not_come() {
     let mut world = World::open().await;
     let stream = stalled(&world).await;
+    // Connections are taken in turn: when this one is answered, the one before was taken.
+    assert_eq!(world.get("/healthz", &[]).await.status, 200);
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.stop();
     let told = rest(stream).await;

@@ -6,8 +6,10 @@ use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
 use hone_engine::host::Host;
 use hone_engine::model::{Model, Passes, RandomWeights};
-use hone_policy::local::{Engine, Local, LocalOptions, Voice};
+use hone_policy::local::{Aloud, Engine, Hear, Local, LocalOptions, Prompt, Spoken, Voice, Wishes};
 use hone_render::{Renderer, Tokenizer, tiny};
+use hone_trace::Config;
+use hone_trace::policy::{AnswerLimits, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
 use std::sync::{Arc, LazyLock};
 
 const VOCAB: usize = 320;
@@ -31,4 +33,43 @@ static TINY: LazyLock<Arc<dyn Voice>> = LazyLock::new(|| {
 /// The only one of this process.
 pub(crate) fn voice() -> Arc<dyn Voice> {
     Arc::clone(&TINY)
+}
+
+/// One that fails whatever it is asked.
+struct Mute(Config);
+
+/// A model of this process whose engine has stopped.
+pub(crate) fn mute() -> Arc<dyn Voice> {
+    Arc::new(Mute(Config::default()))
+}
+
+fn stopped() -> PolicyError {
+    PolicyError { kind: PolicyErrorKind::Provider, message: "the engine has stopped".into(), llm_calls: Vec::new() }
+}
+
+impl Policy for Mute {
+    fn config(&self) -> &Config {
+        &self.0
+    }
+
+    fn open(&self, _: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
+        Err(stopped())
+    }
+}
+
+impl Voice for Mute {
+    fn open_aloud(&self, _: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
+        Err(stopped())
+    }
+
+    fn continue_aloud(
+        &self,
+        _: &[Prompt],
+        _: u64,
+        _: AnswerLimits,
+        _: &Wishes,
+        _: &mut Hear<'_>,
+    ) -> Result<Vec<Spoken>, PolicyError> {
+        Err(stopped())
+    }
 }

@@ -61,6 +61,18 @@ impl futures_core::Stream for Endless {
     }
 }
 
+/// A stream of pieces that never ends, each of 16 KiB.
+struct Flood;
+
+impl futures_core::Stream for Flood {
+    type Item = Result<String, std::convert::Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(16 << 10)}}]});
+        Poll::Ready(Some(Ok(format!("data: {chunk}\n\n"))))
+    }
+}
+
 /// Starts one, and says where it is.
 pub(crate) async fn start() -> (String, Heard) {
     let heard = Heard::default();
@@ -98,8 +110,19 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
         "leaky" => {
             let key = headers.get("authorization").unwrap().to_str().unwrap();
             let error = json!({"error": {"message": format!("wrong key: {key}"), "type": "invalid_request_error"}});
+            return (StatusCode::FORBIDDEN, error.to_string()).into_response();
+        }
+        "locked" => {
+            let error = json!({"error": {"message": "Incorrect API key provided: sk-pr****6789", "type": "invalid_request_error",
+                "code": "invalid_api_key"}});
             return (StatusCode::UNAUTHORIZED, error.to_string()).into_response();
         }
+        "unpaid" => {
+            let error =
+                json!({"error": {"message": "check your plan", "type": "insufficient_quota", "code": "insufficient_quota"}});
+            return (StatusCode::TOO_MANY_REQUESTS, error.to_string()).into_response();
+        }
+        "flood" => return ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(Flood)).into_response(),
         "endless" => {
             let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
             let chunk = json!({"choices": [{"index": 0, "delta": {"content": "well"}}], "usage": usage});

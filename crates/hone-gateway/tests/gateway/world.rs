@@ -109,10 +109,19 @@ impl World {
         let one = |name: &str| Model::new(name, [client(format!("{address}#{name}"))]);
         let both = Model::new("both", [client(format!("{address}#broken")), client(format!("{address}#well"))]);
         let slow_first = Model::new("slow-first", [client(format!("{address}#slow")), client(format!("{address}#well"))]);
+        let several = |name: &str, all: &[&str]| Model::new(name, all.iter().map(|one| client(format!("{address}#{one}"))));
+        let mute = Who::Local(Arc::new(Local::new(tiny::mute())));
+        let mixed = [
+            several("cut-first", &["cut", "well"]),
+            several("poor", &["locked", "unpaid"]),
+            several("poor-first", &["locked", "unpaid", "well"]),
+            Model::new("mute-first", [mute, client(format!("{address}#well")).into()]),
+        ];
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
-        let names = ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless"];
-        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own])).unwrap();
+        let names =
+            ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless", "flood"];
+        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own]).chain(mixed)).unwrap();
         let (log, mut told) = mpsc::channel(100);
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard_by = Arc::clone(&said);
