@@ -71,6 +71,14 @@ impl Tokenizer {
         Self::from_values(&tokenizer, &config)
     }
 
+    /// The same values as the files of a model's folder, each with its name.
+    pub fn files_of_gguf(values: &BTreeMap<String, gguf::Value>) -> Result<[(&'static str, String); 2], RenderError> {
+        let (tokenizer, mut config) = crate::gguf::to_hugging_face(values)?;
+        // Without the name of a class, transformers asks for the model's own.
+        config["tokenizer_class"] = "PreTrainedTokenizerFast".into();
+        Ok([("tokenizer.json", tokenizer.to_string()), ("tokenizer_config.json", config.to_string())])
+    }
+
     pub(crate) fn from_values(tokenizer: &Json, config: &Json) -> Result<Self, RenderError> {
         let part = |name: &str| tokenizer.get(name).unwrap_or(&Json::Null);
         check_growth(&[

@@ -2,6 +2,7 @@
 //!
 //! The blob is a line with the adapter's config and then its weights, byte for byte.
 
+use crate::durable;
 use crate::failure::{Failure, at_path};
 use crate::model::Opened;
 use hone_engine::config::ModelConfig;
@@ -51,28 +52,59 @@ pub(crate) async fn keep(
     Ok(id)
 }
 
-/// The folder of an adapter, written below `cache` unless it is there.
+/// The folder of an adapter, written below `cache` unless it is there and whole.
 pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Result<PathBuf, String> {
     let folder = cache.join(id.to_string());
-    if folder.join(CONFIG).is_file() {
+    let there = folder.clone();
+    if off_thread(move || is_whole(&there, id)).await? {
         return Ok(folder);
     }
     let missing = || format!("adapter {id} is not on the record");
     let document = store.document(Kind::Adapter, &id.to_string()).await.map_err(|error| error.to_string())?;
     let adapter: Adapter = document.ok_or_else(missing)?.word().map_err(|error| error.to_string())?;
     let bytes = store.blob(adapter.blob).await.map_err(|error| error.to_string())?.ok_or_else(missing)?;
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| format!("the blob of adapter {id} is damaged"))?;
-    let (config, weights) = (&bytes[..end], &bytes[end + 1..]);
-    if AdapterId::of(weights) != id {
-        return Err(format!("the blob of adapter {id} is damaged"));
+    off_thread(move || {
+        let damaged = || format!("the blob of adapter {id} is damaged");
+        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
+        let (config, weights) = (&bytes[..end], &bytes[end + 1..]);
+        if AdapterId::of(weights) != id {
+            return Err(damaged());
+        }
+        lay_down(&folder, id, config, weights).map_err(|failure| format!("{:#}", failure.cause))?;
+        Ok(folder)
+    })
+    .await?
+}
+
+/// Files are large, and whoever waits for them must not keep others from being answered.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
+}
+
+/// Whether the weights are those that the folder is named after, beside a config that can be read.
+fn is_whole(folder: &Path, id: AdapterId) -> bool {
+    let is_config = |bytes: Vec<u8>| serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes).is_ok();
+    fs::read(folder.join(CONFIG)).is_ok_and(is_config)
+        && fs::read(folder.join(WEIGHTS)).is_ok_and(|weights| AdapterId::of(&weights) == id)
+}
+
+/// Writes the folder of an adapter, in the place of a damaged one.
+fn lay_down(folder: &Path, id: AdapterId, config: &[u8], weights: &[u8]) -> Result<(), Failure> {
+    let write = || {
+        durable::folder(folder, |partial| {
+            durable::write(&partial.join(WEIGHTS), weights)?;
+            durable::write(&partial.join(CONFIG), config)
+        })
+    };
+    match write() {
+        // Another process may have brought the same adapter meanwhile.
+        Err(_) if is_whole(folder, id) => Ok(()),
+        Err(_) if folder.exists() => {
+            fs::remove_dir_all(folder).map_err(at_path(folder))?;
+            write()
+        }
+        written => written,
     }
-    // The config comes last: a folder that has one is whole.
-    let written = fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(folder.join(WEIGHTS), weights))
-        .and_then(|()| fs::write(folder.join("partial"), config))
-        .and_then(|()| fs::rename(folder.join("partial"), folder.join(CONFIG)));
-    written.map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(folder)
 }
 
 /// Models of this process that take adapters.
@@ -90,12 +122,46 @@ impl Adapters for Wardrobe {
                 found.ok_or_else(|| format!("`{model}` is not a model of this machine, and takes no adapter"))?;
             let folder = fetch(adapter, &*self.store, &self.cache).await?;
             let (local, config) = (Arc::clone(local), config.clone());
-            let dressed = tokio::task::spawn_blocking(move || {
+            let dressed = off_thread(move || {
                 let weights = peft::load(&folder, &config).map_err(|error| error.to_string())?;
                 local.with_adapter(weights, adapter).map_err(|error| error.to_string())
             });
-            let dressed = dressed.await.map_err(|error| error.to_string())??;
+            let dressed = dressed.await??;
             Ok(Arc::new(dressed) as Arc<dyn Voice>)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_store::{Options, Place};
+
+    #[tokio::test]
+    async fn a_damaged_folder_is_fetched_again() {
+        let desk = tempfile::tempdir().expect("a folder");
+        let place = Place::Folder(desk.path().join("store"));
+        let store = hone_store::open(&place, &Options::default()).await.expect("a store");
+        let (config, weights) = (b"{\"r\":8}".as_slice(), b"not really weights".as_slice());
+        let (id, tenant, now) = (AdapterId::of(weights), Tenant::default(), crate::clock::now());
+        let blob = store.put_blob([config, b"\n", weights].concat()).await.expect("a blob");
+        let adapter =
+            Adapter { v: V1, id, tenant: tenant.clone(), at: now, base: "small".to_owned(), run: None, data: None, blob };
+        store.put(vec![Write::Document(Document::of(&adapter, 0, tenant, now))]).await.expect("a record");
+        let cache = desk.path().join("adapters");
+        let check = async || {
+            let folder = fetch(id, &*store, &cache).await.expect("an adapter");
+            assert_eq!(fs::read(folder.join(WEIGHTS)).expect("weights"), weights);
+            assert_eq!(fs::read(folder.join(CONFIG)).expect("a config"), config);
+            assert_eq!(fs::read_dir(&cache).expect("folders").count(), 1, "nothing else stays");
+            folder
+        };
+        let folder = check().await;
+        for name in [WEIGHTS, CONFIG] {
+            fs::write(folder.join(name), "").expect("an emptied file");
+            check().await;
+            fs::remove_file(folder.join(name)).expect("no file");
+            check().await;
+        }
     }
 }

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes a file beside its place, makes it durable, and moves it there.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let written = File::create(&partial).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let written = File::create(&partial).and_then(|mut file| file.write_all(bytes.as_ref()).and_then(|()| file.sync_all()));
     written.map_err(at_path(&partial))?;
     fs::rename(&partial, path).map_err(at_path(path))?;
     name(path)

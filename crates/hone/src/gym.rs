@@ -46,6 +46,13 @@ pub(crate) struct Exercise<'a> {
     pub(crate) n_samples: usize,
 }
 
+/// What was played, weighed as far as that went.
+pub(crate) struct Weighed {
+    pub(crate) groups: Vec<Played>,
+    /// Why an episode could not be scored, of the last such one.
+    pub(crate) unscored: Option<String>,
+}
+
 impl Gym<'_> {
     /// The first `n` scenarios of a split; an error where there is none.
     pub(crate) fn scenarios(&self, split: Split, n: usize) -> Result<Vec<Scenario>, Failure> {
@@ -64,6 +71,16 @@ impl Gym<'_> {
         player: Player<'_>,
         scenarios: &[Scenario],
     ) -> Result<Vec<Played>, Failure> {
+        Ok(self.play_and_weigh(exercise, player, scenarios)?.groups)
+    }
+
+    /// The same, with the reason why what could not be scored was not.
+    pub(crate) fn play_and_weigh(
+        &self,
+        exercise: Exercise<'_>,
+        player: Player<'_>,
+        scenarios: &[Scenario],
+    ) -> Result<Weighed, Failure> {
         let Exercise { name, round, n_samples } = exercise;
         let (seed, round) = (self.seed.to_string(), round.to_string());
         let plan = Plan {
@@ -78,15 +95,15 @@ impl Gym<'_> {
             ..Plan::new(name, scenarios, self.seed)
         };
         let weigher = self.recipe.map(|recipe| Weigher::new(recipe, &plan, self.judge)).transpose()?;
-        let mut all = Vec::with_capacity(scenarios.len());
+        let (mut all, mut unscored) = (Vec::with_capacity(scenarios.len()), None);
         rollout(self.env, player, &plan, |mut played| {
-            if let Some(weigher) = &weigher {
-                weigher.weigh(&mut played);
+            if let Some(why) = weigher.as_ref().and_then(|weigher| weigher.weigh(&mut played)) {
+                unscored = Some(why.to_string());
             }
             all.push(played);
             ControlFlow::Continue(())
         });
-        let Some(why) = unplayable(&all) else { return Ok(all) };
+        let Some(why) = unplayable(&all) else { return Ok(Weighed { groups: all, unscored }) };
         let failure = Failure::user(format_args!("no episode of {} could be played: {}", self.env.name(), why.message));
         let is_too_long = why.kind == PolicyErrorKind::TooLong.as_str();
         Err(if is_too_long { failure.hint("a longer `context`, or fewer `answer_tokens`, leaves room") } else { failure })
@@ -98,6 +115,12 @@ fn unplayable(groups: &[Played]) -> Option<&ErrorEvent> {
     let mut traces = groups.iter().flat_map(|played| &played.traces);
     let first = traces.next().filter(|trace| trace.turns().count() == 1).and_then(unanswered)?;
     traces.all(|trace| trace.turns().count() == 1 && unanswered(trace).is_some()).then_some(first)
+}
+
+/// Whether not one group has a reward for each of its episodes: there is nothing to learn from, or to measure by.
+pub(crate) fn is_unscored(groups: &[Played]) -> bool {
+    let is_scored = |played: &Played| played.traces.iter().all(|trace| trace.reward().is_some());
+    !groups.is_empty() && !groups.iter().any(is_scored)
 }
 
 /// The traces of groups.

@@ -59,7 +59,7 @@ struct RevokeArgs {
 enum Right {
     /// Send feedback, and see the counters
     Report,
-    /// Ask models as well
+    /// Ask models, and send OpenTelemetry spans and logs as well
     Call,
     /// See traces, runs and agents on the dashboard as well
     Read,

@@ -7,7 +7,7 @@ use crate::policy::Ready;
 use crate::world::World;
 use clap::ValueEnum;
 use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
-use hone_reward::{Attempt, Recipe, Scorer};
+use hone_reward::{Attempt, Recipe, ScoreError, Scorer};
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
@@ -128,18 +128,23 @@ impl<'a> Weigher<'a> {
         Ok(Self { scorer, scenarios, seed: plan.seed })
     }
 
-    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none.
-    pub(crate) fn weigh(&self, played: &mut Played) {
+    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none; why, is told of the last.
+    pub(crate) fn weigh(&self, played: &mut Played) -> Option<ScoreError> {
         let scenario = played.group.scenario.as_ref().and_then(|id| self.scenarios.get(id));
         let item = scenario.map_or(Value::Null, |scenario| json!({"input": scenario.input, "truth": scenario.truth}));
         let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &item }).collect();
         let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
+        let mut why = None;
         for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
-            if let Ok(scored) = scored {
-                trace.rewards.extend(scored.turns);
-                trace.rewards.push(scored.reward);
+            match scored {
+                Ok(scored) => {
+                    trace.rewards.extend(scored.turns);
+                    trace.rewards.push(scored.reward);
+                }
+                Err(error) => why = Some(error),
             }
         }
+        why
     }
 }
 

@@ -6,6 +6,7 @@ mod grpo;
 mod list;
 mod live;
 mod logged;
+mod meter;
 mod metrics;
 mod plot;
 mod record;
@@ -18,6 +19,7 @@ mod start;
 mod state;
 mod telemetry;
 mod tensorboard;
+mod timed;
 
 pub(crate) use grpo::practise;
 pub(crate) use logged::imitate;

@@ -67,7 +67,7 @@ pub struct Best {
     pub score: f64,
 }
 
-/// What all steps took together.
+/// What a run took: its steps, and what it did beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spent {
@@ -121,6 +121,16 @@ impl Progress {
         Ok(())
     }
 
+    /// Takes in what was spent beside steps, such as on an evaluation: the limits are for all of it.
+    pub fn see_spent(&mut self, spent: Spent) -> Result<(), TrainError> {
+        within("seconds", spent.seconds, 0.0..f64::INFINITY, "0 and above")?;
+        within("dollars", spent.dollars, 0.0..f64::INFINITY, "0 and above")?;
+        self.spent.n_tokens = self.spent.n_tokens.saturating_add(spent.n_tokens);
+        self.spent.seconds += spent.seconds;
+        self.spent.dollars += spent.dollars;
+        Ok(())
+    }
+
     /// Takes an evaluation in.
     pub fn see_evaluation(&mut self, evaluation: Evaluation) -> Result<(), TrainError> {
         self.check_evaluation(&evaluation)?;
@@ -148,7 +158,7 @@ impl Progress {
         self.step
     }
 
-    /// What all steps took together.
+    /// What steps, and all that was done beside them, took together.
     pub fn spent(&self) -> Spent {
         self.spent
     }

@@ -236,3 +236,16 @@ fn people_end_runs_too() {
     let text = serde_json::to_string(&Stop::preferred(9, 7)).expect("plain data");
     assert_eq!(text, r#"{"reason":"preferred","why":"a person preferred what step 7 gave","step":9}"#);
 }
+
+#[test]
+fn what_is_spent_beside_steps_counts_towards_the_limits() {
+    let mut progress = seen("0.1 0.5");
+    let limits = StopOptions { dollars_max: Some(1.0), seconds_max: Some(9.0), ..options() };
+    assert_eq!(end(&progress, &limits), None);
+    progress.see_spent(Spent { n_tokens: 0, seconds: 3.0, dollars: 0.75 }).expect("what was spent");
+    assert_eq!(end(&progress, &limits).expect("an end").why, "1.25 dollars were spent, the limit is 1.00");
+    progress.see_spent(Spent { n_tokens: 0, seconds: 4.0, dollars: 0.0 }).expect("what was spent");
+    let seconds = StopOptions { seconds_max: Some(9.0), ..options() };
+    assert_eq!(end(&progress, &seconds).expect("an end").why, "9 seconds were used, the limit is 9");
+    assert!(progress.see_spent(Spent { n_tokens: 0, seconds: 0.0, dollars: -1.0 }).is_err());
+}

@@ -142,14 +142,14 @@ impl Hub {
         part: &Path,
         bar: &indicatif::ProgressBar,
     ) -> Result<(), Failure> {
-        let n_there = part_len(part);
+        let n_there = usable_len(part, file.n_bytes)?;
         if n_there == file.n_bytes {
             return Ok(());
         }
         let address = format!("{}/{}/resolve/{}/{}", self.endpoint, repository.id, repository.commit, file.name);
         let request = self.client.get(&address).header(header::RANGE, format!("bytes={n_there}-"));
         let mut response = self.send(request, &address).await?;
-        let resumes = response.status() == StatusCode::PARTIAL_CONTENT && n_there < file.n_bytes;
+        let resumes = response.status() == StatusCode::PARTIAL_CONTENT;
         let mut out = if resumes {
             OpenOptions::new().append(true).create(true).open(part).map_err(at_path(part))?
         } else {
@@ -223,6 +223,17 @@ fn is_plain(name: &str) -> bool {
 
 fn part_len(part: &Path) -> u64 {
     part.metadata().map_or(0, |about| about.len())
+}
+
+/// How much of a part can be gone on from. One that is longer than its file is of another file, such as before a branch moved: it
+/// goes, because a hub has nothing to send beyond the end.
+fn usable_len(part: &Path, n_bytes: u64) -> Result<u64, Failure> {
+    let n_there = part_len(part);
+    if n_there <= n_bytes {
+        return Ok(n_there);
+    }
+    fs::remove_file(part).map_err(at_path(part))?;
+    Ok(0)
 }
 
 impl RemoteFile {

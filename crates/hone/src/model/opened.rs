@@ -152,10 +152,16 @@ impl Opened {
         peft::load(folder, self.weights.config()).map_err(Failure::world)
     }
 
-    /// Writes the tokenizer beside exported weights, where it is in files of its own.
+    /// Writes the tokenizer beside exported weights.
     pub(super) fn write_tokenizer(&self, to: &Path) -> Result<(), Failure> {
         if let Some(files) = &self.made {
             return tiny::write_tokenizer(files, to);
+        }
+        if let Some(gguf) = self.weights.gguf() {
+            for (name, text) in Tokenizer::files_of_gguf(gguf.values()).map_err(Failure::world)? {
+                std::fs::write(to.join(name), text).map_err(at_path(&to.join(name)))?;
+            }
+            return Ok(());
         }
         for name in TOKENIZER_FILES {
             let from = self.path.join(name);

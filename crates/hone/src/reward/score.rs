@@ -1,7 +1,7 @@
 //! `hone reward score`: traces in the store get rewards by a recipe, group by group.
 
 use super::standing;
-use super::weigh::{Weighed, weigh};
+use super::weigh::{Unscored, Weighed, weigh};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
@@ -13,11 +13,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// The largest `--limit`: all these traces are held in memory.
+const LIMIT_MAX: u32 = 1_000_000;
+
 /// Weigh traces in the store by a recipe
 ///
-/// Traces of one group are judged together. A trace that cannot be scored is said with the reason and keeps what it has; the
-/// exit code is then 1. Scoring twice by the same recipe writes the same rewards once. A judge that `hone reward calibrate`
-/// refused is refused here too.
+/// Traces of one group are judged together. A trace that cannot be scored keeps what it has, and the exit code is then 1; five
+/// are told with the reason, and `--json` has all. Scoring twice by the same recipe writes the same rewards once. A judge that
+/// `hone reward calibrate` refused is refused here too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file with a recipe
@@ -29,8 +32,9 @@ pub(crate) struct Args {
     /// Who judges, where the recipe asks for one: local:MODEL, PROVIDER:MODEL, URL#MODEL or script:FILE
     #[arg(long, value_name = "POLICY")]
     judge: Option<String>,
-    /// The most traces that are weighed, newest first
-    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// The most traces that are weighed, newest first; a group that would be cut is left out whole
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
     limit: u32,
     /// Accept a judge that was refused, and a recipe that is unwise where that can be forced
     #[arg(long)]
@@ -49,6 +53,12 @@ pub(crate) struct Args {
 struct Summary {
     scored: usize,
     unscored: usize,
+    /// All of those that were not scored, with the reasons.
+    unscored_traces: Vec<Unscored>,
+    /// How many more traces are meant than the limit lets in.
+    left_out_by_limit: usize,
+    /// The limit that lets in all of them.
+    limit_for_all: usize,
     groups: usize,
     mean_reward: f64,
     /// For each signal that some traces lack, how many these are.
@@ -75,14 +85,17 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if let (Some(name), Some(judge)) = (&args.judge, judge) {
         standing::trust(name, judge.config().hash(), args.env.as_deref(), args.force, context)?;
     }
-    let groups = context.wait(async |context| groups(args, context).await)?;
+    let Chosen { groups, n_left_out } = context.wait(async |context| choose(args, context).await)?;
     let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
     let keep = |writes| context.wait(async |context| Ok(context.store().await?.put(writes).await?));
-    let Weighed { n_groups, n_scored, n_unscored, n_judge_calls, total, lacking } =
+    let Weighed { n_groups, n_scored, n_unscored, unscored, n_judge_calls, total, lacking } =
         weigh(&scorer, &groups, args.seed, context.printer, keep)?;
     let summary = Summary {
         scored: n_scored,
         unscored: n_unscored,
+        unscored_traces: unscored,
+        left_out_by_limit: n_left_out,
+        limit_for_all: n_scored + n_unscored + n_left_out,
         groups: n_groups,
         mean_reward: if n_scored == 0 { 0.0 } else { total / n_scored as f64 },
         lacking,
@@ -93,32 +106,121 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         context.printer.json(&summary)?;
     } else {
         let Summary { scored, unscored, groups, mean_reward, .. } = &summary;
-        context
-            .printer
-            .plain(&format!("{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored"))?;
+        let left_out = left_out(n_left_out, summary.limit_for_all);
+        context.printer.plain(&format!(
+            "{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored{left_out}"
+        ))?;
     }
     Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
 }
 
-/// The traces that are meant, those of a group together; a trace without a group is one of its own.
-async fn groups(args: &Args, context: &Context<'_>) -> Result<Vec<Vec<Trace>>, Failure> {
+/// What the limit left out and how to go on; nothing where it left out nothing.
+fn left_out(n: usize, limit_for_all: usize) -> String {
+    match n {
+        0 => String::new(),
+        _ if limit_for_all > LIMIT_MAX as usize => format!(", {n} left out by the limit: go on with `--since` and `--until`"),
+        _ => format!(", {n} left out by the limit: `--limit {limit_for_all}` weighs all"),
+    }
+}
+
+/// The traces that are weighed, those of a group together; a trace without a group is one of its own.
+struct Chosen {
+    groups: Vec<Vec<Trace>>,
+    n_left_out: usize,
+}
+
+/// The newest traces that are meant, as many as the limit lets in.
+async fn choose(args: &Args, context: &Context<'_>) -> Result<Chosen, Failure> {
     let (store, query) = (context.store_to_read().await?, args.filter.query(context));
-    let mut by_group: BTreeMap<GroupId, Vec<Trace>> = BTreeMap::new();
-    let (mut alone, mut after, mut left) = (Vec::new(), None, args.limit);
-    while left > 0 {
-        let page = store.traces(&query, after, left.min(1000)).await?;
-        left -= u32::try_from(page.items.len()).unwrap_or(left).min(left);
-        for trace in page.items {
-            match trace.group {
-                Some(group) => by_group.entry(group).or_default().push(trace),
-                None => alone.push(vec![trace]),
+    let (mut sieve, mut after, mut left) = (Sieve::default(), None, args.limit);
+    loop {
+        // Heads are small and do not say the group: they do where no group can be cut.
+        if left == 0 && sieve.by_group.is_empty() {
+            let page = store.heads(&query, after, 1000).await?;
+            page.items.iter().for_each(|_| sieve.leave(None));
+            after = page.next;
+        } else {
+            let page = store.traces(&query, after, 1000).await?;
+            for trace in page.items {
+                if left == 0 {
+                    sieve.leave(trace.group);
+                } else {
+                    left -= 1;
+                    sieve.take(trace);
+                }
             }
+            after = page.next;
         }
-        after = page.next;
         if after.is_none() {
-            break;
+            return Ok(sieve.chosen());
         }
     }
-    by_group.values_mut().for_each(|traces| traces.sort_by_key(|trace| trace.id));
-    Ok(by_group.into_values().chain(alone).collect())
+}
+
+/// Sorts traces into those that are weighed and those beyond the limit, which come later.
+#[derive(Default)]
+struct Sieve {
+    by_group: BTreeMap<GroupId, Vec<Trace>>,
+    alone: Vec<Vec<Trace>>,
+    n_left_out: usize,
+}
+
+impl Sieve {
+    fn take(&mut self, trace: Trace) {
+        match trace.group {
+            Some(group) => self.by_group.entry(group).or_default().push(trace),
+            None => self.alone.push(vec![trace]),
+        }
+    }
+
+    /// A trace beyond the limit takes its whole group with it: a part of a group would be judged as if it were all.
+    fn leave(&mut self, group: Option<GroupId>) {
+        let cut = group.and_then(|group| self.by_group.remove(&group)).unwrap_or_default();
+        self.n_left_out += 1 + cut.len();
+    }
+
+    fn chosen(mut self) -> Chosen {
+        self.by_group.values_mut().for_each(|traces| traces.sort_by_key(|trace| trace.id));
+        Chosen { groups: self.by_group.into_values().chain(self.alone).collect(), n_left_out: self.n_left_out }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::{Config, Tenant, Time, TraceId};
+
+    /// Letters are groups, a dot is a trace without one; newest first.
+    #[track_caller]
+    fn check(traces: &str, limit: usize, sizes: &[usize], n_left_out: usize) {
+        let mut sieve = Sieve::default();
+        for (idx, letter) in traces.chars().enumerate() {
+            let group = (letter != '.').then(|| GroupId::derived(&[&letter.to_string()]));
+            let id = TraceId::derived(&[&idx.to_string()]);
+            let trace = Trace::new(id, Tenant::default(), Time::from_unix_nanos(0), Config::default().hash());
+            if idx < limit { sieve.take(Trace { group, ..trace }) } else { sieve.leave(group) }
+        }
+        let chosen = sieve.chosen();
+        let mut found: Vec<usize> = chosen.groups.iter().map(Vec::len).collect();
+        found.sort_unstable();
+        assert_eq!((found.as_slice(), chosen.n_left_out), (sizes, n_left_out), "{traces} {limit}");
+    }
+
+    #[test]
+    fn the_limit_never_cuts_through_a_group() {
+        check("aaabbb", 6, &[3, 3], 0);
+        check("aaabbb", 4, &[3], 3);
+        check("aaabbb", 3, &[3], 3);
+        check("ababab", 5, &[3], 3);
+        check("a.bb.a", 4, &[1, 2], 3);
+        check("aaaa", 3, &[], 4);
+        check("....", 3, &[1, 1, 1], 1);
+    }
+
+    #[test]
+    fn what_the_limit_left_out_is_said_with_the_way_on() {
+        assert_eq!(left_out(0, 10), "");
+        assert_eq!(left_out(3, 10_003), ", 3 left out by the limit: `--limit 10003` weighs all");
+        assert_eq!(left_out(3, 1_000_003), ", 3 left out by the limit: go on with `--since` and `--until`");
+    }
 }

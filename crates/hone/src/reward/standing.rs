@@ -3,9 +3,10 @@
 //! A judge is known by the hash of its config, so that another model, adapter or temperature is another judge. Each tenant
 //! measures for itself: its labels say nothing about the tasks of others.
 
-use crate::context::Context;
+use crate::context::{Context, has_database};
 use crate::failure::Failure;
 use hone_reward::{Measurement, Standing};
+use hone_store::Place;
 use hone_trace::store::{Event, Write};
 use hone_trace::{ConfigHash, EventId};
 use serde::Deserialize;
@@ -29,7 +30,11 @@ pub(super) async fn record(judge: ConfigHash, found: &Measurement, context: &Con
 
 /// The standing of a judge by its last measurement.
 pub(super) async fn last(judge: ConfigHash, context: &Context<'_>) -> Result<Standing, Failure> {
-    let (store, stream) = (context.store_to_read().await?, stream(judge));
+    if matches!(&context.settings.place, Place::Folder(folder) if !has_database(folder)) {
+        // A project without records has measured nobody.
+        return Ok(Standing::Unmeasured);
+    }
+    let (store, stream) = (context.store().await?, stream(judge));
     let (mut last, mut after) = (None, 0);
     loop {
         let page = store.events(Some(&stream), after, PAGE_LEN).await?;
@@ -66,4 +71,21 @@ pub(crate) fn trust(name: &str, judge: ConfigHash, env: Option<&str>, force: boo
 
 fn stream(judge: ConfigHash) -> String {
     format!("judge:{judge}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::{Printer, Wishes};
+    use crate::settings::{Flags, Settings, Variables};
+
+    #[test]
+    fn a_project_without_records_hears_a_judge_that_was_never_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let (variables, printer) = (Variables::default(), Printer::on(Wishes::default(), std::io::sink(), std::io::sink()));
+        let settings = Settings::load(&Flags::default(), &variables, folder.path()).unwrap();
+        let context = Context { settings, printer: &printer, variables: &variables };
+        trust("judge", ConfigHash::of(b"judge"), Some("desk"), false, &context).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a look around leaves nothing behind");
+    }
 }

@@ -5,11 +5,12 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use hone_reward::{Attempt, Scorer};
 use hone_trace::store::{Put, Write};
-use hone_trace::{GiverKind, Reward, RewardId, Trace};
+use hone_trace::{GiverKind, Reward, RewardId, Trace, TraceId};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Traces that cannot be scored are told up to this many.
+/// Traces that cannot be scored are told up to this many, one by one; the rest are counted.
 const N_TOLD_MAX: usize = 5;
 
 /// What was weighed.
@@ -18,11 +19,20 @@ pub(crate) struct Weighed {
     pub(crate) n_groups: usize,
     pub(crate) n_scored: usize,
     pub(crate) n_unscored: usize,
+    /// All of those that were not scored.
+    pub(crate) unscored: Vec<Unscored>,
     pub(crate) n_judge_calls: u32,
     /// The sum of the rewards of those that were scored.
     pub(crate) total: f64,
     /// For each signal that some traces lack, how many these are.
     pub(crate) lacking: BTreeMap<String, usize>,
+}
+
+/// A trace that could not be scored.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Unscored {
+    pub(crate) trace: TraceId,
+    pub(crate) reason: String,
 }
 
 /// Weighs what is judged together, group by group; `keep` writes what is new of each.
@@ -57,12 +67,16 @@ pub(crate) fn weigh(
                     if weighed.n_unscored <= N_TOLD_MAX {
                         printer.complain(&format!("trace {}: {error}", trace.id));
                     }
+                    weighed.unscored.push(Unscored { trace: trace.id, reason: error.to_string() });
                 }
             }
         }
         keep(writes)?;
     }
     bar.finish_and_clear();
+    if weighed.n_unscored > N_TOLD_MAX {
+        printer.complain(&format!("and {} more that cannot be scored", weighed.n_unscored - N_TOLD_MAX));
+    }
     for (signal, &n) in &weighed.lacking {
         let n_scored = weighed.n_scored;
         let text = format!(
@@ -88,4 +102,72 @@ fn fresh(trace: &Trace, mut rewards: Vec<Reward>) -> Vec<Reward> {
         rewards.iter_mut().for_each(|reward| reward.id = RewardId::derived(&[&reward.id.to_string(), &last.id.to_string()]));
     }
     rewards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::Wishes;
+    use hone_reward::Recipe;
+    use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
+    use hone_trace::{Config, Message, Role, Segment, Tenant, Time, Turn};
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    /// A judge who never answers.
+    #[derive(Default)]
+    struct Silent(Config);
+
+    impl Policy for Silent {
+        fn config(&self) -> &Config {
+            &self.0
+        }
+
+        fn open(&self, _: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
+            Err(PolicyError { kind: PolicyErrorKind::Refused, message: "no".to_owned(), llm_calls: Vec::new() })
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Said(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Said {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            io::Write::write(&mut *self.0.lock().unwrap(), bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn trace(n: usize) -> Trace {
+        let turn = Turn::new(vec![Message::text(Role::User, "Hi")], Message::text(Role::Assistant, n.to_string()));
+        let id = TraceId::derived(&[&n.to_string()]);
+        let segments = vec![Segment { turns: vec![turn], ..Segment::default() }];
+        Trace { segments, ..Trace::new(id, Tenant::default(), Time::from_unix_nanos(0), Config::default().hash()) }
+    }
+
+    #[track_caller]
+    fn check(n_traces: usize, last_line: &str) {
+        let recipe = "components = [{ name = 'rank', kind = 'ruler', weight = 1.0, role = 'primary' }]";
+        let (recipe, judge) = (Recipe::parse(recipe).unwrap(), Silent::default());
+        let scorer = Scorer::new(&recipe, Some(&judge)).unwrap();
+        let traces: Vec<Trace> = (0..n_traces).map(trace).collect();
+        let said = Said::default();
+        let printer = Printer::on(Wishes::default(), io::sink(), said.clone());
+        let weighed = weigh(&scorer, &[traces.iter().collect()], 1, &printer, |_| Ok(Vec::new())).unwrap();
+        let ids: Vec<TraceId> = weighed.unscored.iter().map(|unscored| unscored.trace).collect();
+        assert_eq!(ids, traces.iter().map(|trace| trace.id).collect::<Vec<_>>());
+        assert!(weighed.unscored.iter().all(|unscored| unscored.reason.contains("the judge gave no answer")), "{weighed:?}");
+        let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(said.lines().count(), n_traces.min(6), "{said}");
+        assert!(said.lines().last().unwrap().starts_with(last_line), "{said}");
+    }
+
+    #[test]
+    fn all_that_cannot_be_scored_are_counted_and_kept_though_few_are_told() {
+        check(5, "trace ");
+        check(8, "and 3 more that cannot be scored");
+    }
 }

@@ -9,7 +9,7 @@ use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::feedback::permute;
-use crate::gym::{Exercise, earned, solved};
+use crate::gym::{Exercise, earned, is_unscored, solved};
 use crate::learner::Learner;
 use crate::world::World;
 use hone_engine::optim::Schedule;
@@ -74,6 +74,8 @@ struct Sampled {
     config: Config,
     groups: Vec<Played>,
     n_resampled: usize,
+    /// Why the last episode that could not be scored was not.
+    unscored: Option<String>,
     seconds: f64,
 }
 
@@ -89,6 +91,9 @@ impl Teacher for Tries {
             permute(&mut sampled.groups, session.settings.seed ^ step << 32);
         }
         session.record(&sampled.config, &sampled.groups)?;
+        if is_unscored(&sampled.groups) {
+            return Err(session.unscored(&format!("no group of step {}", step + 1), sampled.unscored.as_deref()));
+        }
         let begun = Instant::now();
         let next = (session.settings.max_staleness > 0 && step + 1 < self.n_steps).then_some(step + 1);
         let policy = next.map(|_| session.policy()).transpose()?;
@@ -153,7 +158,7 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
     let all = gym.scenarios(Split::Train, first + per_step)?;
     // A world with few scenarios is gone through again.
     let chosen: Vec<Scenario> = (first..first + per_step).map(|i| all[i % all.len()].clone()).collect();
-    let (mut groups, mut n_resampled): (Vec<Played>, usize) = (Vec::new(), 0);
+    let (mut groups, mut n_resampled, mut unscored): (Vec<Played>, usize, _) = (Vec::new(), 0, None);
     for (round, scenarios) in chosen.chunks(n).enumerate() {
         let n_missing = n - groups.iter().filter(|played| has_signal(played)).count();
         if round > 0 && n_missing == 0 {
@@ -163,9 +168,12 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
             n_resampled += groups.extract_if(.., |played| !has_signal(played)).count();
         }
         let exercise = Exercise { name: "step", round: step << 8 | round as u64, n_samples };
-        groups.extend(gym.play(exercise, Player::Policy(policy), &scenarios[..n_missing.min(scenarios.len())])?);
+        let played = gym.play_and_weigh(exercise, Player::Policy(policy), &scenarios[..n_missing.min(scenarios.len())])?;
+        groups.extend(played.groups);
+        unscored = played.unscored.or(unscored);
     }
-    Ok(Sampled { step, config: policy.config().clone(), groups, n_resampled, seconds: start.elapsed().as_secs_f64() })
+    let (config, seconds) = (policy.config().clone(), start.elapsed().as_secs_f64());
+    Ok(Sampled { step, config, groups, n_resampled, unscored, seconds })
 }
 
 fn has_signal(played: &Played) -> bool {
@@ -249,7 +257,7 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
         ("sampled_tokens_per_s", rate(n_tokens, sampled.seconds)),
         ("trained_tokens_per_s", rate(trained.n_tokens as f64, trained_s)),
         ("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens + trained.n_tokens as f64),
-        ("dollars", (session.spent)()),
+        ("dollars", session.dollars()),
     ];
     Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: sampled.groups }
 }

@@ -4,15 +4,17 @@
 //! trained on, the best adapter so far, alarms, worlds that are watched for forgetting, the reason for stopping.
 
 use super::live;
+use super::meter::Meter;
 use super::metrics::Line;
 use super::plot::{Glyphs, sparkline};
 use super::runs::{End, Recorded, Run};
 use super::sampler::Sampler;
 use super::sinks::Sinks;
 use super::state::{Position, States};
+use super::timed::Timed;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::gym::{Exercise, Gym};
+use crate::gym::{Exercise, Gym, Weighed, is_unscored};
 use crate::learner::Learner;
 use crate::world::World;
 use hone_env::Player;
@@ -25,7 +27,7 @@ use hone_trace::store::{Document, Write};
 use hone_trace::{Config, Trace, TraceOutcome};
 use hone_train::settings::{Measure, Settings};
 use hone_train::step::StepStats;
-use hone_train::stop::{Evaluation, Secondary, StepSeen, Stop, StopOptions};
+use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +74,8 @@ pub(super) struct Session<'a> {
     pub(super) judge: Option<&'a dyn Policy>,
     /// What judges have cost.
     pub(super) spent: &'a dyn Fn() -> f64,
+    /// What of time and money has been counted.
+    pub(super) meter: Meter,
     /// Worlds that are measured only to see what is forgotten.
     pub(super) watched: Vec<World>,
     pub(super) sinks: Sinks<'a>,
@@ -104,6 +108,8 @@ pub(super) fn gym<'g>(
 pub(super) const STOP_FILE: &str = "stop";
 /// Points that a watched world may lose before it is said.
 const FORGOTTEN_POINTS: f64 = 3.0;
+/// Tasks of a watched world below which nothing is said: a few say little.
+const N_WATCHED_MIN: usize = 10;
 /// Steps that the sparkline shows.
 const SPARKLINE_LEN: usize = 24;
 
@@ -157,25 +163,48 @@ impl Finished {
 impl Session<'_> {
     /// Steps until there is a reason to stop.
     pub(super) fn go(mut self, teacher: &mut dyn Teacher) -> Result<Finished, Failure> {
+        match self.advance(teacher) {
+            Ok(stop) => self.end(&stop),
+            Err(failure) => {
+                // Should this fail too, the first failure is the one to tell.
+                let _ = self.count_lost();
+                Err(failure)
+            }
+        }
+    }
+
+    fn advance(&mut self, teacher: &mut dyn Teacher) -> Result<Stop, Failure> {
         let options = self.settings.stop(teacher.n_steps());
         let every = u64::from(self.settings.validate_every);
         if self.position.step == 0 && self.position.adapter.is_empty() {
             self.states.keep(&mut self.position, &mut self.learner, self.settings.checkpoints as usize)?;
         }
-        let stop = loop {
+        loop {
             let step = self.position.step;
             if self.world.is_some()
                 && (step.is_multiple_of(every) || step == teacher.n_steps())
                 && self.last_measured() != Some(step)
             {
+                // Measuring by a judge costs too: not once the money is spent.
+                let reason = self.reason(&options).filter(|stop| stop.reason == Reason::Dollars && self.is_judged());
+                if let Some(stop) = reason {
+                    return Ok(stop);
+                }
                 self.measure()?;
             }
             if let Some(stop) = self.reason(&options) {
-                break stop;
+                return Ok(stop);
             }
             self.step(teacher)?;
-        };
-        self.end(&stop)
+        }
+    }
+
+    /// What was spent on a step or validation that failed stays counted when the run goes on.
+    fn count_lost(&mut self) -> Result<(), Failure> {
+        let spent = self.meter.lap(Instant::now(), (self.spent)());
+        let Some(mut durable) = self.states.position()? else { return Ok(()) };
+        durable.progress.see_spent(spent).map_err(Failure::bug)?;
+        self.states.note(&durable)
     }
 
     /// The step of the last evaluation.
@@ -190,7 +219,6 @@ impl Session<'_> {
 
     /// One step, durable when it returns.
     fn step(&mut self, teacher: &mut dyn Teacher) -> Result<(), Failure> {
-        let (start, dollars_before) = (Instant::now(), (self.spent)());
         let stepped = teacher.step(self)?;
         let step = self.position.step + 1;
         let is_bad = stepped.stats.as_ref().is_some_and(|stats| stats.skipped.is_some());
@@ -203,14 +231,9 @@ impl Session<'_> {
         if let Some(stats) = &stepped.stats {
             values.extend(figures(stats));
         }
-        let seen = StepSeen {
-            step,
-            reward_mean: stepped.merit,
-            n_tokens: stepped.n_tokens,
-            seconds: start.elapsed().as_secs_f64(),
-            dollars: (self.spent)() - dollars_before,
-            applied: !is_bad,
-        };
+        let Spent { seconds, dollars, .. } = self.meter.lap(Instant::now(), (self.spent)());
+        let (reward_mean, n_tokens) = (stepped.merit, stepped.n_tokens);
+        let seen = StepSeen { step, reward_mean, n_tokens, seconds, dollars, applied: !is_bad };
         self.position.progress.see_step(seen).map_err(Failure::bug)?;
         self.position.step = step;
         self.tell(step, teacher.n_steps(), values)?;
@@ -268,10 +291,12 @@ impl Session<'_> {
     /// Measures the adapter on tasks that are never trained on; keeps it where it is the best so far.
     fn measure(&mut self) -> Result<(), Failure> {
         let step = self.position.step;
-        let (start, n) = (Instant::now(), self.settings.validation as usize);
+        let n = self.settings.validation as usize;
         let Some(world) = self.world.clone() else { return Ok(()) };
-        let played = self.evaluate(&world, n)?;
-        let elapsed_ms = 1e3 * start.elapsed().as_secs_f64();
+        let Measured { played, unscored, latency_ms } = self.evaluate(&world, n)?;
+        if self.settings.measure == Measure::Rewarded && is_unscored(&played) {
+            return Err(self.unscored("no task of validation", unscored.as_deref()));
+        }
         let traces: Vec<&Trace> = played.iter().flat_map(|played| &played.traces).collect();
         let per_episode = |total: usize| total as f64 / traces.len().max(1) as f64;
         let scores = scores(&played, self.settings.measure);
@@ -281,8 +306,7 @@ impl Session<'_> {
         let turns = per_episode(traces.iter().map(|trace| trace.turns().count()).sum());
         let tokens = per_episode(traces.iter().map(|trace| n_sampled(trace)).sum());
         let readable = f64::from(self::scores(&played, Measure::Format).iter().sum::<f32>()) / traces.len().max(1) as f64;
-        let latency_ms = elapsed_ms / traces.len().max(1) as f64;
-        let secondary = Secondary { cost: Some(tokens), latency_ms: Some(latency_ms), turns: Some(turns) };
+        let secondary = Secondary { cost: Some(tokens), latency_ms, turns: Some(turns) };
         self.position.progress.see_evaluation(Evaluation { step, scores, secondary }).map_err(Failure::bug)?;
         let mut values = vec![
             ("validation".to_owned(), validation),
@@ -299,6 +323,9 @@ impl Session<'_> {
         for watched in self.watched.clone() {
             values.push(self.look_back(&watched, n)?);
         }
+        let spent = self.meter.lap(Instant::now(), (self.spent)());
+        self.position.progress.see_spent(spent).map_err(Failure::bug)?;
+        values.extend(self.is_judged().then(|| ("dollars".to_owned(), self.dollars())));
         let said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
         self.context.printer.say(&format!("{:>10}  {said}", format!("step {step}")));
         self.sinks.add(&Line::new(step, crate::clock::now(), values.iter().map(|(name, value)| (name.as_str(), *value))))?;
@@ -306,34 +333,58 @@ impl Session<'_> {
         if self.position.progress.is_best() {
             self.states.keep_best(&mut self.learner)?;
         }
-        Ok(())
+        // What it took stays counted in a run that goes on, and is not spent again.
+        self.sinks.sync()?;
+        self.states.note(&self.position)
     }
 
     /// Measures a world that is not trained in, and says what was forgotten.
     fn look_back(&mut self, world: &World, n: usize) -> Result<(String, f64), Failure> {
-        let now = scores(&self.evaluate(world, n)?, Measure::Solved);
+        let now = scores(&self.evaluate(world, n)?.played, Measure::Solved);
         let share = now.iter().sum::<f32>() / now.len().max(1) as f32;
         let first = self.position.watched.entry(world.name.clone()).or_insert_with(|| now.clone());
-        let changes: Vec<f64> = now.iter().zip(&*first).map(|(now, first)| 100.0 * f64::from(now - first)).collect();
-        let (change, half) = mean(&changes);
-        if change + half < -FORGOTTEN_POINTS {
-            let text = format!("{} lost {:.1} ± {half:.1} points since the start: it is being forgotten", world.name, -change);
-            self.context.printer.complain(&format!("{text}; lower lr, or hold it by kl"));
+        if let Some(Lost { points, surely }) = Lost::between(first, &now) {
+            let lost = format!("{} lost {points:.1} points since the start, surely {surely:.1}", world.name);
+            self.context.printer.complain(&format!("{lost}: it is being forgotten; lower lr, or hold it by kl"));
         }
         Ok((format!("watched/{}", world.name), f64::from(share)))
     }
 
     /// Plays validation tasks of a world, always the same with the same dice.
-    fn evaluate(&mut self, world: &World, n: usize) -> Result<Vec<Played>, Failure> {
+    fn evaluate(&mut self, world: &World, n: usize) -> Result<Measured, Failure> {
         let policy = self.policy()?;
+        let timed = Timed::new(policy.as_ref());
         // Labels need no judge; where only a judge knows, it is asked here too.
-        let judge = self.judge.filter(|_| self.settings.measure == Measure::Rewarded);
+        let judge = self.judge.filter(|_| self.is_judged());
         let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &self.run, world, judge) };
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
-        let played = gym.play(exercise, Player::Policy(policy.as_ref()), &gym.scenarios(Split::Validation, n)?)?;
-        let config = policy.config().clone();
-        self.record(&config, &played)?;
-        Ok(played)
+        let scenarios = gym.scenarios(Split::Validation, n)?;
+        let Weighed { groups: played, unscored } = gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
+        self.record(policy.config(), &played)?;
+        Ok(Measured { played, unscored, latency_ms: timed.mean_ms() })
+    }
+
+    /// Whether a judge is asked in validation.
+    fn is_judged(&self) -> bool {
+        self.judge.is_some() && self.settings.measure == Measure::Rewarded
+    }
+
+    /// Dollars that the run has spent, before it was resumed and since.
+    pub(super) fn dollars(&self) -> f64 {
+        self.position.progress.spent().dollars + self.meter.uncounted((self.spent)())
+    }
+
+    /// Ends a run in which nothing could be scored: it would go on to pay for nothing.
+    pub(super) fn unscored(&self, what: &str, why: Option<&str>) -> Failure {
+        let Run { name, method, .. } = &self.run;
+        let resume = format!("`hone train {method} --run {name} --resume`");
+        let way_out = match self.judge {
+            Some(_) => {
+                format!("when the judge answers, go on with {resume}; another judge is for a fork: --fork {name} --judge POLICY")
+            }
+            None => format!("mend that, and go on with {resume}"),
+        };
+        Failure::user(format_args!("{what} could be scored: {}", why.unwrap_or("nothing weighs it"))).hint(way_out)
     }
 
     /// The model with its adapter as it is now, as a policy.
@@ -381,6 +432,39 @@ impl Session<'_> {
     }
 }
 
+/// What playing validation tasks came to.
+struct Measured {
+    played: Vec<Played>,
+    /// Why the last episode that could not be scored was not.
+    unscored: Option<String>,
+    /// What an episode took in the mean.
+    latency_ms: Option<f64>,
+}
+
+/// Points that a world has surely lost.
+#[derive(Debug, PartialEq)]
+struct Lost {
+    points: f64,
+    /// The least, with 95 % confidence.
+    surely: f64,
+}
+
+impl Lost {
+    /// By the scores of the same tasks; nothing where they are too few, or the loss too small, to be sure.
+    fn between(first: &[f32], now: &[f32]) -> Option<Self> {
+        let mut changes: Vec<f64> = now.iter().zip(first).map(|(now, first)| 100.0 * f64::from(now - first)).collect();
+        if changes.len() < N_WATCHED_MIN {
+            return None;
+        }
+        let (change, _) = mean(&changes);
+        // One task more on either side, after Bonett and Price: that all changed alike does not make it certain.
+        changes.extend([100.0, -100.0]);
+        let (centre, half) = mean(&changes);
+        let surely = -(centre + half);
+        (surely > FORGOTTEN_POINTS).then_some(Self { points: -change, surely })
+    }
+}
+
 /// Per task, 1 where it was done.
 fn scores(played: &[Played], measure: Measure) -> Vec<f32> {
     let is_read = |trace: &Trace| trace.turns().all(|turn| turn.errors.iter().all(|error| error.kind != "unparsable_action"));
@@ -425,4 +509,27 @@ fn figures(stats: &StepStats) -> Vec<(&'static str, f64)> {
     values.extend((stats.kl != 0.0).then_some(("kl", stats.kl)));
     values.extend(stats.mismatch_max.map(|mismatch| ("mismatch_max", mismatch)));
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether an alarm sounds when of `n` tasks, all solved at the start, so many are solved no more.
+    fn alarms(n_lost: usize, n: usize) -> bool {
+        let now: Vec<f32> = (0..n).map(|task_idx| f32::from(u8::from(task_idx >= n_lost))).collect();
+        Lost::between(&vec![1.0; n], &now).is_some()
+    }
+
+    #[test]
+    fn what_is_forgotten_is_said_when_enough_tasks_are_sure_of_it() {
+        assert_eq!([(1, 1), (9, 9), (1, 10), (0, 400)].map(|(n_lost, n)| alarms(n_lost, n)), [false; 4]);
+        assert_eq!([(10, 10), (5, 10), (24, 400)].map(|(n_lost, n)| alarms(n_lost, n)), [true; 3]);
+    }
+
+    #[test]
+    fn that_all_tasks_are_lost_is_no_certainty() {
+        let lost = Lost::between(&[1.0; 10], &[0.0; 10]).unwrap();
+        assert!(lost.points == 100.0 && (40.0..60.0).contains(&lost.surely), "{lost:?}");
+    }
 }

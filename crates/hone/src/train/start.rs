@@ -1,5 +1,6 @@
 //! How a run begins, goes on, or leaves another one.
 
+use super::meter::Meter;
 use super::runs::{End, Fork, PREFERRED, Run, Runs};
 use super::sampler::Sampler;
 use super::session::{Finished, STOP_FILE, Session, Teacher};
@@ -194,6 +195,7 @@ pub(super) fn start<T: Teacher>(
         world,
         judge,
         spent: &spent,
+        meter: Meter::start(std::time::Instant::now()),
         watched,
         sinks,
         lines,

@@ -115,13 +115,18 @@ impl States {
         let kept = position.kept.clone();
         let is_needed = |step: u64| step + self.n_last > last || kept.contains(&step) || best == Some(step) || step == 0;
         position.states.retain(|&step, _| is_needed(step));
-        let text = serde_json::to_string(position).map_err(Failure::bug)?;
-        durable::write(&self.folder.join("position.json"), &(text + "\n"))?;
+        self.note(position)?;
         for step in self.steps()?.into_iter().filter(|&step| !is_needed(step)) {
             // What cannot be removed only takes room.
             let _ = fs::remove_file(self.path(step));
         }
         Ok(())
+    }
+
+    /// Makes durable what was learned about the run since its last step: the weights are those of that step.
+    pub(super) fn note(&self, position: &Position) -> Result<(), Failure> {
+        let text = serde_json::to_string(position).map_err(Failure::bug)?;
+        durable::write(&self.folder.join("position.json"), &(text + "\n"))
     }
 
     /// Keeps the adapter as the best so far.

@@ -116,7 +116,10 @@ fn file(stream: &mut TcpStream, path: &Path, range: Option<String>, trouble: Tro
     if is_large && trouble == Trouble::Lengthens {
         bytes.extend([0; 100]);
     }
-    let rest = &bytes[begin.unwrap_or(0).min(bytes.len())..];
+    if begin.is_some_and(|begin| begin >= bytes.len()) {
+        return send(stream, "416 Range Not Satisfiable", 0, &[], seen);
+    }
+    let rest = &bytes[begin.unwrap_or(0)..];
     let status = if begin.is_some_and(|begin| begin > 0) { "206 Partial Content" } else { "200 OK" };
     let n_sent = match trouble {
         // A little more every time, as on a bad line.

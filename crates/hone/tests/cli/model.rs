@@ -206,6 +206,21 @@ fn a_hub_is_fetched_resumed_and_checked() {
 }
 
 #[test]
+fn a_part_that_is_longer_than_its_file_is_begun_anew() {
+    let desk = desk();
+    let files = desk.path(".hone/models/small/files");
+    let hub = Hub::serve(&files, Trouble::None);
+    let other = Desk::new().set("HF_ENDPOINT", &hub.address());
+    let copy = other.path(".hone/models/small/files");
+    std::fs::create_dir_all(&copy).unwrap();
+    let weights = std::fs::read(files.join("model.safetensors")).unwrap();
+    // What an interrupted transfer left of a larger file, before the branch moved.
+    std::fs::write(copy.join("model.safetensors.part"), vec![7; weights.len() + 1]).unwrap();
+    other.hone("model add org/small").expect(0, "", "added small: ");
+    assert_eq!(std::fs::read(copy.join("model.safetensors")).unwrap(), weights);
+}
+
+#[test]
 fn a_hub_that_does_not_answer_is_named() {
     let desk = Desk::new().set("HF_ENDPOINT", "http://127.0.0.1:9");
     desk.hone("model add org/small").expect(2, "", "http://127.0.0.1:9/api/models/org/small/revision/main");

@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::practice::{COMMON, RECIPE};
-use super::{Desk, judge};
+use super::{Desk, judge, provider};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const GRPO: &str = "--steps 6 --scenarios 4 --samples 4 --validation 8 --validate-every 2 --lr 0.3";
@@ -365,6 +366,57 @@ fn a_judge_costs_dollars_up_to_a_limit() {
     let unpriced = grpo(&format!("--judge {url} --force --max-dollars 1"));
     desk.hone(&unpriced).expect(2, "", "max_dollars has no effect: it is not known what the judge costs\n\nhint: say it");
     desk.hone(&grpo("")).expect(2, "", "the recipe asks for a judge\n\nhint: name one with --judge");
+}
+
+#[test]
+fn what_validation_asks_of_a_judge_is_paid_for_too() {
+    let desk = Desk::of_practice();
+    let rubric = "components = [{ name = 'quality', kind = 'rubric', weight = 1.0, role = 'primary', \
+                  criteria = [{ id = 'good', text = 'Is it good?' }] }]";
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{rubric}")).unwrap();
+    let (url, counted) = provider::start(|_, n_before| {
+        let score = json!({"criterion": "good", "explanation": "", "score": (n_before % 2) as f64});
+        Some(provider::said(json!({"scores": [score]}).to_string()))
+    });
+    let run = |name: &str, dollars: f64| {
+        let flags = format!("--judge {url} --judge-price 100,100 --measure rewarded --max-dollars {dollars}");
+        desk.hone(&grpo(&flags).replace("--run r", &format!("--run {name}"))).expect(0, "\"reason\":\"dollars\"", "")
+    };
+    // A call costs 0.0018 dollars; validation takes 8 of them, a step 16.
+    assert_eq!(run("short", 0.012).json()[0]["step"], 0);
+    assert_eq!(counted.load(Ordering::SeqCst), 8);
+    // The second step spends the last of it, so that the validation which is due then is not paid for.
+    assert_eq!(run("later", 0.06).json()[0]["step"], 2);
+    assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16);
+    desk.hone("train grpo --run later --threads 1 --quiet --resume").expect(0, "dollars: 0.07 dollars were spent", "");
+    assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16, "what is measured is not paid for again");
+}
+
+#[test]
+fn a_judge_that_answers_nothing_of_use_ends_the_run_which_then_goes_on() {
+    let desk = Desk::of_practice();
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{}", judge::RANK)).unwrap();
+    // A step takes four calls, or eight where each is in vain and made again.
+    let (url, counted) = judge::judge(|scores, n_before| {
+        if (4..12).contains(&n_before) {
+            scores.clear();
+        }
+        judge::Reply::Scores
+    });
+    let says = "no group of step 2 could be scored: component `rank`: the group was not judged (2 calls): ";
+    let ended = desk.hone(&grpo(&format!("--judge {url} --judge-price 100,100 --force"))).expect(2, "", says);
+    assert!(ended.err.contains("go on with `hone train grpo --run r --resume`"), "{}", ended.err);
+    desk.hone("train grpo --run r --threads 1 --quiet --resume").expect(0, "steps: ", "");
+    let (n_calls, figures) = (counted.load(Ordering::SeqCst), desk.standing("r")["figures"].clone());
+    assert_eq!(n_calls, 6 * 4 + 8);
+    assert!((figures["6 dollars"].as_f64().unwrap() - n_calls as f64 * 0.0018).abs() < 1e-9, "{figures}");
+}
+
+#[test]
+fn the_time_that_validation_takes_counts() {
+    let desk = Desk::of_practice();
+    let ended = desk.hone(&grpo("--max-seconds 0.000001")).expect(0, "\"reason\":\"seconds\"", "");
+    assert_eq!(ended.json()[0]["step"], 0);
 }
 
 #[test]
