@@ -46,6 +46,7 @@ pub(crate) fn to_hugging_face(values: &BTreeMap<String, Value>) -> Result<(Json,
             return Err(RenderError::tokenizer(format!("the GGUF tokenizer `{name}` is not known; gpt2 and llama are")));
         }
     };
+    tokenizer["version"] = "1.0".into();
     tokenizer["added_tokens"] = added_tokens(&header, tokens);
     Ok((tokenizer, config(&header, tokens)))
 }
@@ -98,7 +99,7 @@ fn byte_level(header: &Header<'_>, vocab: &Map<String, Json>) -> Result<Json, Re
     Ok(json!({
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
-        "decoder": {"type": "ByteLevel"},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
         "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": pre == "llama-bpe"}}))
 }
 
@@ -150,7 +151,11 @@ fn added_tokens(header: &Header<'_>, tokens: &[String]) -> Json {
     };
     let special = |kind: i64| matches!(kind, TYPE_CONTROL | TYPE_UNKNOWN);
     let entries = tokens.iter().zip(types).zip(0u32..).filter(|((_, kind), _)| special(**kind) || **kind == TYPE_USER_DEFINED);
-    entries.map(|((token, kind), id)| json!({"id": id, "content": token, "special": special(*kind)})).collect()
+    let entry = |((token, kind), id): ((&String, &i64), u32)| {
+        json!({"id": id, "content": token, "special": special(*kind), "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false})
+    };
+    entries.map(entry).collect()
 }
 
 fn config(header: &Header<'_>, tokens: &[String]) -> Json {

@@ -10,13 +10,16 @@ use std::path::PathBuf;
 
 #[expect(clippy::disallowed_methods, reason = "the test run says by a variable where the model is")]
 #[expect(clippy::print_stdout, reason = "says why a test did nothing")]
-fn from_gguf() -> Option<Tokenizer> {
+fn gguf_path() -> Option<PathBuf> {
     let path = std::env::var_os("HONE_TEST_SMOLLM2").map(PathBuf::from).filter(|path| path.is_file());
-    let Some(path) = path else {
+    if path.is_none() {
         println!("skipped: HONE_TEST_SMOLLM2 does not name the GGUF file of SmolLM2-135M-Instruct");
-        return None;
-    };
-    let file = Gguf::open(&path).expect("a sound file");
+    }
+    path
+}
+
+fn from_gguf() -> Option<Tokenizer> {
+    let file = Gguf::open(&gguf_path()?).expect("a sound file");
     Some(Tokenizer::from_gguf(file.values()).expect("a known tokenizer"))
 }
 
@@ -56,6 +59,22 @@ fn the_tokenizer_file_agrees_with_transformers() {
         let text = case["text"].as_str().expect("a text");
         assert_eq!(tokenizer.encode(text).expect("ids"), ids(&case["ids"]), "{text:?}");
     }
+}
+
+/// What an export writes beside the weights is what transformers reads: the very fields of the file that the model came with.
+#[test]
+fn the_files_of_a_gguf_file_are_those_of_its_folder() {
+    let (Some(path), Some(file)) = (gguf_path(), golden("tokenizer.json")) else { return };
+    let [(name, text), (_, config)] = Tokenizer::files_of_gguf(Gguf::open(&path).expect("a sound file").values()).expect("files");
+    let [ours, theirs]: [Json; 2] = [text.as_bytes(), &file].map(|bytes| serde_json::from_slice(bytes).expect("JSON"));
+    assert_eq!(name, "tokenizer.json");
+    for part in ["version", "added_tokens", "normalizer", "pre_tokenizer", "decoder"] {
+        assert_eq!(ours[part], theirs[part], "{part}");
+    }
+    assert_eq!(ours["model"]["vocab"], theirs["model"]["vocab"]);
+    assert!(config.contains("PreTrainedTokenizerFast") && config.contains("im_end"), "{config}");
+    let again = Tokenizer::from_json(text.as_bytes(), Some(config.as_bytes())).expect("our own files");
+    assert_eq!(again.eos_ids(), from_gguf().expect("the same file").eos_ids());
 }
 
 #[test]
