@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// Writes a file beside its place, makes it durable, and moves it there.
 pub(crate) fn write(path: &Path, bytes: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
+    if is_device(path) {
+        return fs::write(path, bytes.as_ref()).map_err(at_path(path));
+    }
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
@@ -26,6 +29,12 @@ pub(crate) fn folder(path: &Path, write: impl FnOnce(&Path) -> Result<(), Failur
     write(&partial)?;
     fs::rename(&partial, path).map_err(at_path(path))?;
     name(path)
+}
+
+/// Whether this is a device or a pipe, such as `/dev/null`: it is written to as it stands, because a file that were moved there would
+/// take its place.
+pub(crate) fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -233,6 +233,22 @@ fn what_a_format_cannot_hold_is_said() {
     desk.hone("trace export -o .").expect(2, "", "error: . is a folder");
 }
 
+/// A file that were moved to `/dev/null` would take its place, for everybody on the machine.
+#[test]
+fn a_device_or_a_pipe_is_written_to_as_it_stands() {
+    let desk = Desk::with(&[("chat.jsonl", CHAT)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "2 new");
+    let pipe = desk.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    desk.hone("trace export -o pipe").expect(0, "", "2 traces in pipe");
+    assert_eq!(reader.join().unwrap().lines().count(), 2);
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file() && !desk.path("pipe.partial").exists());
+}
+
 #[test]
 fn a_trace_of_another_tenant_is_refused_and_two_tenants_may_play_the_same() {
     let desk = Desk::new();

@@ -1,6 +1,7 @@
 //! Where traces go: stdout, a file that appears under its name only when it is complete and durable, or a collector.
 
 use super::collector::{Collector, Sent};
+use crate::durable;
 use crate::failure::{Failure, at_path};
 use crate::printer::Printer;
 use std::fs::{self, File};
@@ -27,7 +28,9 @@ impl<'a> Sink<'a> {
             return Err(Failure::user(format_args!("{} is a folder", path.display())).hint("name a file in it"));
         }
         let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
+        if !durable::is_device(path) {
+            partial.push(".partial");
+        }
         let partial = PathBuf::from(partial);
         let file = BufWriter::with_capacity(1 << 18, File::create(&partial).map_err(at_path(&partial))?);
         Ok(Self::File { file, partial, path: path.to_path_buf() })
@@ -57,11 +60,11 @@ impl<'a> Sink<'a> {
             Self::File { file, partial, path } => (file, partial, path),
         };
         let file = file.into_inner().map_err(|error| at_path(&partial)(error.into_error()))?;
-        file.sync_all().map_err(at_path(&partial))?;
-        fs::rename(&partial, &path).map_err(at_path(&path))?;
-        // The new name is durable when its folder is.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at_path(folder))?;
+        if partial != path {
+            file.sync_all().map_err(at_path(&partial))?;
+            fs::rename(&partial, &path).map_err(at_path(&path))?;
+            durable::name(&path)?;
+        }
         Ok(Closed::File(path))
     }
 }
