@@ -154,7 +154,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     let (pieces, received) = mpsc::channel::<Bytes>(N_PIECES_MAX);
     let (opens, first) = oneshot::channel();
     let (gateway, begun) = (gateway.clone(), Instant::now());
-    let deadline = begun + Duration::from_millis(gateway.limits().answer_ms);
+    let deadline = after_ms(begun, gateway.limits().answer_ms);
     tokio::spawn(async move {
         let mut tried = Tried::default();
         let opened = tokio::select! {
@@ -228,6 +228,11 @@ async fn ask<'a>(
         }
     }
     Err(failure)
+}
+
+/// So many milliseconds later. A limit may be longer than any clock counts: then it is a year.
+pub(crate) fn after_ms(begun: Instant, ms: u64) -> Instant {
+    begun.checked_add(Duration::from_millis(ms)).unwrap_or_else(|| begun + Duration::from_secs(365 * 86_400))
 }
 
 /// Why a stream was not passed on to its end.

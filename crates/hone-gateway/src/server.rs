@@ -7,6 +7,7 @@
 
 use crate::access::Access;
 use crate::agents::{Adapters, Agents, Route};
+use crate::ask::after_ms;
 use crate::catalogue::{Catalogue, Model};
 use crate::dashboard::{Curves, Dashboard, Sessions};
 use crate::error::Refused;
@@ -370,7 +371,7 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
     }
     drop(listener);
     gateway.0.stopping.send_replace(true);
-    let ends = Instant::now() + Duration::from_millis(limits.stop_ms);
+    let ends = after_ms(Instant::now(), limits.stop_ms);
     if timeout_at(ends, graceful.shutdown()).await.is_err() {
         gateway.log(format!("{} requests were cut off at the end", gateway.n_underway()));
     }

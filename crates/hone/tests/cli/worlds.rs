@@ -94,7 +94,7 @@ fn the_name_of_a_run_is_not_given_twice() {
 #[test]
 fn recorded_traces_are_a_world_of_their_own() {
     let desk = Desk::new();
-    desk.hone("rollout --env desk --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
+    desk.hone("rollout --env desk --split train --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
     let played = desk.hone("eval baseline --env replay --split train --policy gold -n 20 --repeats 1 --json").json();
     assert!(played[0]["accuracy"].as_f64().unwrap() >= 0.95 && played[0]["score"] == 1.0, "{played:?}");
     let report = &played[0]["replay"];
