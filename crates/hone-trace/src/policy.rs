@@ -94,7 +94,7 @@ pub enum PolicyErrorKind {
     Provider,
     /// The answer broke the protocol.
     Protocol,
-    /// The provider refused the request: a wrong key, an unknown model, a malformed request.
+    /// The provider refused the request itself: an unknown model, a malformed request. A wrong key of ours is [`Self::Provider`].
     Refused,
     /// The conversation no longer fits the model.
     TooLong,

@@ -3,7 +3,7 @@
 use super::likeness::{Likeness, Signature};
 use super::{HeldOut, Purpose};
 use crate::facts::{self, Facts};
-use hone_trace::{Content, Giver, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
+use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -139,8 +139,8 @@ const ROUNDING: f64 = 1e-6;
 /// Who said something, and of which part of which turn, or of the whole.
 type Said<'a> = (&'a Giver, Option<(u32, &'a str)>);
 
-/// A giver that was changed may say something else: what it said last counts. One that is the same may not. Of a turn, every part is a
-/// reward of its own.
+/// A giver that was changed may say something else, and so may a model that is asked again: what was said last counts. Another may not. Of
+/// a turn, every part is a reward of its own.
 fn rewards(trace: &Trace) -> Option<Dirt> {
     let mut given: HashMap<Said<'_>, f64> = HashMap::new();
     for reward in &trace.rewards {
@@ -150,6 +150,9 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
                 "the total {} by {} is not the sum of its parts, {sum}",
                 reward.total, reward.by.name
             )));
+        }
+        if matches!(reward.by.kind, GiverKind::Judge | GiverKind::Rubric) {
+            continue;
         }
         let part = reward.components.first().map_or("", |part| &part.name);
         match given.insert((&reward.by, reward.turn_idx.map(|turn_idx| (turn_idx, part))), reward.total) {

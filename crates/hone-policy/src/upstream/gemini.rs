@@ -13,6 +13,9 @@ use serde_json::{Map, Value, json};
 
 /// Where a call keeps the signature of the thought before it.
 const SIGNATURE: &str = "thought_signature";
+/// What stands for it where there is none: the call was another model's, or a client sent it back without. Newer models refuse a first call
+/// of an answer that is not signed, and take this word instead; older ones look at neither.
+const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
@@ -67,10 +70,11 @@ fn contents(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
 
 fn said(message: &Message) -> Result<Vec<Value>, RequestError> {
     let mut parts = plain(message)?;
-    for call in &message.tool_calls {
+    for (call_idx, call) in message.tool_calls.iter().enumerate() {
         let mut part = json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
-        if let Some(signature) = call.extra.get(SIGNATURE) {
-            part["thoughtSignature"] = signature.clone();
+        let signature = call.extra.get(SIGNATURE).cloned();
+        if let Some(signature) = signature.or_else(|| (call_idx == 0).then(|| UNSIGNED.into())) {
+            part["thoughtSignature"] = signature;
         }
         parts.push(part);
     }

@@ -164,6 +164,12 @@ fn gemini_is_asked() {
             "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}, "thinkingConfig": {"thinkingBudget": 0}},
         "safetySettings": []});
     check_body("gemini:flash", &request, Transfer::Stream, &expected);
+
+    // A call that came without a signature says so, where one would have to stand.
+    request.messages[3].tool_calls[0].extra.clear();
+    let mut unsigned = expected;
+    unsigned["contents"][1]["parts"][0]["thoughtSignature"] = "skip_thought_signature_validator".into();
+    check_body("gemini:flash", &request, Transfer::Stream, &unsigned);
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let n_whole = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).count();
     let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
     let facts = [
+        ("all of it, as nothing was answered", spans && !from_spans && trace.turns().next().is_none()),
         ("times", (openai || art) && (trace.ended.is_some() || any_turn(|turn| turn.started.is_some()))),
         ("the category", if spans { trace.category.is_some() && !from_spans } else { has_other_category(trace) }),
         ("the scenario", trace.scenario.is_some()),

@@ -1,6 +1,7 @@
 //! `hone train sft`, `awr`, `dpo` and `ppo`: learning from traces that are in the store, without new samples.
 //!
-//! Which traces a run learns from is fixed when it begins: their ids are kept beside it, and a run that goes on reads the same.
+//! What a run learns from is fixed when it begins: it keeps which traces, and how far each had come. A run that goes on reads the same,
+//! whatever was said of them since.
 
 use super::flags::SettingFlags;
 use super::session::{Finished, Session, Stepped, Teacher};
@@ -22,11 +23,12 @@ use hone_train::episode::Episode;
 use hone_train::loss::awr_weights;
 use hone_train::settings::{Algorithm, Given, Settings};
 use hone_train::{TrainError, sft, step};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use std::{fmt, fs};
 
-/// The ids of the traces that a run learns from.
+/// The traces that a run learns from, as [`Began`].
 const DATA_FILE: &str = "data.json";
 
 /// Learn from traces in the store
@@ -93,12 +95,15 @@ fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Resul
         let store = context.store_to_read().await?;
         if ground.goes_on {
             let text = fs::read(&path).map_err(at_path(&path))?;
-            let ids: Vec<TraceId> =
-                serde_json::from_slice(&text).map_err(|error| Failure::world(error).context(path.display()))?;
-            let mut traces = Vec::with_capacity(ids.len());
-            for id in ids {
+            let began: Vec<Began> = serde_json::from_slice(&text).map_err(|error| {
+                let hint = "it is damaged, or of an earlier hone: begin another run";
+                Failure::user(format_args!("{}: {error}", path.display())).hint(hint)
+            })?;
+            let mut traces = Vec::with_capacity(began.len());
+            for began in began {
+                let id = began.trace;
                 let gone = || Failure::user(format_args!("trace {id}, which this run learns from, is no longer in the store"));
-                traces.push(store.trace(id).await?.ok_or_else(gone)?);
+                traces.push(began.of(store.trace(id).await?.ok_or_else(gone)?)?);
             }
             return Ok(Data { traces, n_held_out: 0 });
         }
@@ -120,11 +125,45 @@ fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Resul
     })
 }
 
-/// Keeps which traces the run learns from.
+/// Keeps what the run learns from.
 fn keep(ground: &Ground<'_>, traces: &[Trace]) -> Result<(), Failure> {
     fs::create_dir_all(ground.folder).map_err(at_path(ground.folder))?;
-    let ids: Vec<TraceId> = traces.iter().map(|trace| trace.id).collect();
-    durable::write(&ground.folder.join(DATA_FILE), &(serde_json::to_string(&ids).map_err(Failure::bug)? + "\n"))
+    let began: Vec<Began> = traces.iter().map(Began::with).collect();
+    durable::write(&ground.folder.join(DATA_FILE), &(serde_json::to_string(&began).map_err(Failure::bug)? + "\n"))
+}
+
+/// How far a trace had come when the run began: turns and rewards are only ever added to one.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Began {
+    trace: TraceId,
+    n_turns: usize,
+    n_rewards: usize,
+}
+
+impl Began {
+    fn with(trace: &Trace) -> Self {
+        Self { trace: trace.id, n_turns: trace.turns().count(), n_rewards: trace.rewards.len() }
+    }
+
+    /// The trace as it was then.
+    fn of(self, mut trace: Trace) -> Result<Trace, Failure> {
+        let now = Self::with(&trace);
+        if now.n_turns < self.n_turns || now.n_rewards < self.n_rewards {
+            return Err(Failure::user(format_args!(
+                "trace {} is not what this run began with: it had {} turns and {} rewards, and has {} and {}",
+                self.trace, self.n_turns, self.n_rewards, now.n_turns, now.n_rewards
+            ))
+            .hint("restore the store of then, or begin another run"));
+        }
+        trace.rewards.truncate(self.n_rewards);
+        let mut n_left = self.n_turns;
+        for segment in &mut trace.segments {
+            segment.turns.truncate(n_left);
+            n_left -= segment.turns.len();
+        }
+        trace.segments.retain(|segment| !segment.turns.is_empty());
+        Ok(trace)
+    }
 }
 
 /// What the steps of a run are made of.

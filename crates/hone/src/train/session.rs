@@ -299,6 +299,10 @@ impl Session<'_> {
         }
         let traces: Vec<&Trace> = played.iter().flat_map(|played| &played.traces).collect();
         let per_episode = |total: usize| total as f64 / traces.len().max(1) as f64;
+        let n_unscored = match self.settings.measure {
+            Measure::Rewarded => traces.iter().filter(|trace| trace.reward().is_none()).count(),
+            Measure::Solved | Measure::Format => 0,
+        };
         let scores = scores(&played, self.settings.measure);
         let n_solved = scores.iter().filter(|score| **score > 0.5).count();
         let (low, high) = wilson(n_solved, scores.len());
@@ -316,6 +320,7 @@ impl Session<'_> {
             ("validation_tokens".to_owned(), tokens),
             ("validation_format".to_owned(), readable),
         ];
+        values.extend((n_unscored > 0).then(|| ("validation_unscored".to_owned(), n_unscored as f64)));
         let by_category = by_category(&played);
         if by_category.len() > 1 {
             values.extend(by_category.into_iter().map(|(name, share)| (format!("validation/{name}"), share)));
@@ -326,7 +331,10 @@ impl Session<'_> {
         let spent = self.meter.lap(Instant::now(), (self.spent)());
         self.position.progress.see_spent(spent).map_err(Failure::bug)?;
         values.extend(self.is_judged().then(|| ("dollars".to_owned(), self.dollars())));
-        let said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
+        let mut said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
+        if n_unscored > 0 {
+            said += &format!("  {n_unscored} could not be scored and count as failed: {}", unscored.as_deref().unwrap_or("no reward"));
+        }
         self.context.printer.say(&format!("{:>10}  {said}", format!("step {step}")));
         self.sinks.add(&Line::new(step, crate::clock::now(), values.iter().map(|(name, value)| (name.as_str(), *value))))?;
         self.position.kept.push(step);

@@ -109,6 +109,20 @@ fn a_dirty_pool_is_refused() {
     dirty(&|trace| trace["segments"][0]["turns"][0]["answer"]["content"] = "".into(), "the answer of turn 0 is empty");
     dirty(&|trace| trace["category"] = Value::Null, "no type of task");
     dirty(&|trace| trace["rewards"][0]["total"] = 2.0.into(), "is not the sum of its parts");
+    let says_otherwise = |trace: &mut Value, kind: &str| {
+        let mut first = trace["rewards"][0].clone();
+        first["by"]["kind"] = kind.into();
+        let mut second = first.clone();
+        second["id"] = first["id"].as_str().unwrap().replace("-9000-", "-a000-").into();
+        first["total"] = 0.9.into();
+        first["components"][0]["value"] = 0.9.into();
+        trace["rewards"] = json!([first, second]);
+    };
+    dirty(&|trace| says_otherwise(trace, "check"), "solved gave 0.9 and 1");
+    // A model that is asked again may say something else.
+    let mut traces = pool(60);
+    traces.iter_mut().for_each(|trace| says_otherwise(trace, "judge"));
+    desk(SMALL, &traces).hone("data gate").expect(0, "clean", "fit");
     let call = json!([{"id": "c1", "name": "look", "arguments": "{}"}]);
     dirty(
         &|trace| {

@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 
 const GRPO: &str = "--steps 6 --scenarios 4 --samples 4 --validation 8 --validate-every 2 --lr 0.3";
 
+/// A recipe by which a judge is asked of every episode.
+const RUBRIC: &str = "components = [{ name = 'quality', kind = 'rubric', weight = 1.0, role = 'primary', \
+                  criteria = [{ id = 'good', text = 'Is it good?' }] }]";
+
 fn grpo(more: &str) -> String {
     format!("train grpo {COMMON} {GRPO} {more}")
 }
@@ -60,6 +64,25 @@ fn so_does_one_with_a_critic_and_one_that_imitates() {
     let flags = "--validation 8 --validate-every 2 --lr 0.1";
     check_killed(&format!("train ppo {COMMON} {flags} --batch-tokens 128 --passes 2"), &[3, 6]);
     check_killed(&format!("train sft {COMMON} {flags} --batch-tokens 8"), &[4, 9]);
+}
+
+#[test]
+fn what_is_said_of_traces_while_a_run_stands_still_changes_nothing_of_it() {
+    let line = format!("train awr {COMMON} --validation 8 --validate-every 2 --lr 0.1 --batch-tokens 16");
+    let whole = Desk::of_practice();
+    let expected = whole.hone(&line).expect(0, "\"reason\":\"steps\"", "").json();
+    let killed = Desk::of_practice();
+    let mut child = killed.command(&line).spawn().unwrap();
+    wait_for_lines(&killed, 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Another recipe weighs the same games.
+    let recipe = "components = [{ name = 'result', kind = 'signal', signal = 'result', range = [0, 1], weight = 9.0, role = 'primary' }]";
+    fs::write(killed.path("other.toml"), recipe).unwrap();
+    killed.hone("reward score --recipe other.toml").expect(0, "scored", "");
+    let ended = killed.hone("train awr --run r --threads 1 --json --quiet --resume").expect(0, "\"reason\":\"steps\"", "");
+    assert_eq!(ended.json(), expected);
+    assert_eq!(killed.standing("r"), whole.standing("r"));
 }
 
 #[test]
@@ -273,10 +296,10 @@ fn tasks_that_are_held_out_are_not_learned_from() {
     desk.hone("rollout --env tictactoe --policy random -n 6 --samples 4 --quiet").expect(0, "24 traces", "");
     // These, and what the first run was validated on.
     desk.hone(&sft).expect(0, "steps", "; left out 32 of tasks that are held out");
-    let ids: Vec<String> = serde_json::from_str(&desk.read(".hone/runs/r/data.json")).unwrap();
-    assert!(!ids.is_empty());
-    for id in ids {
-        let trace = &desk.hone(&format!("trace show {id} --json")).json()[0];
+    let learned: Vec<Value> = serde_json::from_str(&desk.read(".hone/runs/r/data.json")).unwrap();
+    assert!(!learned.is_empty());
+    for began in learned {
+        let trace = &desk.hone(&format!("trace show {} --json", began["trace"].as_str().unwrap())).json()[0];
         assert!(!["test", "validation"].contains(&trace["metadata"]["split"].as_str().unwrap_or_default()), "{trace}");
     }
     // Another tenant plays the same games, and has nothing else.
@@ -371,9 +394,7 @@ fn a_judge_costs_dollars_up_to_a_limit() {
 #[test]
 fn what_validation_asks_of_a_judge_is_paid_for_too() {
     let desk = Desk::of_practice();
-    let rubric = "components = [{ name = 'quality', kind = 'rubric', weight = 1.0, role = 'primary', \
-                  criteria = [{ id = 'good', text = 'Is it good?' }] }]";
-    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{rubric}")).unwrap();
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{RUBRIC}")).unwrap();
     let (url, counted) = provider::start(|_, n_before| {
         let score = json!({"criterion": "good", "explanation": "", "score": (n_before % 2) as f64});
         Some(provider::said(json!({"scores": [score]}).to_string()))
@@ -390,6 +411,21 @@ fn what_validation_asks_of_a_judge_is_paid_for_too() {
     assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16);
     desk.hone("train grpo --run later --threads 1 --quiet --resume").expect(0, "dollars: 0.07 dollars were spent", "");
     assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16, "what is measured is not paid for again");
+}
+
+#[test]
+fn a_task_of_validation_that_could_not_be_scored_is_told() {
+    let desk = Desk::of_practice();
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{RUBRIC}")).unwrap();
+    // The judge says nothing of use of the first task, also when it is asked again.
+    let (url, _) = provider::start(|_, n_before| {
+        let score = json!({"criterion": "good", "explanation": "", "score": 1});
+        Some(provider::said(if n_before < 2 { "well".to_owned() } else { json!({"scores": [score]}).to_string() }))
+    });
+    let flags = format!("--judge {url} --judge-price 1,1 --measure rewarded --max-seconds 0.000001");
+    let ended = desk.hone(&grpo(&flags).replace(" --json --quiet", ""));
+    ended.expect(0, "seconds", "validation 87.5 % (52.9-97.8)  1 could not be scored and count as failed: component `quality`");
+    assert_eq!(desk.standing("r")["figures"]["0 validation_unscored"], 1.0);
 }
 
 #[test]
