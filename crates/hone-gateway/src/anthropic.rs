@@ -144,14 +144,19 @@ fn picture(source: &Value) -> Option<Value> {
     Some(json!({"type": "image_url", "image_url": {"url": url}}))
 }
 
-/// What a tool gave: a text, unless there are pictures in it.
+/// What a tool gave: a text, unless there is more in it.
 fn result_of(content: &Value) -> Content {
     let Value::Array(blocks) = content else { return Content::Text(content.as_str().unwrap_or_default().to_owned()) };
     if blocks.iter().all(|block| block["text"].is_string()) {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
         return Content::Text(texts.join("\n"));
     }
-    Content::Parts(blocks.iter().map(|block| picture(&block["source"]).unwrap_or_else(|| block.clone())).collect())
+    let part = |block: &Value| match (block["type"].as_str(), block["text"].as_str()) {
+        (Some("text"), Some(text)) => json!({"type": "text", "text": text}),
+        (Some("image"), _) => picture(&block["source"]).unwrap_or_else(|| block.clone()),
+        _ => block.clone(),
+    };
+    Content::Parts(blocks.iter().map(part).collect())
 }
 
 fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {

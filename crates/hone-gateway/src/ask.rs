@@ -48,8 +48,7 @@ pub(crate) trait Speaker: Send {
 enum Opened {
     Whole(Box<Drawn>),
     Stream(Box<Streaming>),
-    /// With its first piece, until that is passed on.
-    Drawing(Drawing, Option<Piece>),
+    Drawing(Drawing),
 }
 
 impl Opened {
@@ -61,14 +60,12 @@ impl Opened {
         }
     }
 
-    /// Asks a model of this process. Like that of a provider, its answer has begun when a piece of it is there: until then it may
-    /// still be refused, and another may be asked.
-    async fn here(local: &Arc<Local>, question: &Question, transfer: Transfer) -> Result<Self, UpstreamError> {
-        let mut drawing = local.answer(question)?;
-        if transfer == Transfer::Stream
-            && let Some(first) = drawing.next().await
-        {
-            return Ok(Self::Drawing(drawing, Some(first)));
+    /// Asks a model of this process. Its answer has begun when something was drawn: until then it may still be refused, and another may
+    /// be asked.
+    async fn here(local: &Arc<Local>, question: &Question, left_ms: u64, transfer: Transfer) -> Result<Self, UpstreamError> {
+        let mut drawing = local.answer(question, left_ms)?;
+        if transfer == Transfer::Stream && drawing.has_begun().await {
+            return Ok(Self::Drawing(drawing));
         }
         Ok(Self::Whole(Box::new(drawing.finish().await?)))
     }
@@ -79,8 +76,7 @@ impl Opened {
         match self {
             Self::Whole(_) => Ok(None),
             Self::Stream(streaming) => Ok(streaming.next().await?.map(of_provider)),
-            Self::Drawing(_, first @ Some(_)) => Ok(first.take()),
-            Self::Drawing(drawing, None) => Ok(drawing.next().await),
+            Self::Drawing(drawing) => Ok(drawing.next().await),
         }
     }
 
@@ -89,7 +85,7 @@ impl Opened {
         match self {
             Self::Whole(drawn) => Ok(*drawn),
             Self::Stream(streaming) => streaming.finish().await.map(of_provider),
-            Self::Drawing(drawing, _) => drawing.finish().await,
+            Self::Drawing(drawing) => drawing.finish().await,
         }
     }
 
@@ -98,7 +94,7 @@ impl Opened {
         let calls = match self {
             Self::Whole(drawn) => drawn.completion.calls,
             Self::Stream(streaming) => streaming.leave(why),
-            Self::Drawing(drawing, _) => drawing.leave().await,
+            Self::Drawing(drawing) => drawing.leave().await,
         };
         UpstreamError { calls, ..UpstreamError::new(PolicyErrorKind::Abandoned, why) }
     }
@@ -195,7 +191,7 @@ async fn ask<'a>(
     begun: Instant,
     tried: &mut Tried,
 ) -> Result<(Opened, &'a Upstream), UpstreamError> {
-    let mut failure = UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
+    let (mut failure, mut unable) = (None, None);
     let allowed_ms = gateway.limits().answer_ms;
     for upstream in question.model.in_turn(gateway.now()) {
         // Who comes after others has the time that they left.
@@ -203,13 +199,24 @@ async fn ask<'a>(
         if left_ms == 0 {
             break;
         }
+        // Who cannot follow what is asked leaves it to those who can.
         let opened = match &upstream.who {
             Who::Local(local) => {
+                if let Err(refused) = question.can_be_followed_here() {
+                    unable.get_or_insert(refused);
+                    continue;
+                }
                 tried.underway = Some((question.model.name().to_owned(), gateway.now()));
-                Opened::here(local, question, transfer).await
+                Opened::here(local, question, left_ms, transfer).await
             }
             Who::Provider(client) => {
-                let request = ChatRequest { time_max_ms: Some(left_ms), ..question.request_for(client)? };
+                let request = match question.request_for(client) {
+                    Ok(request) => ChatRequest { time_max_ms: Some(left_ms), ..request },
+                    Err(refused) => {
+                        unable.get_or_insert(refused);
+                        continue;
+                    }
+                };
                 tried.underway = Some((client.spec().model.clone(), gateway.now()));
                 Opened::there(client, &request, transfer).await
             }
@@ -220,14 +227,15 @@ async fn ask<'a>(
             Err(mut error) => {
                 let may_fare_better = upstream.failed(&error, gateway.now());
                 tried.calls.append(&mut error.calls);
-                failure = error;
+                failure = Some(error);
                 if !may_fare_better {
                     break;
                 }
             }
         }
     }
-    Err(failure)
+    let nobody = || UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
+    Err(failure.or(unable).unwrap_or_else(nobody))
 }
 
 /// So many milliseconds later. A limit may be longer than any clock counts: then it is a year.
@@ -289,7 +297,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
     let answered = question.answered(&turn, ended);
-    let Question { caller, episode, said, model, agent, conversation, admitted, .. } = question;
+    let Question { caller, episode, said, category, model, agent, conversation, admitted, .. } = question;
     let (assigned, config, config_hash) = match agent {
         Some((assigned, version)) => (Some(assigned), version.config.clone(), version.config_hash),
         None => {
@@ -314,6 +322,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         turn,
         is_new_segment,
         ended,
+        category,
         metadata,
         assigned,
         answered,
@@ -335,7 +344,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     }
 }
 
-/// An answer that came in the client's own format: only its id and the model's name are ours.
+/// An answer that came in the client's own format: only its id and the model's name are ours, and what its calls lacked.
 pub(crate) fn passed_on(came: &Map<String, Value>, id: &str, model: &str) -> Value {
     let mut body = came.clone();
     body.insert("id".into(), id.into());

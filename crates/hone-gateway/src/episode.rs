@@ -156,7 +156,8 @@ pub(crate) fn digest(message: &Message) -> Digest {
     };
     add(&format!("{:?}", message.role));
     match &message.content {
-        Content::None => add(""),
+        // Some send a refusal back in a place of its own.
+        Content::None => add(message.extra.get("refusal").and_then(Value::as_str).unwrap_or_default()),
         Content::Text(text) => add(text),
         Content::Parts(parts) => match parts.as_slice() {
             [part] if part["type"] == "text" => add(part["text"].as_str().unwrap_or_default()),

@@ -55,11 +55,17 @@ pub(crate) struct Drawn {
 
 /// An answer that is being drawn.
 pub(crate) struct Drawing {
+    begun: oneshot::Receiver<()>,
     pieces: mpsc::Receiver<Piece>,
     drawn: oneshot::Receiver<Result<Drawn, UpstreamError>>,
 }
 
 impl Drawing {
+    /// Waits until something was drawn, though there may be nothing to tell of it yet; `false` where it ends before that.
+    pub(crate) async fn has_begun(&mut self) -> bool {
+        (&mut self.begun).await.is_ok()
+    }
+
     pub(crate) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
     }
@@ -86,16 +92,20 @@ impl Local {
         Self { voice, kept: Mutex::default() }
     }
 
-    /// Begins to answer. Who drops the answer ends it.
-    pub(crate) fn answer(self: &Arc<Self>, question: &Question) -> Result<Drawing, UpstreamError> {
-        question.can_be_followed_here()?;
+    /// Begins to answer what can be followed here, within this time. Who drops the answer ends it.
+    pub(crate) fn answer(self: &Arc<Self>, question: &Question, left_ms: u64) -> Result<Drawing, UpstreamError> {
         let (tell, pieces) = mpsc::channel(N_PIECES_MAX);
+        let (begins, begun) = oneshot::channel();
         let (done, drawn) = oneshot::channel();
-        let (own, asked) = (Arc::clone(self), Asked::of(question));
+        let (own, asked) = (Arc::clone(self), Asked::of(question, left_ms));
         // A thread of its own: those that the runtime has for waiting are also the store's.
         let thread = std::thread::Builder::new().name("answer".to_owned());
         let drawing = move || {
+            let mut begins = Some(begins);
             let mut hear = |piece: Piece| {
+                if let Some(begins) = begins.take() {
+                    let _ = begins.send(());
+                }
                 let is_heard = match &piece.delta {
                     Delta::Text(text) if text.is_empty() && piece.tokens.is_empty() => !tell.is_closed(),
                     _ => tell.blocking_send(piece).is_ok(),
@@ -111,7 +121,7 @@ impl Local {
         };
         let busy = |error| UpstreamError::new(PolicyErrorKind::Provider, format!("no thread is free to answer: {error}"));
         thread.spawn(drawing).map_err(busy)?;
-        Ok(Drawing { pieces, drawn })
+        Ok(Drawing { begun, pieces, drawn })
     }
 
     /// Goes on with plain texts, outside any conversation.
@@ -177,7 +187,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(question: &Question) -> Self {
+    fn of(question: &Question, left_ms: u64) -> Self {
         let request = &question.request;
         let tokens_max = if request.tokens_max > 0 { request.tokens_max } else { TOKENS_MAX };
         // The number of an answer is part of what it is drawn from, so one seed serves a whole conversation.
@@ -191,7 +201,7 @@ impl Asked {
                 Some(_) => digests(&request.messages),
                 None => question.said.clone(),
             },
-            limits: AnswerLimits { tokens_max, time_max_ms: request.time_max_ms },
+            limits: AnswerLimits { tokens_max, time_max_ms: Some(left_ms) },
             wishes: Wishes {
                 temperature: request.sampling.temperature.map(|number| number as f32),
                 top_p: request.sampling.top_p.map(|number| number as f32),

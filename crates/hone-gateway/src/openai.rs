@@ -50,7 +50,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
         },
         tokens_max: tokens_max.unwrap_or(0),
         // Providers are sent the upper 31 bits.
-        seed: rest.get("seed").and_then(Value::as_u64).unwrap_or(0) << 33,
+        seed: seed(rest).unwrap_or(0) << 33,
         ..ChatRequest::default()
     };
     let choices = Choices::of_chat(rest)?;
@@ -90,6 +90,12 @@ pub(crate) fn number(map: &Map<String, Value>, name: &str, low: f64, high: f64) 
             None => Err(Refused::param(name, format!("`{name}` must be a number from {low} to {high}"))),
         },
     }
+}
+
+/// The seed that a client gives, where it is a whole number. Some count below 0.
+pub(crate) fn seed(rest: &Map<String, Value>) -> Option<u64> {
+    let seed = rest.get("seed")?;
+    seed.as_u64().or_else(|| seed.as_i64().map(i64::cast_unsigned))
 }
 
 pub(crate) fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {

@@ -8,6 +8,7 @@ use crate::agents::Version;
 use crate::catalogue::Model;
 use crate::choices::Choices;
 use crate::episode::Digest;
+use crate::openai;
 use crate::record::{Joined, has_failed};
 use axum::http::HeaderMap;
 use hone_arbiter::canary::Fact;
@@ -17,7 +18,7 @@ use hone_policy::upstream::{ChatRequest, Client, UpstreamError, Wire};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::store::Event;
-use hone_trace::{Time, Turn};
+use hone_trace::{Category, Time, Turn};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -79,6 +80,8 @@ pub(crate) struct Question {
     pub(crate) episode: Joined,
     /// What the conversation says.
     pub(crate) said: Vec<Digest>,
+    /// The type of task, where it is known.
+    pub(crate) category: Option<Category>,
     /// Who answers, and for which version of an agent.
     pub(crate) model: Arc<Model>,
     pub(crate) agent: Option<(Arc<Assigned>, Arc<Version>)>,
@@ -154,16 +157,12 @@ impl Question {
         let unfollowed: Vec<&str> =
             UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
         self.follows(&unfollowed)?;
-        if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
-            return Err(refused("`seed` must be a whole number of at most 64 bits".to_owned()));
-        }
         self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
     }
 
-    /// The seed that the client gives. Some count below 0.
+    /// The seed that the client gives.
     pub(crate) fn seed(&self) -> Option<u64> {
-        let seed = self.conversation.rest.get("seed")?;
-        seed.as_u64().or_else(|| seed.as_i64().map(i64::cast_unsigned))
+        openai::seed(&self.conversation.rest)
     }
 
     /// Refuses by name what an answer in other words than the client's could not follow.
@@ -171,6 +170,9 @@ impl Question {
         let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
         if let Some(param) = unfollowed.iter().find(|param| says(param)) {
             return Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")));
+        }
+        if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
+            return Err(refused("`seed` must be a whole number of at most 64 bits".to_owned()));
         }
         let mut tools = self.body.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate();
         let theirs = |tool: &Value| tool["type"].as_str().filter(|kind| !self.is_own_tool(kind)).map(str::to_owned);

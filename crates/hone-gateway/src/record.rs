@@ -8,7 +8,8 @@ use crate::episode::{Digest, Episode, Episodes, digest};
 use hone_arbiter::log::Assigned;
 use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
 use hone_trace::{
-    Config, ConfigHash, EventId, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn, V1,
+    Category, Config, ConfigHash, EventId, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn,
+    V1,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -41,6 +42,7 @@ pub(crate) struct Call {
     pub(crate) is_new_segment: bool,
     pub(crate) ended: Time,
     /// Facts of an episode that begins with this call.
+    pub(crate) category: Option<Category>,
     pub(crate) metadata: Map<String, Value>,
     /// The version of an agent that answered, where one did, and what the log of agents is told when the episode begins with this call.
     pub(crate) assigned: Option<Arc<Assigned>>,
@@ -139,7 +141,8 @@ impl Record {
     pub(crate) fn find(&self, tenant: &Tenant, said: &[Digest]) -> Option<TraceId> {
         let mut episodes = lock(&self.episodes);
         let found = episodes.find(tenant, said)?;
-        episodes.get(tenant, found).map(|episode| episode.trace)
+        // One that is full has ended; what is said further begins another.
+        episodes.get(tenant, found).filter(|episode| episode.n_turns < TURNS_MAX).map(|episode| episode.trace)
     }
 
     /// A conversation that was found does not go on after all.
@@ -156,6 +159,8 @@ impl Record {
         let kept = self.write(call).await;
         if let Err(NotKept::Store(error)) = &kept {
             self.lose(error, ended);
+            // Who tries again goes on with the same episode.
+            self.put_back(trace);
         }
         drop(held);
         let mut writing = lock(&self.writing);
@@ -304,6 +309,7 @@ fn next(call: &Call, episode: Option<&Episode>) -> (Write, u32) {
         let mut trace =
             Trace::new(call.episode.trace(), call.tenant.clone(), turn.started.unwrap_or(call.ended), call.config_hash);
         trace.ended = Some(call.ended);
+        trace.category = call.category.clone();
         trace.metadata = call.metadata.clone();
         if let Some(assigned) = &call.assigned {
             trace.category = Some(assigned.task.clone());

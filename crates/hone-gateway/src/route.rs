@@ -25,7 +25,7 @@ use hone_arbiter::Situation;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::upstream::Wire;
-use hone_trace::{Time, TraceId};
+use hone_trace::{Category, Time, TraceId};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -193,7 +193,8 @@ async fn answer(
     let named = named_episode(&caller, headers)?.or(previous);
     let found = if named.is_none() { gateway.record().find(&caller.tenant, &said) } else { None };
     let episode = named.or(found).map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named);
-    let chosen = who(format, gateway, &caller, headers, &mut asked, episode).await;
+    let task = header(headers, TASK).or_else(|| gateway.task_of(&asked.conversation.messages)).map(str::to_owned);
+    let chosen = who(format, gateway, &caller, headers, task.as_deref(), &mut asked, episode).await;
     let (model, agent) = chosen.inspect_err(|_| found.into_iter().for_each(|episode| gateway.record().put_back(episode)))?;
     let trace = episode.trace();
     let id = format.id(&gateway.new_answer(trace));
@@ -210,6 +211,7 @@ async fn answer(
         started,
         episode,
         said,
+        category: task.and_then(|task| Category::new(task).ok()),
         model,
         agent,
         conversation,
@@ -235,6 +237,7 @@ async fn who(
     gateway: &Gateway,
     caller: &Identity,
     headers: &HeaderMap,
+    task: Option<&str>,
     asked: &mut Asked,
     episode: Joined,
 ) -> Result<(Arc<Model>, Option<(Arc<Assigned>, Arc<Version>)>), Refused> {
@@ -245,7 +248,7 @@ async fn who(
     if let Ok(model) = gateway.model(&asked.model) {
         return Ok((model, None));
     }
-    let (model, assigned, version) = version_of(gateway, caller, headers, asked, episode).await?;
+    let (model, assigned, version) = version_of(gateway, caller, headers, task, asked, episode).await?;
     version.shape(format.wire(), asked)?;
     Ok((model, Some((assigned, version))))
 }
@@ -255,6 +258,7 @@ async fn version_of(
     gateway: &Gateway,
     caller: &Identity,
     headers: &HeaderMap,
+    task: Option<&str>,
     asked: &Asked,
     episode: Joined,
 ) -> Result<(Arc<Model>, Arc<Assigned>, Arc<Version>), Refused> {
@@ -262,21 +266,17 @@ async fn version_of(
     if !agents.knows(&caller.tenant, &asked.model) {
         return Err(Refused::NoModel(asked.model.chars().take(256).collect()));
     }
-    let said = |name: &'static str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        value.filter(|value| !value.is_empty() && value.len() <= WORD_LEN_MAX)
-    };
     let messages = &asked.conversation.messages;
     let situation = Situation {
-        task: said(TASK).or_else(|| gateway.task_of(messages)).unwrap_or(ANY_TASK),
+        task: task.unwrap_or(ANY_TASK),
         n_chars: messages.iter().map(|message| message.content.text().len()).sum(),
         n_messages: messages.len(),
         n_tools: asked.conversation.tools.len(),
-        role: said("x-hone-role"),
-        segment: said("x-hone-segment"),
-        domain: said("x-hone-domain"),
-        config: said("x-hone-config"),
-        failure: said("x-hone-failure"),
+        role: header(headers, "x-hone-role"),
+        segment: header(headers, "x-hone-segment"),
+        domain: header(headers, "x-hone-domain"),
+        config: header(headers, "x-hone-config"),
+        failure: header(headers, "x-hone-failure"),
         usd_per_success: None,
     };
     let before = gateway.record().assigned(&caller.tenant, episode).await.map_err(|_| Refused::Store)?;
@@ -288,6 +288,12 @@ async fn version_of(
         gateway.record().note(event);
     }
     Ok((picked.model, picked.assigned, picked.version))
+}
+
+/// What a client says of its episode in this header.
+fn header<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a str> {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.filter(|value| !value.is_empty() && value.len() <= WORD_LEN_MAX)
 }
 
 pub(crate) async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {

@@ -13,7 +13,8 @@ pub(crate) use weigh::{Weighed, weigh};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
-use hone_reward::Recipe;
+use hone_reward::lint::obstacle;
+use hone_reward::{Recipe, lint as findings};
 use std::path::Path;
 
 #[derive(Debug, clap::Args)]
@@ -55,4 +56,12 @@ fn recipe(file: Option<&Path>, world: Option<&str>, context: &Context<'_>) -> Re
         Failure::user(format_args!("there is no recipe for `{name}`"))
             .hint(format!("write one under `[reward.{name}]` in hone.toml"))
     })
+}
+
+/// Refuses a recipe that teaches something else than is meant, unless that can be forced and is.
+pub(crate) fn is_wise(recipe: &Recipe, force: bool) -> Result<(), Failure> {
+    match obstacle(&findings(recipe), force) {
+        Some(finding) => Err(Failure::user(&finding.what).hint(format!("{}; or `--force`", finding.way_out))),
+        None => Ok(()),
+    }
 }

@@ -35,7 +35,7 @@ const N_SAID_MAX: usize = 256;
 
 /// Answer in OpenAI's and Anthropic's words, and record every call
 ///
-/// Clients ask http://127.0.0.1:8321/v1 for the models that are named here. Every call is a turn of a trace, durable before the end of
+/// Clients ask http://127.0.0.1:8321/v1 for the models that are named here; without any, it takes spans and shows its pages. Every call is a turn of a trace, durable before the end of
 /// its answer is sent; `hone trace list` shows them at once. As soon as `hone key add` has made a key, who asks needs one. Stops at
 /// SIGTERM or Ctrl-C, after what is underway has ended.
 #[derive(Debug, clap::Args)]
@@ -87,11 +87,6 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let address = args.address.unwrap_or(context.settings.serve.address);
     let guard = args.guard.guard(address, context)?;
     let named: Vec<&String> = context.settings.serve.models.iter().chain(&args.models).collect();
-    if named.is_empty() {
-        return Err(Failure::user("no model is named: there is nothing to answer with").hint(
-            "name one with --model NAME=local:MODEL or NAME=PROVIDER:MODEL, or under `[serve]` in hone.toml: models = [\"gpt=openai:gpt-5-mini\"]",
-        ));
-    }
     let (has_local, has_provider) = kinds(&named);
     let of_local = [
         ("--context", args.context.is_some()),
@@ -178,7 +173,14 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
         context.printer.json(&json!({"url": format!("{scheme}://{bound}/v1"), "models": names, "keys": n_keys}))?;
     } else {
         let whom = if n_keys > 0 { format!(" to who has a key ({})", counted(n_keys as u64, "key")) } else { String::new() };
-        context.printer.plain(&format!("{scheme}://{bound}/v1 answers as {}{whom}", names.join(", ")))?;
+        let what = if names.is_empty() { "takes spans".to_owned() } else { format!("answers as {}", names.join(", ")) };
+        context.printer.plain(&format!("{scheme}://{bound}/v1 {what}{whom}"))?;
+        if names.is_empty() {
+            context.printer.say(
+                "no model is named, so nobody answers: name one with --model NAME=local:MODEL or NAME=PROVIDER:MODEL, or under \
+                 `[serve]` in hone.toml",
+            );
+        }
         context.printer.say(&format!("{scheme}://{bound}/dashboard shows what is on the record"));
     }
     context.printer.flush()?;

@@ -71,6 +71,17 @@ async fn tools_that_only_their_provider_runs_are_not_taken_for_functions() {
 }
 
 #[tokio::test]
+async fn who_cannot_follow_leaves_it_to_those_who_can() {
+    let world = World::open().await;
+    for turn in 0..4 {
+        let body = json!({"model": "claude-first", "messages": messages(HI), "parallel_tool_calls": false});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert_eq!(told.status, 200, "{turn}: {}", told.body);
+        assert_eq!(world.heard.last()["parallel_tool_calls"], false);
+    }
+}
+
+#[tokio::test]
 async fn pictures_that_tools_give_are_not_lost_on_the_way() {
     let world = World::open().await;
     let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
@@ -83,7 +94,11 @@ async fn pictures_that_tools_give_are_not_lost_on_the_way() {
     ]);
     let body = json!({"model": "well", "max_tokens": 9, "messages": said});
     assert_eq!(world.post("/v1/messages", &body, &[]).await.status, 200);
-    assert_eq!(world.heard.last()["messages"][2]["content"][0]["image_url"]["url"], "data:image/png;base64,aGk=");
+    let heard = world.heard.last();
+    // Only what a user says may have pictures there.
+    assert_eq!((&heard["messages"][2]["role"], &heard["messages"][2]["tool_call_id"]), (&json!("tool"), &json!("t1")), "{heard}");
+    assert_eq!(heard["messages"][3]["role"], "user", "{heard}");
+    assert_eq!(heard["messages"][3]["content"][0]["image_url"]["url"], "data:image/png;base64,aGk=", "{heard}");
 }
 
 #[tokio::test]

@@ -4,6 +4,20 @@ use crate::world::{World, messages};
 use serde_json::json;
 
 #[tokio::test]
+async fn a_plain_model_is_asked_about_a_type_of_task_too() {
+    let world = World::open().await;
+    for (said, headers, expected) in [
+        ("hi", &[][..], None),
+        ("hi", &[("x-hone-task", "greet")][..], Some("greet")),
+        ("I want my money back", &[][..], Some("refund")),
+    ] {
+        let told = world.chat("well", &[("user", said)], headers).await;
+        let trace = world.traces().await.into_iter().find(|trace| Some(trace.id.to_string()) == told.episode).unwrap();
+        assert_eq!(trace.category.as_ref().map(hone_trace::Category::as_str), expected);
+    }
+}
+
+#[tokio::test]
 async fn a_call_is_on_the_record_when_its_answer_is_there() {
     let world = World::open().await;
     let told = world.chat("well", &[("system", "be kind"), ("user", "hi")], &[]).await;

@@ -108,7 +108,7 @@ async fn failure_of(world: &World, model: &str) -> ErrorEvent {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_gives_its_place_back() {
-    let limits = Limits { answer_ms: 2_000, n_requests_max: 1, refusal_ms: 20_000, ..Limits::default() };
+    let limits = Limits { answer_ms: 5_000, n_requests_max: 1, refusal_ms: 20_000, ..Limits::default() };
     let world = World::with(Access::open(tenant()), limits).await;
     let mut stream = streaming(&world, "flood").await;
     assert!(stream.read_u8().await.is_ok(), "the answer has begun");

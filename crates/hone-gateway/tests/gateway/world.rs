@@ -115,6 +115,7 @@ impl World {
             several("cut-first", &["cut", "well"]),
             several("poor", &["locked", "unpaid"]),
             several("poor-first", &["locked", "unpaid", "well"]),
+            Model::new("claude-first", [client(format!("anthropic+{address}#claude")), client(format!("{address}#well"))]),
             Model::new("mute-first", [mute, client(format!("{address}#well")).into()]),
         ];
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);

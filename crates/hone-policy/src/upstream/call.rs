@@ -5,7 +5,7 @@ use super::client::Client;
 use super::embedding::{self, Embeddings};
 use super::exchange::{Deadlines, Exchange, Failure, Outgoing};
 use super::reply::{Delta, Reply, Usage, Words};
-use super::request::{ChatRequest, RequestError, TOKENS_MAX, Transfer};
+use super::request::{ChatRequest, RequestError, Transfer};
 use super::wire;
 use hone_trace::policy::{PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Time};
@@ -163,7 +163,7 @@ impl Call {
             let place = place.map_err(|_| Failure::new(PolicyErrorKind::Provider, "the client was closed"))?;
             let reservation = match (&self.client.options.budget, self.client.price) {
                 (Some(budget), Some(price)) => {
-                    let tokens_max = self.request.tokens_max().unwrap_or(TOKENS_MAX).saturating_mul(self.request.n_answers());
+                    let tokens_max = self.request.tokens_max.saturating_mul(self.request.n_answers());
                     let worst_usd = price.worst_usd(self.outgoing.body.len(), tokens_max);
                     let reserved = budget.reserve(worst_usd).await;
                     Some(reserved.map_err(|error| Failure::new(PolicyErrorKind::Budget, error.to_string()))?)

@@ -7,7 +7,7 @@
 
 use super::openai;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, shortened};
-use super::request::{ChatRequest, RequestError, Transfer, add_extra};
+use super::request::{ChatRequest, RequestError, Transfer, add_extra, with_pictures_of_users};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
@@ -23,7 +23,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
-    put("messages", request.messages.iter().map(message).collect());
+    put("messages", with_pictures_of_users(&request.messages).iter().map(message).collect());
     if let Some(tokens_max) = request.tokens_max() {
         put("max_tokens", tokens_max.into());
     }

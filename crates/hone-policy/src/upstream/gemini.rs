@@ -62,7 +62,7 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
 
 fn contents(messages: &[Message]) -> Result<Vec<Value>, RequestError> {
     in_turns(messages, "model", "parts", |message_idx, message| match message.role {
-        Role::Tool => Ok(vec![tool_result(message, &messages[..message_idx])]),
+        Role::Tool => tool_result(message, &messages[..message_idx]),
         Role::Assistant => said(message),
         _ => plain(message),
     })
@@ -81,12 +81,15 @@ fn said(message: &Message) -> Result<Vec<Value>, RequestError> {
     Ok(parts)
 }
 
-fn tool_result(message: &Message, before: &[Message]) -> Value {
+/// What a tool gave: its texts as the result, and behind it what it showed.
+fn tool_result(message: &Message, before: &[Message]) -> Result<Vec<Value>, RequestError> {
     let id = message.tool_call_id.as_deref();
     let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);
     let asked = calls.find(|call| Some(call.id.as_str()) == id).map(|call| call.name.as_str());
     let name = asked.or(message.name.as_deref()).unwrap_or_default();
-    json!({"functionResponse": {"name": name, "response": {"result": message.content.text()}}})
+    let result = json!({"functionResponse": {"name": name, "response": {"result": message.content.text()}}});
+    let shown = plain(message)?.into_iter().filter(|part| part.get("text").is_none());
+    Ok(std::iter::once(result).chain(shown).collect())
 }
 
 fn plain(message: &Message) -> Result<Vec<Value>, RequestError> {

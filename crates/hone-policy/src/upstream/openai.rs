@@ -7,7 +7,7 @@
 //! thoughts among what was written.
 
 use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
-use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters};
+use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
@@ -29,7 +29,8 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     put("model", spec.model.as_str().into());
-    put("messages", request.messages.iter().map(|message| Value::Object(self::message(message))).collect());
+    let messages = with_pictures_of_users(&request.messages);
+    put("messages", messages.iter().map(|message| Value::Object(self::message(message))).collect());
     if let Some(tokens_max) = request.tokens_max() {
         put(provider.tokens_key, tokens_max.into());
     }
@@ -107,6 +108,7 @@ pub(super) fn tool(tool: &ToolSpec) -> Value {
 pub(super) fn mend(json: &mut Value, ids: CallIds, is_passed_on: bool) {
     let answer = json["id"].clone();
     for choice in json.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
+        let is_cut = is_cut(&choice["finish_reason"]);
         let Some(message) = choice.get_mut("message").and_then(Value::as_object_mut) else { continue };
         if !is_passed_on {
             renew(message);
@@ -117,11 +119,16 @@ pub(super) fn mend(json: &mut Value, ids: CallIds, is_passed_on: bool) {
                 call.insert("id".into(), ids.id(&answer, call_idx).into());
             }
             let function = call.get_mut("function").and_then(Value::as_object_mut);
-            if let Some(function) = function.filter(|function| is_blank(function.get("arguments"))) {
+            if let Some(function) = function.filter(|function| !is_cut && is_blank(function.get("arguments"))) {
                 function.insert("arguments".into(), "{}".into());
             }
         }
     }
+}
+
+/// Whether the answer ended where its tokens did: what was silent until then may have had more to say.
+fn is_cut(finish: &Value) -> bool {
+    matches!(finish.as_str(), Some("length" | "model_length"))
 }
 
 /// Writes a call of the older form in the newer one: who did not ask in the older form does not look for it.
@@ -325,8 +332,11 @@ impl Part {
         Ok(Delta::ToolCall { call_idx, id, name, arguments })
     }
 
-    /// Says `{}` for calls that have ended without a word of arguments.
+    /// Says `{}` for calls that have ended without a word of arguments, unless they were cut off.
     fn fill(&mut self, choice: &mut Value) -> Vec<Delta> {
+        if is_cut(&self.finish) {
+            return Vec::new();
+        }
         let mut silent = Vec::new();
         for (call_idx, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.arguments.trim().is_empty()) {
             call.arguments.push_str("{}");

@@ -24,7 +24,7 @@ pub struct Reply {
     pub broken: Vec<String>,
     /// Further answers to the same question, where several were asked for.
     pub others: Vec<Choice>,
-    /// The answer as it came, in one piece to a request that was passed on.
+    /// The answer as it came but for what its calls lacked, in one piece to a request that was passed on.
     pub json: Option<Value>,
 }
 
@@ -104,7 +104,7 @@ pub enum Delta {
         /// More of its arguments.
         arguments: String,
     },
-    /// An event as it came, to a request that was passed on.
+    /// An event as it came but for what its calls lacked, to a request that was passed on.
     Event(String),
 }
 
@@ -184,11 +184,20 @@ impl Refusal {
     pub(super) fn is_about_account(&self) -> bool {
         let message = self.message.to_lowercase();
         let codes = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
-        let aws_codes = ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException"];
-        let words = ["credit balance is too low", "api key not valid", "incorrect api key"];
+        let aws_codes =
+            ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException", "AccessDeniedException"];
+        // At the beginning: further on, a message may repeat what a client wrote.
+        let words = [
+            "your credit balance is too low",
+            "api key not valid",
+            "api key expired",
+            "api key not found",
+            "incorrect api key",
+            "authentication failed",
+        ];
         matches!(self.status, 401 | 402)
             || codes.iter().chain(&aws_codes).any(|code| self.code == *code)
-            || words.iter().any(|words| message.contains(words))
+            || matches!(self.status, 400 | 403) && words.iter().any(|words| message.starts_with(words))
     }
 }
 
@@ -267,13 +276,12 @@ impl Draft {
     ) -> Result<&mut ToolRequest, WireError> {
         let name = name.filter(|name| !name.is_empty()).ok_or_else(|| broken("a tool call has no name"))?;
         let id = id.filter(|id| !id.is_empty()).map_or_else(|| format!("call_{}", self.calls.len()), str::to_owned);
-        let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
         self.calls.push(ToolRequest { id, name: name.to_owned(), arguments, extra: Map::new() });
         let last_idx = self.calls.len() - 1;
         Ok(&mut self.calls[last_idx])
     }
 
-    /// The whole answer. A call that was cut off by the limit of tokens is not passed off as one.
+    /// The whole answer. A call that was cut off by the limit of tokens is not passed off as one; another without a word has `{}`.
     pub(super) fn finish(mut self, finish: Finish, model: Option<&str>, usage: Option<Usage>, tokens: Tokens) -> Reply {
         if finish == Finish::Length {
             let is_whole = |call: &ToolRequest| serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
@@ -281,6 +289,9 @@ impl Draft {
             self.broken
                 .extend(cut.iter().map(|call| format!("the call of {} was cut off: {}", call.name, shortened(&call.arguments))));
             self.calls = whole;
+        }
+        for call in self.calls.iter_mut().filter(|call| call.arguments.trim().is_empty()) {
+            call.arguments = "{}".to_owned();
         }
         let finish = if finish == Finish::Stop && !self.calls.is_empty() { Finish::ToolCalls } else { finish };
         let mut message = Message::text(Role::Assistant, self.text);

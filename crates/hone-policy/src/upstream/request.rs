@@ -8,6 +8,10 @@ use std::sync::Arc;
 /// The most tokens of an answer where nobody says how many, and the format or the purse insists on a number.
 pub(super) const TOKENS_MAX: u64 = 4096;
 
+/// The words for the most tokens of an answer in OpenAI's format.
+const OLDER: &str = "max_tokens";
+const NEWER: &str = "max_completion_tokens";
+
 /// One question.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatRequest {
@@ -50,14 +54,21 @@ impl ChatRequest {
         (self.tokens_max > 0).then_some(self.tokens_max)
     }
 
-    /// Sets a limit of tokens where there is none, in the body that is sent as it is as well: only what is sent can hold.
+    /// Sets a limit of tokens where there is none, in the body that is sent as it is as well: only what is sent can hold, in a word that
+    /// the provider knows.
     pub(super) fn limit_tokens(&mut self, tokens_key: &str) {
         self.tokens_max = self.tokens_max().unwrap_or(TOKENS_MAX);
-        let key = if self.endpoint == Endpoint::Completions { "max_tokens" } else { tokens_key };
-        if let Some(body) = &mut self.body
-            && ["max_tokens", "max_completion_tokens"].iter().all(|key| body.get(*key).is_none_or(Value::is_null))
-        {
-            body.insert(key.to_owned(), self.tokens_max.into());
+        let key = if self.endpoint == Endpoint::Completions { OLDER } else { tokens_key };
+        let Some(body) = &mut self.body else { return };
+        let is_missing = |key: &str| body.get(key).is_none_or(Value::is_null);
+        match (is_missing(OLDER), is_missing(NEWER)) {
+            (true, true) => drop(body.insert(key.to_owned(), self.tokens_max.into())),
+            // Who knows the older word alone passes over the newer one. Those that know the newer one know both.
+            (true, false) if key == OLDER => drop(body.remove(NEWER).and_then(|limit| body.insert(OLDER.to_owned(), limit))),
+            _ => {}
+        }
+        if let Some(said) = body.get(key).and_then(Value::as_u64) {
+            self.tokens_max = said;
         }
     }
 
@@ -137,6 +148,33 @@ pub(super) fn parts(content: &Content) -> Vec<Part<'_>> {
         Content::Text(text) => vec![Part::Text(text)],
         Content::Parts(values) => values.iter().map(part).collect(),
     }
+}
+
+/// The conversation for formats in which only users show pictures: those that tools gave follow on their results, as if a user showed them.
+pub(super) fn with_pictures_of_users(messages: &[Message]) -> Vec<Message> {
+    let (mut told, mut pictures) = (Vec::with_capacity(messages.len()), Vec::new());
+    let show = |told: &mut Vec<Message>, pictures: &mut Vec<Value>| {
+        if !pictures.is_empty() {
+            told.push(Message { content: Content::Parts(std::mem::take(pictures)), ..Message::text(Role::User, "") });
+        }
+    };
+    for message in messages {
+        if message.role != Role::Tool {
+            show(&mut told, &mut pictures);
+        }
+        let mut message = message.clone();
+        if let (Role::Tool, Content::Parts(parts)) = (message.role, &mut message.content) {
+            let (shown, mut rest): (Vec<Value>, _) = parts.drain(..).partition(|part| part["type"] == "image_url");
+            if rest.is_empty() {
+                rest.push(json!({"type": "text", "text": "(a picture, which follows)"}));
+            }
+            *parts = rest;
+            pictures.extend(shown);
+        }
+        told.push(message);
+    }
+    show(&mut told, &mut pictures);
+    told
 }
 
 /// The conversation for formats in which two sides take turns: neighbours of one side are joined. `model` is the format's word for the

@@ -240,12 +240,16 @@ fn an_answer_without_end_is_cut() {
 
 #[test]
 fn a_call_that_ran_out_of_tokens_is_not_a_call() {
-    let cut = [HALF_CALL, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#, USAGE, "[DONE]"];
-    let (traces, _) = played(options(), vec![Some(stream(&cut)), None]);
-    assert_eq!(errors(&traces[1]), ["unparsable_action", "answer_cut"]);
-    let first = traces[1].turns().next().unwrap();
-    assert!(first.answer.tool_calls.is_empty(), "half a call is not passed off as one");
-    assert_eq!((first.llm_calls[0].tokens_in, first.llm_calls[0].tokens_out, first.llm_calls[0].tokens_cached), (50, 7, 16));
+    // Also where it had not said a word of its arguments.
+    for call in [HALF_CALL.to_owned(), HALF_CALL.replace(r#"{\"x\":"#, "")] {
+        let cut = [call.as_str(), r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#, USAGE, "[DONE]"];
+        let (traces, _) = played(options(), vec![Some(stream(&cut)), None]);
+        assert_eq!(errors(&traces[1]), ["unparsable_action", "answer_cut"]);
+        let first = traces[1].turns().next().unwrap();
+        assert!(first.answer.tool_calls.is_empty(), "half a call is not passed off as one");
+        let paid = &first.llm_calls[0];
+        assert_eq!((paid.tokens_in, paid.tokens_out, paid.tokens_cached), (50, 7, 16));
+    }
 }
 
 #[test]

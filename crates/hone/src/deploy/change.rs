@@ -36,7 +36,7 @@ pub(crate) struct StartArgs {
     /// Shares on the way to all of the traffic
     #[arg(long, value_delimiter = ',', default_value = "0.1,0.5", value_name = "SHARE,…")]
     shares: Vec<f64>,
-    /// Outcomes of the new version that each share must have at least, the last one ten times as many as the others by default
+    /// Outcomes of the new version that each share must have at least; without this, 50 and for the last one 1500
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     min_outcomes: Vec<u64>,
     /// How much dearer it may be; `off` for no look at cost

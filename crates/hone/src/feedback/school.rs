@@ -65,12 +65,13 @@ impl School<'_> {
 
     /// The episodes that are worth a place in the pool: each says something of its own, and nothing personal. Also says why others
     /// are left out.
-    pub(super) fn curate(&self, traces: Vec<Trace>) -> (Vec<Trace>, BTreeMap<&'static str, usize>) {
+    pub(super) fn curate(&self, traces: Vec<Trace>, held_out: &HeldOut) -> (Vec<Trace>, BTreeMap<&'static str, usize>) {
         let data = &self.context.settings.data;
-        let mut checker = Checker::new(Purpose::Sft, data.likeness, HeldOut::default());
+        let mut checker = Checker::new(Purpose::Sft, data.likeness, held_out.clone());
         let mut left_out = BTreeMap::new();
         let mut why = |trace: &Trace| match checker.check(trace, &Facts::of(trace, &data.user_field)) {
             Some(Dirt::Duplicate(_) | Dirt::NearDuplicate(_)) => Some("said before"),
+            Some(Dirt::Leak(_)) => Some("held out"),
             _ => personal(trace).map(|_| "personal data"),
         };
         let pool = traces.into_iter().filter(|trace| match why(trace) {

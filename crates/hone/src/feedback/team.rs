@@ -14,13 +14,14 @@ use super::school::{Batch, School, Trained};
 use super::{Args, refused};
 use crate::adapters;
 use crate::context::Context;
+use crate::data::held_out;
 use crate::deploy::live;
 use crate::failure::{Exit, Failure, at_path};
 use crate::gym::{Exercise, Gym};
 use crate::model::Opened;
 use crate::policy::{self, Bank, PolicyArgs, Ready};
 use crate::world::World;
-use hone_data::gate::{HeldOut, Purpose};
+use hone_data::gate::Purpose;
 use hone_data::prepare::Plan;
 use hone_engine::peft;
 use hone_env::Player;
@@ -276,10 +277,11 @@ impl Team<'_> {
     fn prepare(&self, seen: &Seen) -> Result<Option<Dealt>, Failure> {
         let school = self.school();
         let pool: Vec<Trace> = self.traces(seen)?.into_iter().filter(|trace| trace.reward().is_some()).collect();
-        let (pool, left_out) = school.curate(pool);
+        let data = &self.context.settings.data;
+        let held_out = held_out(data.held_out.as_deref(), &data.user_field)?;
+        let (pool, left_out) = school.curate(pool, &held_out);
         let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("; {n} left out: {why}")).collect();
         self.say("data", &format!("a pool of {} episodes{}", pool.len(), left_out.concat()));
-        let held_out = HeldOut::default();
         if !school.is_fit(&pool, &held_out, |text| self.say("gate", text))? {
             return Ok(None);
         }

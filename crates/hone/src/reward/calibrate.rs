@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 /// about a pair, with its interval, and whether the judge favours a position or length. Exit code 1 when it is refused. The
 /// figures are kept in the store, and `hone reward score` refuses a judge that was last refused.
 #[derive(Debug, clap::Args)]
+// What `PolicyArgs::of_judge` says: the judge that is measured is the one that training hears.
+#[command(mut_arg("temperature", |arg| arg.default_value("0")), mut_arg("context", |arg| arg.default_value("4096")))]
 pub(crate) struct Args {
     /// The file with labelled groups, one per line
     #[arg(value_name = "FILE", required_unless_present = "env", conflicts_with = "env")]

@@ -6,8 +6,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::trace::Filter;
-use hone_reward::lint::obstacle;
-use hone_reward::{Scorer, lint};
+use hone_reward::Scorer;
 use hone_trace::{GroupId, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,6 +21,8 @@ const LIMIT_MAX: u32 = 1_000_000;
 /// are told with the reason, and `--json` has all. Scoring twice by the same recipe writes the same rewards once. A judge that
 /// `hone reward calibrate` refused is refused here too.
 #[derive(Debug, clap::Args)]
+// What `PolicyArgs::of_judge` says: the judge that is measured is the one that training hears.
+#[command(mut_arg("temperature", |arg| arg.default_value("0")), mut_arg("context", |arg| arg.default_value("4096")))]
 pub(crate) struct Args {
     /// A file with a recipe
     #[arg(long, value_name = "FILE", conflicts_with = "env")]
@@ -69,9 +70,7 @@ struct Summary {
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let recipe = super::recipe(args.recipe.as_deref(), args.env.as_deref(), context)?;
-    if let Some(finding) = obstacle(&lint(&recipe), args.force) {
-        return Err(Failure::user(&finding.what).hint(format!("{}; or `--force`", finding.way_out)));
-    }
+    super::is_wise(&recipe, args.force)?;
     let bank = Bank::open(&args.policy)?;
     let ready = args.judge.as_ref().map(|name| Ready::named(name, &args.policy, 8, &bank, context)).transpose()?;
     let judge = match &ready {

@@ -333,7 +333,10 @@ impl Session<'_> {
         values.extend(self.is_judged().then(|| ("dollars".to_owned(), self.dollars())));
         let mut said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
         if n_unscored > 0 {
-            said += &format!("  {n_unscored} could not be scored and count as failed: {}", unscored.as_deref().unwrap_or("no reward"));
+            said += &format!(
+                "  {n_unscored} could not be scored and count as failed: {}",
+                unscored.as_deref().unwrap_or("no reward")
+            );
         }
         self.context.printer.say(&format!("{:>10}  {said}", format!("step {step}")));
         self.sinks.add(&Line::new(step, crate::clock::now(), values.iter().map(|(name, value)| (name.as_str(), *value))))?;

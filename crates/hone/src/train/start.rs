@@ -54,7 +54,8 @@ pub(crate) struct RunArgs {
     /// What a million tokens of the judge cost in US dollars, read and written, such as 0.25,2
     #[arg(long, value_name = "IN,OUT", value_parser = crate::policy::price, requires = "judge")]
     judge_price: Option<Price>,
-    /// Hear a judge that was refused by `hone reward calibrate`; a run that goes on hears the one that it was forced to hear
+    /// Hear a judge that was refused by `hone reward calibrate`, and learn by a recipe that is unwise where that can be forced; a run that
+    /// goes on stays forced
     #[arg(long)]
     force: bool,
     /// How many threads compute; without this, all cores
@@ -360,6 +361,9 @@ fn judge<'a>(
     context: &Context<'_>,
 ) -> Result<Option<&'a dyn hone_trace::policy::Policy>, Failure> {
     let needs = world.is_some_and(|world| world.recipe.needs_judge());
+    if let Some(world) = world {
+        crate::reward::is_wise(&world.recipe, force)?;
+    }
     match (ready, needs) {
         (None, false) => Ok(None),
         (None, true) => Err(Failure::user("the recipe asks for a judge").hint("name one with --judge")),

@@ -192,9 +192,20 @@ fn a_model_of_this_machine_answers_and_its_tokens_are_on_the_record() {
 }
 
 #[test]
+fn a_server_without_a_model_has_its_pages() {
+    let desk = Desk::new();
+    let served = Listening::start(&desk, "serve --address 127.0.0.1:0");
+    assert_eq!(ask(served.port, "m", "hello"), None);
+    let mut stream = TcpStream::connect(("127.0.0.1", served.port)).unwrap();
+    write!(stream, "GET /dashboard HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+}
+
+#[test]
 fn what_cannot_be_served_is_said_before_anything_listens() {
     let desk = Desk::new();
-    desk.hone("serve").expect(2, "", "no model is named");
     desk.hone("serve --model gpt").expect(2, "", "`gpt` names no model");
     desk.hone("serve --model gpt=nobody:x").expect(2, "", "there is no provider `nobody`");
     desk.hone("serve --model gpt=openai:x").expect(2, "", "OPENAI_API_KEY");

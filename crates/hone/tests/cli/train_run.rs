@@ -77,7 +77,8 @@ fn what_is_said_of_traces_while_a_run_stands_still_changes_nothing_of_it() {
     child.kill().unwrap();
     child.wait().unwrap();
     // Another recipe weighs the same games.
-    let recipe = "components = [{ name = 'result', kind = 'signal', signal = 'result', range = [0, 1], weight = 9.0, role = 'primary' }]";
+    let recipe =
+        "components = [{ name = 'result', kind = 'signal', signal = 'result', range = [0, 1], weight = 9.0, role = 'primary' }]";
     fs::write(killed.path("other.toml"), recipe).unwrap();
     killed.hone("reward score --recipe other.toml").expect(0, "scored", "");
     let ended = killed.hone("train awr --run r --threads 1 --json --quiet --resume").expect(0, "\"reason\":\"steps\"", "");
@@ -456,12 +457,25 @@ fn the_time_that_validation_takes_counts() {
 }
 
 #[test]
+fn an_unwise_recipe_is_learned_by_only_when_forced() {
+    let desk = Desk::of_practice();
+    let ruler = "{ name = 'rank', kind = 'ruler', weight = 1.0, role = 'primary' }";
+    let short =
+        "{ name = 'short', kind = 'length', free_tokens = 1, per_token = 0.001, cost_max = 0.1, weight = 1.0, role = 'penalty' }";
+    fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\ncomponents = [{ruler}, {short}]\n")).unwrap();
+    let (url, _) = judge::judge(|_, _| judge::Reply::Scores);
+    let line = grpo(&format!("--judge {url} --max-tokens 1"));
+    desk.hone(&line).expect(2, "", "or `--force`");
+    desk.hone(&format!("{line} --force")).expect(0, "\"reason\":\"tokens\"", "");
+}
+
+#[test]
 fn a_run_that_was_forced_to_hear_its_judge_goes_on_hearing_it() {
     let desk = Desk::of_practice();
     fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{}", judge::RANK)).unwrap();
     fs::write(desk.path("wrong.jsonl"), judge::labelled(|idx| 3 - idx)).unwrap();
     let (url, _) = judge::judge(|_, _| judge::Reply::Scores);
-    desk.hone(&format!("reward calibrate --judge {url} wrong.jsonl --temperature 0")).expect(1, "0.000", "the judge is refused");
+    desk.hone(&format!("reward calibrate --judge {url} wrong.jsonl")).expect(1, "0.000", "the judge is refused");
     let line = grpo(&format!("--judge {url} --max-tokens 1"));
     desk.hone(&line).expect(2, "", "was refused as a judge");
     desk.hone(&format!("{line} --force")).expect(0, "\"reason\":\"tokens\"", "");

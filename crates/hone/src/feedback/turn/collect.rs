@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::feedback::arbiter::Arbiter;
 use crate::feedback::traffic::{Reporting, Ticket, Traffic};
 use crate::gym::flat;
+use hone_data::gate::HeldOut;
 use hone_trace::{Draws, Trace, TraceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -126,7 +127,7 @@ impl Turn<'_> {
             }
         }
         pool.extend(self.collected(collected)?);
-        let (pool, left_out) = self.school().curate(pool);
+        let (pool, left_out) = self.school().curate(pool, &HeldOut::default());
         let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} left out: {why}")).collect();
         self.say("data", &format!("a pool of {} episodes; {}", pool.len(), left_out.join(", ")));
         Ok(pool)
