@@ -8,20 +8,23 @@ use crate::episode::{Digest, Episode, Episodes, digest};
 use hone_arbiter::log::Assigned;
 use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
 use hone_trace::{
-    Category, Config, ConfigHash, EventId, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId, Turn,
-    V1,
+    Category, Config, ConfigHash, Draws, EventId, Message, NextTurn, Segment, TURNS_MAX, Tenant, Time, ToolSpec, Trace, TraceId,
+    Turn, V1,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Open episodes that are remembered.
 const N_EPISODES_MAX: usize = 100_000;
 /// Configs that are known to be on the record.
 const N_CONFIGS_MAX: usize = 10_000;
-/// Another server of the same store may have written the next turn first; so often the place is looked up again.
-const N_TRIES: usize = 8;
+/// Other servers of the same store may have written the next turn first; so often the place is looked up again. The longest pause before
+/// that is in milliseconds: servers that keep getting in each other's way take turns by it.
+const N_TRIES: u64 = 100;
+const PAUSE_MS_MAX: u64 = 50;
 
 /// A call that was answered, or failed.
 #[derive(Debug, Clone)]
@@ -217,7 +220,12 @@ impl Record {
         // After a failure the conversation stands where it stood: who tries again in this episode goes on there.
         let said_last = (!has_failed(&call.turn)).then(|| digest(&call.turn.answer));
         let mut episode = self.episode(&call).await?;
-        for _ in 0..N_TRIES {
+        for n_lost in 0..N_TRIES {
+            if n_lost > 1 {
+                let id = call.turn.extra.get("id").and_then(Value::as_str).unwrap_or_default();
+                let pause_ms = Draws::new(n_lost, &[id]).bits() % n_lost.min(PAUSE_MS_MAX);
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
             if episode.as_ref().is_some_and(|episode| episode.n_turns >= TURNS_MAX) {
                 return Err(NotKept::Full);
             }

@@ -134,7 +134,7 @@ type Locals = BTreeMap<String, (Arc<LocalPolicy<Machine>>, ModelConfig)>;
 
 async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);
-    let dashboard = dashboard(guard.is_encrypted, context);
+    let dashboard = args.over(dashboard(guard.is_encrypted, context), context);
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
@@ -199,6 +199,35 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     }
     context.printer.say("stopped; every answered call is on the record");
     Ok(Exit::Yes)
+}
+
+impl Args {
+    /// The settings that are shown, with what the flags add to them.
+    fn over(&self, mut dashboard: Dashboard, context: &Context<'_>) -> Dashboard {
+        let filed = &context.settings.serve;
+        let lists = [
+            ("serve.models", "--model", &filed.models, &self.models),
+            ("serve.routes", "--route", &filed.routes, &self.routes),
+            ("serve.tasks", "--task", &filed.tasks, &self.tasks),
+            ("serve.prices", "--price", &filed.prices, &self.prices),
+        ];
+        let lists = lists.into_iter().filter(|(.., given)| !given.is_empty()).map(|(name, flag, filed, given)| {
+            let all: Vec<&String> = filed.iter().chain(given).collect();
+            (name, flag, !filed.is_empty(), json!(all))
+        });
+        let single = [
+            ("serve.address", "--address", self.address.map(|address| json!(address.to_string()))),
+            ("serve.outcome", "--outcome", self.outcome.as_ref().map(|outcome| json!(outcome))),
+        ];
+        let single = single.into_iter().filter_map(|(name, flag, value)| Some((name, flag, false, value?)));
+        for (name, flag, is_added, value) in lists.chain(single) {
+            if let Some(setting) = dashboard.settings.iter_mut().find(|setting| setting.name == name) {
+                setting.value = value.to_string();
+                setting.from = if is_added { format!("{} and {flag}", setting.from) } else { flag.to_owned() };
+            }
+        }
+        dashboard
+    }
 }
 
 /// What the pages for people need.

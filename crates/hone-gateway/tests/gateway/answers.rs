@@ -233,6 +233,7 @@ async fn models_are_listed() {
             "busy",
             "calls",
             "claude",
+            "claude-first",
             "cut",
             "cut-first",
             "embed",

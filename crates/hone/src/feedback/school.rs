@@ -49,6 +49,11 @@ pub(super) struct Trained {
     pub(super) is_well: bool,
 }
 
+/// What batches and runs of a turn of a loop are called by. `desk-2` is the second loop, not the second turn of the first.
+pub(super) fn called(name: &str, turn: u32) -> String {
+    if turn == 1 { name.to_owned() } else { format!("{name}-turn-{turn}") }
+}
+
 impl School<'_> {
     fn bars(&self, purpose: Purpose) -> Bars {
         let data = &self.context.settings.data;

@@ -10,7 +10,7 @@ mod rollout;
 use super::canary::{Ended, Handed};
 use super::journal::{BEGIN, END, Journal};
 use super::report::{Line, Measured, Report, Verdict};
-use super::school::{Batch, School, Trained};
+use super::school::{self, Batch, School, Trained};
 use super::{Args, refused};
 use crate::adapters;
 use crate::context::Context;
@@ -188,7 +188,7 @@ impl Team<'_> {
     }
 
     fn school(&self) -> School<'_> {
-        let name = if self.number == 1 { self.name.clone() } else { format!("{}-{}", self.name, self.number) };
+        let name = school::called(&self.name, self.number);
         let Self { context, runtime, store, args, .. } = self;
         School { context, runtime, store, name, threads: args.threads }
     }

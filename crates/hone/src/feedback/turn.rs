@@ -8,7 +8,7 @@ use super::client::Client;
 use super::ground::Ground;
 use super::handover::HandOver;
 use super::report::{Line, Measured};
-use super::school::{Batch, School, Trained};
+use super::school::{self, Batch, School, Trained};
 use super::traffic::Traffic;
 use super::{Args, IMITATION_LR, MANUAL_LR, N_TICKETS_TURN, WORLD};
 use crate::context::Context;
@@ -117,7 +117,7 @@ impl<'a> Turn<'a> {
 
     /// What batches and runs of this turn are called by.
     fn called(&self) -> String {
-        if self.number == 1 { self.name.clone() } else { format!("{}-{}", self.name, self.number) }
+        school::called(&self.name, self.number)
     }
 
     pub(super) fn say(&self, stage: &str, text: &str) {

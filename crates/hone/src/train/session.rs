@@ -13,7 +13,7 @@ use super::sinks::Sinks;
 use super::state::{Position, States};
 use super::timed::Timed;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 use crate::gym::{Exercise, Gym, Weighed, is_unscored};
 use crate::learner::Learner;
 use crate::world::World;
@@ -166,11 +166,22 @@ impl Session<'_> {
         match self.advance(teacher) {
             Ok(stop) => self.end(&stop),
             Err(failure) => {
-                // Should this fail too, the first failure is the one to tell.
+                // Should these fail too, the first failure is the one to tell.
                 let _ = self.count_lost();
-                Err(failure)
+                let _ = self.sinks.fail(&failure, crate::clock::now());
+                Err(self.with_way_on(failure))
             }
         }
+    }
+
+    /// What the world did to a run can pass: how it goes on then.
+    fn with_way_on(&self, failure: Failure) -> Failure {
+        if failure.kind != Kind::World {
+            return failure;
+        }
+        let way_on = format!("the run goes on with `hone train {} --run {} --resume`", self.run.method, self.run.name);
+        let hint = failure.hint.as_ref().map_or_else(|| way_on.clone(), |hint| format!("{hint}; {way_on}"));
+        failure.hint(hint)
     }
 
     fn advance(&mut self, teacher: &mut dyn Teacher) -> Result<Stop, Failure> {

@@ -100,6 +100,13 @@ impl<'a> Sinks<'a> {
         Ok(())
     }
 
+    /// Tells the store why the run stands still. It can go on: its folder knows nothing of this.
+    pub(crate) fn fail(&self, why: &Failure, at: Time) -> Result<(), Failure> {
+        let state = RunState::Failed { at, error: why.to_string() };
+        self.runtime.block_on(record::tell(&*self.store, &self.run, &self.context.settings.tenant, state, at))?;
+        Ok(())
+    }
+
     fn record(&self, kind: &str, at: Time, what: &impl Serialize) -> Result<(), Failure> {
         let (tenant, stream) = (self.context.settings.tenant.clone(), self.stream.clone());
         let body = serde_json::to_value(what).map_err(Failure::bug)?;
@@ -173,6 +180,10 @@ mod tests {
             // Going on takes the end back; other settings are another run.
             drop(Sinks::open(&run(0.5), context).unwrap());
             assert_eq!(state(), (2, 0.5.into(), RunState::Running));
+            let sinks = Sinks::open(&run(0.5), context).unwrap();
+            sinks.fail(&Failure::user("no room"), Time::from_unix_nanos(2)).unwrap();
+            drop(sinks);
+            assert_eq!(state().2, RunState::Failed { at: Time::from_unix_nanos(2), error: "no room".to_owned() });
             assert_eq!(Runs::of(&context.settings).read("run-7").unwrap().end, None);
             let failure = Sinks::open(&run(0.25), context).err().unwrap();
             assert_eq!(failure.to_string(), "the run `run-7` is there already with another lr");

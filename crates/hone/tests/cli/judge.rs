@@ -156,7 +156,7 @@ fn a_judge_is_heard_by_how_it_was_last_measured() {
     assert!(refused.err.contains("hint: ") && refused.err.contains("--force"), "{}", refused.err);
     assert_eq!(counted.load(Ordering::SeqCst), n_calls, "a refused judge is not paid");
     desk.hone(&format!("{score} --force")).expect(0, "4 scored", "is heard though it was refused: it agrees");
-    desk.hone(&format!("{score} --temperature 0")).expect(0, "4 scored", "never measured");
+    desk.hone(&format!("{score} --temperature 0.5")).expect(0, "4 scored", "never measured");
     desk.hone(&format!("{calibrate} right.jsonl --tenant other")).expect(0, "1.000", "the judge is accepted");
     desk.hone(&score).expect(2, "", "was refused as a judge");
 

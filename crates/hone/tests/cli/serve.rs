@@ -194,13 +194,14 @@ fn a_model_of_this_machine_answers_and_its_tokens_are_on_the_record() {
 #[test]
 fn a_server_without_a_model_has_its_pages() {
     let desk = Desk::new();
-    let served = Listening::start(&desk, "serve --address 127.0.0.1:0");
+    let served = Listening::start(&desk, "serve --address 127.0.0.1:0 --task refund=money");
     assert_eq!(ask(served.port, "m", "hello"), None);
     let mut stream = TcpStream::connect(("127.0.0.1", served.port)).unwrap();
-    write!(stream, "GET /dashboard HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET /dashboard/configuration HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    assert!(page.contains("refund=money") && page.contains("--task"), "the page tells what is in effect: {page}");
 }
 
 #[test]

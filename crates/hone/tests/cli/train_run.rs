@@ -5,6 +5,7 @@ use super::practice::{COMMON, RECIPE};
 use super::{Desk, judge, provider};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -282,6 +283,13 @@ fn steps_that_are_not_finite_are_kept_and_end_the_run() {
 }
 
 #[test]
+fn a_run_whose_server_is_gone_says_how_it_goes_on() {
+    let desk = Desk::of_practice();
+    let ended = desk.hone(&grpo("--sampler http://127.0.0.1:9/v1#m"));
+    ended.expect(2, "", "; the run goes on with `hone train grpo --run r --resume`");
+}
+
+#[test]
 fn a_world_that_leaves_no_room_for_an_answer_ends_the_run_with_the_figure() {
     let desk = Desk::of_practice();
     let says = "no episode of tictactoe could be played: ";
@@ -418,10 +426,13 @@ fn what_validation_asks_of_a_judge_is_paid_for_too() {
 fn a_task_of_validation_that_could_not_be_scored_is_told() {
     let desk = Desk::of_practice();
     fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{RUBRIC}")).unwrap();
-    // The judge says nothing of use of the first task, also when it is asked again.
-    let (url, _) = provider::start(|_, n_before| {
+    // The judge says nothing of use of the task that comes first, also when it is asked again.
+    let first = Mutex::new(None);
+    let (url, _) = provider::start(move |asked, _| {
+        let task = asked["messages"][1].clone();
+        let is_first = *first.lock().unwrap().get_or_insert_with(|| task.clone()) == task;
         let score = json!({"criterion": "good", "explanation": "", "score": 1});
-        Some(provider::said(if n_before < 2 { "well".to_owned() } else { json!({"scores": [score]}).to_string() }))
+        Some(provider::said(if is_first { "well".to_owned() } else { json!({"scores": [score]}).to_string() }))
     });
     let flags = format!("--judge {url} --judge-price 1,1 --measure rewarded --max-seconds 0.000001");
     let ended = desk.hone(&grpo(&flags).replace(" --json --quiet", ""));
