@@ -218,7 +218,7 @@ fn notes(trace: &Trace) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hone_trace::{Message, Role, Segment, Tenant, Turn};
+    use hone_trace::{Giver, Message, RewardId, Role, Segment, Tenant, Turn};
 
     /// A trace with a segment for each number: so many turns, and a tail that says which segment it ends.
     fn trace(n_turns: &[usize]) -> Trace {
@@ -257,6 +257,23 @@ mod tests {
             "{}",
             page.as_str()
         );
+    }
+
+    #[test]
+    fn rewards_that_are_left_out_are_counted() {
+        let giver = Giver { kind: GiverKind::Human, name: "sam".into(), config: None };
+        let reward = Reward::sum(RewardId::derived(&["r"]), Time::from_unix_nanos(0), giver, Vec::new());
+        assert!(!rewards(&vec![reward.clone(); N_REWARDS]).as_str().contains("earlier"));
+        assert!(rewards(&vec![reward; N_REWARDS + 10]).as_str().contains("… and 10 earlier rewards;"));
+    }
+
+    #[test]
+    fn an_end_before_the_beginning_says_nothing_of_how_long_it_took() {
+        let mut one = trace(&[1]);
+        one.ended = Some(Time::from_unix_nanos(2_000_000_000));
+        assert!(facts(&one, None).as_str().contains("<dt>Took</dt><dd>2.0 s</dd>"));
+        one.ended = Some(Time::from_unix_nanos(-2_000_000_000));
+        assert!(!facts(&one, None).as_str().contains("Took"));
     }
 
     #[test]

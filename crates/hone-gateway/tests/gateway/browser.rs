@@ -8,9 +8,9 @@ mod driver;
 use crate::sample::{self, Sample};
 use crate::world::{World, tenant};
 use driver::Browser;
-use hone_gateway::{Access, Identity, Limits, Role, Token};
-use hone_trace::store::Write;
-use hone_trace::{Config, Draws, Time, TraceId};
+use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
+use hone_trace::store::{Document, Write};
+use hone_trace::{AgentName, Category, Config, Draws, ErrorEvent, ScenarioId, Time, TraceId};
 
 /// What is wrong with a page for who uses no mouse, sees little, or uses a program that reads it aloud.
 const CHECKS: &str = include_str!("browser/checks.js");
@@ -203,6 +203,45 @@ async fn pages_are_readable_for_everybody() {
         }
     }
     is_content(&browser).await;
+}
+
+/// Words without a place to break them do not make a page wider than a phone.
+#[tokio::test]
+async fn long_words_fit_a_phone() {
+    let Some(browser) = Browser::start().await else { return };
+    let world = World::with(Access::open(tenant()), Limits { stop_ms: 1_000, ..Limits::default() }).await;
+    browser.resize(380, 800).await;
+    let long = "w".repeat(120);
+    let id = TraceId::derived(&["long"]);
+    let look = async |path: &str| {
+        browser.open(&format!("{}{path}", world.url)).await;
+        browser.find("main h1").await;
+        assert_eq!(browser.script(CHECKS).await, serde_json::json!([]), "{path}");
+    };
+    for path in ["", "/traces", "/groups", "/data", "/runs", "/evaluations", "/agents", "/nowhere"] {
+        look(&format!("/dashboard{path}")).await;
+    }
+    let config = Config { model: Some(long.clone()), ..Config::default() };
+    let mut trace = sample::episode(id, tenant(), Time::from_unix_nanos(0), &config, &mut Draws::new(5, &["long"]));
+    (trace.category, trace.scenario) = (Some(Category::new(&*long).unwrap()), Some(ScenarioId::new(&*long).unwrap()));
+    trace.metadata.insert(long.clone(), long.clone().into());
+    trace.rewards[0].by.name = long.clone();
+    let turn = &mut trace.segments[0].turns[0];
+    turn.signals.insert(long.clone(), 1.0);
+    turn.llm_calls[0].model = long.clone();
+    turn.tool_calls[0].name = long.clone();
+    turn.answer.tool_calls[0].name = long.clone();
+    turn.errors = vec![ErrorEvent { kind: long.clone(), recovered: true, message: long.clone() }];
+    let document = Document::of(&config, 0, tenant(), Time::from_unix_nanos(0));
+    world.store.put(vec![Write::Trace(Box::new(trace)), Write::Document(document)]).await.unwrap();
+    let agent = AgentName::new(&*long).unwrap();
+    registry::add(&*world.store, &agent, &long, &config, &tenant(), Time::from_unix_nanos(0)).await.unwrap();
+    for path in ["", "/traces", &format!("/traces/{id}"), "/agents", &format!("/traces?reward_min={long}")] {
+        look(&format!("/dashboard{path}")).await;
+    }
+    browser.open(&format!("{}/dashboard/agents/{long}", world.url)).await;
+    browser.find("main .wide").await;
+    look(&format!("/dashboard/agents/{long}")).await;
 }
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 use crate::sample::{self, HOSTILE, Sample};
 use crate::world::{CANARY, Told, World, tenant};
 use hone_arbiter::log::STREAM;
-use hone_gateway::{Access, Identity, Limits, Role, Token};
-use hone_trace::store::{Document, Event, Write};
-use hone_trace::{Config, Draws, EventId, Group, GroupId, ScenarioId, Tenant, Time, TraceId, V1};
+use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
+use hone_trace::store::{Document, Event, Kind, Write};
+use hone_trace::{AgentName, Config, Draws, EventId, Group, GroupId, RunId, ScenarioId, Tenant, Time, TraceId, V1};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -183,6 +183,16 @@ async fn many_records_of_others_hide_none_of_ours() {
         assert_eq!((here, there), (idx >= 10, idx < 10), "ours-{idx}: fifty on the first page, ten on the second");
     }
     assert!(!first.contains("theirs") && !second.contains("theirs"));
+    // The overview wants the newest run alone, and that is behind a hundred of theirs.
+    sample::write_run(&*world.store, "our-run", 3, 0.5, None, &[]).await;
+    let ours = world.store.documents(Kind::Run, None, 1).await.unwrap().items.remove(0);
+    let theirs = |idx: i64| {
+        let (id, at) = (RunId::derived(&[&idx.to_string()]).to_string(), ours.at.plus_nanos(idx * 1_000_000));
+        Write::Document(Document { id, at, tenant: other.clone(), ..ours.clone() })
+    };
+    world.store.put((1..=100).map(theirs).collect()).await.unwrap();
+    let overview = world.get("/dashboard", &[]).await.body;
+    assert!(overview.contains("href=\"/dashboard/runs/our-run\""), "{overview}");
 }
 
 #[tokio::test]
@@ -221,6 +231,30 @@ async fn an_empty_record_says_how_to_begin() {
         let told = world.get(path, &[]).await;
         assert_eq!(told.status, 200, "{path}: {}", told.body);
         assert!(told.body.contains(says), "{path}: {}", told.body);
+    }
+}
+
+#[tokio::test]
+async fn the_overview_names_what_is_handed_over_first() {
+    let (world, _) = filled().await;
+    for idx in 0..5 {
+        let (name, at) = (AgentName::new(format!("aide-{idx}")).unwrap(), Time::from_unix_nanos(0));
+        registry::add(&*world.store, &name, "v1", &Config::default(), &tenant(), at).await.unwrap();
+    }
+    let body = until(&world, "/dashboard", "and 3 more").await.body;
+    let place = |agent: &str| body.find(&format!("href=\"/dashboard/agents/{agent}\""));
+    assert!(place("desk").is_some() && place("desk") < place("aide-0") && place("clerk").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn a_trace_of_the_future_does_not_come_in() {
+    let world = World::open().await;
+    for (s, expected) in [(1_800_000_000, "coming in"), (1_900_000_000, "on the record")] {
+        let (id, at) = (TraceId::derived(&[&s.to_string()]), Time::from_unix_nanos(s * 1_000_000_000));
+        let trace = sample::episode(id, tenant(), at, &Config::default(), &mut Draws::new(7, &[expected]));
+        world.store.put(vec![Write::Trace(Box::new(trace))]).await.unwrap();
+        let body = world.get("/dashboard", &[]).await.body;
+        assert!(body.contains(&format!("<p class=\"state\">{expected}</p>")), "{body}");
     }
 }
 
