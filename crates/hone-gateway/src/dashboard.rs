@@ -8,6 +8,7 @@
 
 mod agent;
 mod agents;
+mod astray;
 mod canary;
 mod chart;
 mod compare;
@@ -15,6 +16,7 @@ mod configuration;
 mod data;
 mod decide;
 mod evaluations;
+mod feedback;
 mod figure;
 mod groups;
 pub(crate) mod html;
@@ -34,6 +36,7 @@ mod turn;
 
 pub(crate) use agent::agent;
 pub(crate) use agents::agents;
+pub(crate) use astray::{led, lost};
 pub(crate) use compare::compare;
 pub(crate) use configuration::configuration;
 pub(crate) use data::data;

@@ -12,11 +12,11 @@ use crate::paths::PATHS;
 use crate::question::{Asked, Question};
 use crate::record::{Joined, NotKept};
 use crate::server::Gateway;
-use crate::{anthropic, completions, feedback, openai, responses};
+use crate::{anthropic, completions, dashboard, feedback, openai, responses};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
@@ -47,10 +47,19 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         router.route(&path.path.replace("{name}", "{*name}"), (path.handler)())
     });
     paths
-        .fallback(|| async { Refused::NoPath })
-        .method_not_allowed_fallback(|| async { Refused::Method })
+        .fallback(no_path)
+        .method_not_allowed_fallback(no_method)
+        .layer(middleware::from_fn_with_state(gateway.clone(), dashboard::led))
         .layer(middleware::from_fn_with_state(gateway.clone(), meant_for_us))
         .with_state(gateway)
+}
+
+async fn no_path(State(gateway): State<Gateway>, uri: Uri, headers: HeaderMap) -> Response {
+    dashboard::lost(&gateway, &uri, &headers, Refused::NoPath)
+}
+
+async fn no_method(State(gateway): State<Gateway>, uri: Uri, headers: HeaderMap) -> Response {
+    dashboard::lost(&gateway, &uri, &headers, Refused::Method)
 }
 
 /// Refuses what a page of elsewhere has a browser send: requests for another host, since a name can be made to point at this machine, and

@@ -75,7 +75,7 @@ fn performance(entry: &Entry) -> Html {
     if entry.performance.iter().all(|(_, tasks)| tasks.is_empty()) {
         return Html::default();
     }
-    let columns = ["Version", "Task", "#Episodes", "#Success", "#Nothing failed", "#Cost", "#Latency"];
+    let columns = ["Version", "Task", "#Episodes", "#Estimated success", "#Nothing failed", "#Cost", "#Latency"];
     let mut table = Table::new("Versions by type of task", &columns);
     for (version, tasks) in entry.performance.iter().rev() {
         for (task, known) in tasks {

@@ -20,7 +20,7 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(viewer): Reade
     if ours.is_empty() {
         html!(main, "<p class=\"empty\">No agent yet. <code>hone deploy add desk v1 --model NAME</code> makes one.</p>");
     } else {
-        let mut table = Table::new("Agents by name", &["Agent", "Serves", "Canary", "Share", "#Episodes", "#Success"]);
+        let mut table = Table::new("Agents by name", &["Agent", "Serves", "Canary", "Share", "#Episodes", "#Estimated success"]);
         ours.iter().for_each(|(name, entry)| row(&mut table, name, entry));
         html!(main, "{}", table.shown());
     }

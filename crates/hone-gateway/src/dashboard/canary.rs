@@ -4,7 +4,7 @@
 use super::agents::{address, badge, is_running};
 use super::chart::{Chart, Line, interval};
 use super::decide::{WISHES, is_possible};
-use super::figure::{ago, count, figure, percent};
+use super::figure::{ago, count, dollars, figure, percent};
 use super::html::{Html, html};
 use super::past::Point;
 use super::session::Viewer;
@@ -118,17 +118,18 @@ fn numbers(numbers: &Numbers) -> Html {
     let mut bounds = Table::new("Bounds", &columns).titled("Bounds that hold at every row").slim();
     let known = [
         ("quality", Some(numbers.quality)),
-        ("gain", numbers.gain),
-        ("cost", numbers.cost),
-        ("log latency", numbers.log_latency),
+        ("quality beyond the gain asked for", numbers.gain),
+        ("cost beyond what is allowed", numbers.cost),
+        ("logarithm of latency", numbers.log_latency),
     ];
     for (what, bound) in known.into_iter().filter_map(|(what, bound)| Some((what, bound?))) {
-        let end = |bound: Option<f64>| bound.map_or_else(|| "–".to_owned(), figure);
+        let text = if what.starts_with("cost") { dollars } else { figure };
+        let end = |bound: Option<f64>| bound.map_or_else(|| "–".to_owned(), text);
         let picture = bound.low.zip(bound.high).map_or_else(Html::default, |(low, high)| {
             let reach = low.abs().max(high.abs()).max(1e-9);
             interval(bound.estimate, (low, high), (-reach, reach))
         });
-        bounds.row(&[&what, &picture, &figure(bound.estimate), &end(bound.low), &end(bound.high)]);
+        bounds.row(&[&what, &picture, &text(bound.estimate), &end(bound.low), &end(bound.high)]);
     }
     let mut page = html!("<div class=\"pair\">{}{}</div><p class=\"quiet\">", episodes.shown(), bounds.shown());
     let evidence = [

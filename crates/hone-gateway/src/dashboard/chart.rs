@@ -14,6 +14,8 @@ const HEIGHT: f64 = 160.0;
 const N_POINTS_MAX: usize = 400;
 /// Steps between round numbers that a vertical axis has about.
 const N_STEPS: f64 = 4.0;
+/// Places behind the point that there is room for beside an axis.
+const N_PLACES_MAX: usize = 6;
 /// The room above and below the highest and lowest point.
 const MARGIN: f64 = 0.06;
 
@@ -61,7 +63,10 @@ impl Scale {
 
     /// From one round number to another, with the step between the round numbers that lie within.
     fn round(self) -> (Self, f64) {
-        let extent = if self.high > self.low { self.high - self.low } else { self.high.abs().max(1e-9) };
+        if self.low == 0.0 && self.high == 0.0 {
+            return Self { low: 0.0, high: 1.0 }.round();
+        }
+        let extent = if self.high > self.low { self.high - self.low } else { self.high.abs() };
         let rough = extent / N_STEPS;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|times| times * power).into_iter().find(|step| *step >= rough * 0.999);
@@ -118,7 +123,7 @@ impl Chart {
         let mut page = Html::default();
         html!(page, "<figure class=\"chart\"><figcaption><b>{}</b>{}</figcaption>", self.title, self.legend());
         html!(page, "<div class=\"plot\"><div class=\"ends\" aria-hidden=\"true\">");
-        ticks.iter().for_each(|tick| html!(page, "<span>{}</span>", figure(rounded(*tick, step))));
+        ticks.iter().for_each(|tick| html!(page, "<span>{}</span>", tick_text(*tick, step)));
         html!(page, "</div>");
         html!(page, "{}", plane("curve", &self.told()));
         for tick in &ticks {
@@ -256,9 +261,23 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(n_together).map(mean).collect()
 }
 
-/// A multiple of this step without what the machine's arithmetic has left over.
-fn rounded(value: f64, step: f64) -> f64 {
-    (value / step).round() * step
+/// A multiple of this step, with as many places as tell it from its neighbours.
+fn tick_text(value: f64, step: f64) -> String {
+    // Without what the machine's arithmetic has left over, such as a sign before a nought.
+    let value = (value / step).round() * step + 0.0;
+    let is_whole = |n_places: &usize| {
+        let scaled = step * 10_f64.powf(*n_places as f64);
+        (scaled - scaled.round()).abs() < 1e-6 * scaled
+    };
+    match (0..=N_PLACES_MAX).find(is_whole) {
+        _ if value == 0.0 => "0".to_owned(),
+        Some(0) if value.abs() < 1e7 => figure(value.round()),
+        Some(n_places) if value.abs() < 1e7 => format!("{value:.n_places$}"),
+        _ => {
+            let n_places = (value.abs().log10().floor() - step.log10().floor()).max(0.0) as usize + 1;
+            format!("{value:.n_places$e}")
+        }
+    }
 }
 
 /// A coordinate, as short as a picture needs it.
@@ -296,6 +315,7 @@ mod tests {
             (-0.31, 0.44, (-0.4, 0.6, 0.2)),
             (2e-5, 2e-5, (2e-5, 2.5e-5, 5e-6)),
             (7.0, 7.0, (6.0, 8.0, 2.0)),
+            (0.0, 0.0, (0.0, 1.0, 0.25)),
         ] {
             let (scale, step) = Scale { low, high }.round();
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1e-9);
@@ -304,6 +324,25 @@ mod tests {
                 near(found.0, expected.0) && near(found.1, expected.1) && near(found.2, expected.2),
                 "{low} to {high}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn ticks_have_the_places_that_tell_them_apart() {
+        for (value, step, expected) in [
+            (1600.0, 100.0, "1,600"),
+            (-0.0, 0.25, "0"),
+            (0.5, 0.25, "0.50"),
+            (12.345, 0.005, "12.345"),
+            (100.125, 0.025, "100.125"),
+            (0.1 + 0.2, 0.1, "0.3"),
+            (1.0, 0.2, "1.0"),
+            (0.000_02, 0.000_005, "0.000020"),
+            (2e-8, 5e-9, "2.00e-8"),
+            (2.25e-8, 2.5e-9, "2.25e-8"),
+            (3e7, 5e6, "3.00e7"),
+        ] {
+            assert_eq!(tick_text(value, step), expected, "{value} by {step}");
         }
     }
 

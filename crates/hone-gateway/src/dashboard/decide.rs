@@ -4,7 +4,7 @@
 //! looked at, so that it cannot hit another that began meanwhile.
 
 use super::agent::missing;
-use super::agents::{address, is_running};
+use super::agents::{address, is_running, word};
 use super::figure::percent;
 use super::html::html;
 use super::page::{For, Page, Place, Turned, elsewhere};
@@ -48,6 +48,10 @@ pub(super) fn asking(name: &AgentName, entry: &Entry, asked: &str, viewer: &View
         *wish.ok_or_else(|| Refused::param("ask", format!("`{asked}` cannot be asked for"))).seen_by(viewer)?;
     let canary = entry.canary.as_ref().filter(|canary| is_running(canary));
     let canary = canary.ok_or_else(|| Refused::NotFound(format!("no canary of `{name}` runs any more"))).seen_by(viewer)?;
+    if !is_possible(command, canary.state) {
+        let message = format!("the canary of `{name}` is {}", word(canary.state));
+        return Err(Refused::param("ask", message)).seen_by(viewer);
+    }
     let (from, to) = (&canary.from, &canary.to);
     let follows = match command {
         Command::Abort => {

@@ -5,7 +5,7 @@ use super::figure::{ago, count, dollars, duration, known, percent};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{Curve, Named, cursor, cursor_text, curve, of_tenant};
+use super::records::{Curve, Named, asked_after, cursor_text, curve, of_tenant};
 use super::runs::address;
 use super::session::Reader;
 use super::table::Table;
@@ -29,7 +29,7 @@ pub(crate) async fn evaluations(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
     let (tenant, store, now) = (&viewer.identity.tenant, gateway.record().store(), gateway.now());
-    let after = Query::read(query.as_deref().unwrap_or_default()).get("after").and_then(cursor);
+    let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
     let found = of_tenant(store, Kind::Outcome, tenant, after, N_REPORTS).await.seen_by(&viewer)?;
     let outcomes: Result<Vec<Outcome>, StoreError> = found.items.iter().map(|document| document.word()).collect();
     let outcomes = outcomes.seen_by(&viewer)?;

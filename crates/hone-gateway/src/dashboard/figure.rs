@@ -46,12 +46,20 @@ pub(crate) fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), figure)
 }
 
-/// US dollars.
+/// US dollars, below one in three digits that say something.
 pub(crate) fn dollars(usd: f64) -> String {
-    match usd {
-        _ if usd == 0.0 => "–".to_owned(),
-        _ if usd < 0.01 => format!("${usd:.5}"),
-        _ => format!("${usd:.2}"),
+    let (sign, size) = (if usd < 0.0 { "-" } else { "" }, usd.abs());
+    match size {
+        _ if size == 0.0 || !size.is_finite() => "–".to_owned(),
+        _ if size < 1e-6 => format!("{sign}${size:.1e}"),
+        _ if size < 1.0 => {
+            let n_noughts = (-size.log10()).ceil() as usize;
+            let text = format!("{size:.*}", n_noughts + 2);
+            // Cents have two places, whatever they are.
+            let (cents, rest) = text.split_at(4);
+            format!("{sign}${cents}{}", rest.trim_end_matches('0'))
+        }
+        _ => format!("{sign}${size:.2}"),
     }
 }
 
@@ -105,7 +113,20 @@ mod tests {
             assert_eq!(figure(value), expected, "{value}");
         }
         assert_eq!((percent(0.1234), count(12_345)), ("12.3 %".to_owned(), "12,345".to_owned()));
-        assert_eq!((dollars(0.0), dollars(0.00012), dollars(3.5)), ("–".into(), "$0.00012".into(), "$3.50".into()));
+        for (usd, expected) in [
+            (0.0, "–"),
+            (0.000_12, "$0.00012"),
+            (0.000_123_4, "$0.000123"),
+            (0.012_34, "$0.0123"),
+            (0.1, "$0.10"),
+            (0.123_4, "$0.123"),
+            (0.999_9, "$1.00"),
+            (3.5, "$3.50"),
+            (-0.05, "-$0.05"),
+            (2e-8, "$2.0e-8"),
+        ] {
+            assert_eq!(dollars(usd), expected, "{usd}");
+        }
         assert_eq!((duration(12.0), duration(90_000.0), duration(1e9)), ("12 ms".into(), "2 min".into(), "12 days".into()));
     }
 

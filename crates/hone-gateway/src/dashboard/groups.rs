@@ -4,7 +4,7 @@ use super::figure::{ago, count, figure, known};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{cursor, cursor_text, of_tenant};
+use super::records::{asked_after, cursor_text, of_tenant};
 use super::session::Reader;
 use super::table::Table;
 use super::traces::{link, outcome, tail};
@@ -14,7 +14,7 @@ use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use hone_trace::store::{Kind, Store, StoreError};
-use hone_trace::{Group, Message, Reward, TraceHead};
+use hone_trace::{ConfigHash, Group, Message, Reward, TraceHead};
 
 /// Groups of one page.
 const N_GROUPS: usize = 50;
@@ -26,7 +26,7 @@ pub(crate) async fn groups(
     Reader(viewer): Reader,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
-    let after = Query::read(query.as_deref().unwrap_or_default()).get("after").and_then(cursor);
+    let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
     let found =
         of_tenant(gateway.record().store(), Kind::Group, &viewer.identity.tenant, after, N_GROUPS).await.seen_by(&viewer)?;
     let groups: Result<Vec<Group>, StoreError> = found.items.iter().map(|document| document.word()).collect();
@@ -50,7 +50,7 @@ fn table(groups: &[Group], gateway: &Gateway) -> Html {
     for group in groups {
         let link = html!("<a href=\"/dashboard/groups/{}\"><code>{}</code></a>", group.id, tail(&group.id.to_string()));
         let scenario = group.scenario.as_ref().map(ToString::to_string).unwrap_or_default();
-        let policy = group.policy.as_deref().unwrap_or_default();
+        let policy = group.policy.as_deref().map(policy).unwrap_or_default();
         table.row(&[&link, &ago(group.at, gateway.now()), &scenario, &policy, &group.traces.len()]);
     }
     table.shown()
@@ -74,15 +74,17 @@ pub(crate) async fn group(
         html!(main, " of <b>{}</b>", scenario);
     }
     if let Some(policy) = &group.policy {
-        html!(main, " by {}", policy);
+        html!(main, " by {}", self::policy(policy));
     }
     html!(main, "</p>");
     let rewards: Vec<f64> = members.iter().filter_map(|member| member.head.reward).collect();
     let mean = (!rewards.is_empty()).then(|| rewards.iter().sum::<f64>() / rewards.len() as f64);
+    let n_left_out = group.traces.len() - members.len();
     if let Some(mean) = mean {
-        let is_equal = rewards.iter().all(|reward| *reward == rewards[0]);
+        let is_equal = n_left_out == 0 && rewards.iter().all(|reward| *reward == rewards[0]);
         let learned = if is_equal { " All earned the same: there is nothing to learn from it." } else { "" };
-        html!(main, "<p>Mean reward <b class=\"n\">{}</b>.{}</p>", figure(mean), learned);
+        let of = if n_left_out > 0 { format!(" of the {} shown", members.len()) } else { String::new() };
+        html!(main, "<p>Mean reward <b class=\"n\">{}</b>{}.{}</p>", figure(mean), of, learned);
     }
     html!(
         main,
@@ -90,10 +92,18 @@ pub(crate) async fn group(
     );
     members.iter().for_each(|member| html!(main, "{}", side(member, mean)));
     html!(main, "</div>");
-    if group.traces.len() > members.len() {
-        html!(main, "<p class=\"quiet\">{} further members are not shown.</p>", group.traces.len() - members.len());
+    if n_left_out > 0 {
+        html!(main, "<p class=\"quiet\">{} not shown.</p>", turn::counted(n_left_out, "further member"));
     }
     Ok(Page::new(Place::Groups, format!("Group {}", tail(&id)), main).shown(Some(&viewer)))
+}
+
+/// Whose traces these are: what the group calls it, or the way to the traces of a config.
+fn policy(named: &str) -> Html {
+    match named.parse::<ConfigHash>() {
+        Ok(hash) => html!("<a href=\"/dashboard/traces?config={}\"><code>{}</code></a>", hash, tail(named)),
+        Err(_) => html!("{}", named),
+    }
 }
 
 /// What is shown of a member; the rest of it may be large.

@@ -13,6 +13,7 @@ use super::traces;
 use crate::gates;
 use crate::server::Gateway;
 use axum::extract::State;
+use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use hone_trace::store::{Kind, Store, TraceQuery};
 use hone_trace::{Outcome, Time, TraceHead, TraceOutcome};
@@ -20,10 +21,16 @@ use hone_trace::{Outcome, Time, TraceHead, TraceOutcome};
 /// The newest traces that are looked at, and those that are listed.
 const N_LOOKED: u32 = 500;
 const N_LISTED: usize = 12;
+/// Agents that are named.
+const N_AGENTS: usize = 4;
 /// Bars of the picture of rewards.
 const N_BARS: usize = 20;
 
-pub(crate) async fn overview(State(gateway): State<Gateway>, Reader(viewer): Reader) -> Result<Response, Turned> {
+pub(crate) async fn overview(
+    State(gateway): State<Gateway>,
+    Reader(viewer): Reader,
+    headers: HeaderMap,
+) -> Result<Response, Turned> {
     let (tenant, store, now) = (&viewer.identity.tenant, gateway.record().store(), gateway.now());
     let query = TraceQuery { tenant: Some(tenant.clone()), ..TraceQuery::default() };
     let newest = store.heads(&query, None, N_LOOKED).await.seen_by(&viewer)?;
@@ -40,7 +47,7 @@ pub(crate) async fn overview(State(gateway): State<Gateway>, Reader(viewer): Rea
     stages.iter().for_each(|stage| html!(main, "{}", stage.shown()));
     html!(main, "</ol><section aria-labelledby=\"newest\"><h2 id=\"newest\">Newest traces</h2>");
     if heads.is_empty() {
-        html!(main, "{}", first_steps());
+        html!(main, "{}", first_steps(&gateway, &headers));
     } else {
         html!(main, "{}", traces::table(&heads[..heads.len().min(N_LISTED)], now, "The newest traces"));
         html!(main, "<p><a href=\"/dashboard/traces\">All traces</a></p>");
@@ -87,7 +94,7 @@ fn traced(heads: &[TraceHead], are_more: bool, now: Time) -> Stage {
         html!(body, "<p class=\"quiet\">{} a minute over {}</p>", figure((n - 1) as f64 / minutes), duration(minutes * 60_000.0));
     }
     html!(body, "<p class=\"quiet\">last {}</p>", ago(newest.started, now));
-    let is_live = now.millis_since(newest.started) < 60_000.0;
+    let is_live = (0.0..60_000.0).contains(&now.millis_since(newest.started));
     let (class, state) = if is_live { ("accent", "coming in") } else { ("good", "on the record") };
     Stage { name, address, class, state: state.into(), body }
 }
@@ -197,17 +204,22 @@ async fn evaluated(store: &dyn Store, viewer: &Viewer, now: Time) -> Result<Stag
 fn deployed(gateway: &Gateway, viewer: &Viewer) -> Stage {
     let (name, address) = ("Deploy", "/dashboard/agents");
     let view = gateway.agents().view();
-    let ours: Vec<_> = view.agents.iter().filter(|(_, entry)| entry.tenant == viewer.identity.tenant).collect();
+    let mut ours: Vec<_> = view.agents.iter().filter(|(_, entry)| entry.tenant == viewer.identity.tenant).collect();
+    // What is being handed over is looked at first.
+    ours.sort_by_key(|(_, entry)| !entry.canary.as_ref().is_some_and(is_running));
     if ours.is_empty() {
         return Stage::empty(name, address, &html!("<code>hone deploy add</code> makes an agent."));
     }
     let mut body = Html::default();
-    for (agent, entry) in ours.iter().take(4) {
+    for (agent, entry) in ours.iter().take(N_AGENTS) {
         html!(body, "<p><a href=\"{}\">{}</a> ", agents::address(agent), agent);
         match entry.canary.as_ref().filter(|canary| is_running(canary)) {
             Some(canary) => html!(body, "{} → {} {}</p>", canary.from, canary.to, bar(canary.report.share)),
             None => html!(body, "<span class=\"quiet\">{}</span></p>", entry.live),
         }
+    }
+    if ours.len() > N_AGENTS {
+        html!(body, "<p class=\"quiet\">and {} more</p>", ours.len() - N_AGENTS);
     }
     let n_running = ours.iter().filter(|(_, entry)| entry.canary.as_ref().is_some_and(is_running)).count();
     let (class, state) = match n_running {
@@ -219,9 +231,16 @@ fn deployed(gateway: &Gateway, viewer: &Viewer) -> Stage {
 }
 
 /// What to do on the first day.
-fn first_steps() -> Html {
+fn first_steps(gateway: &Gateway, headers: &HeaderMap) -> Html {
     let mut page = html!("<div class=\"empty\"><p>Nothing is on the record yet. Point a client of OpenAI at this server,</p>");
-    html!(page, "<pre>OPENAI_BASE_URL=http://127.0.0.1:8321/v1</pre><p>or bring traces along with ");
+    html!(page, "<pre>OPENAI_BASE_URL={}/v1</pre><p>or bring traces along with ", here(gateway, headers));
     html!(page, "<code>hone trace import FILE</code>. Every call is here as soon as it is answered.</p></div>");
     page
+}
+
+/// This server as the browser has just reached it.
+fn here(gateway: &Gateway, headers: &HeaderMap) -> String {
+    let scheme = if gateway.dashboard().is_encrypted { "https" } else { "http" };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8321");
+    format!("{scheme}://{host}")
 }

@@ -50,6 +50,15 @@ impl fmt::Display for Query {
 }
 
 fn decoded(text: &str) -> String {
+    String::from_utf8_lossy(&bytes_of(text)).into_owned()
+}
+
+/// Whether what is written in an address is a text at all.
+pub(super) fn is_text(written: &str) -> bool {
+    String::from_utf8(bytes_of(written)).is_ok()
+}
+
+fn bytes_of(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let digit = |idx: usize| bytes.get(idx).and_then(|byte| char::from(*byte).to_digit(16));
     let (mut found, mut idx) = (Vec::with_capacity(bytes.len()), 0);
@@ -64,7 +73,7 @@ fn decoded(text: &str) -> String {
         }
         idx += 1;
     }
-    String::from_utf8_lossy(&found).into_owned()
+    found
 }
 
 #[cfg(test)]

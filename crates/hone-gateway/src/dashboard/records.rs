@@ -3,6 +3,8 @@
 //! A run is a document, and what it measured is a stream of events. Events are read once and kept for a while, so that a page
 //! that asks for itself every second reads what is new, and no more.
 
+use super::query::Query;
+use crate::error::Refused;
 use crate::server::Gateway;
 use hone_trace::store::{Cursor, Document, Event, Kind, Page, Store, StoreError};
 use hone_trace::{Run, RunId, RunState, Tenant, Time, TraceId};
@@ -23,7 +25,7 @@ const N_ALARMS_MAX: usize = 1000;
 /// Runs whose events are kept.
 const N_CURVES_MAX: usize = 32;
 
-/// The newest documents of a tenant, at least `n` where there are so many, and where to go on.
+/// The newest `n` documents of a tenant, as far as they are found among those of others, and where to go on.
 pub(super) async fn of_tenant(
     store: &dyn Store,
     kind: Kind,
@@ -31,22 +33,36 @@ pub(super) async fn of_tenant(
     mut after: Option<Cursor>,
     n: usize,
 ) -> Result<Page<Document>, StoreError> {
-    let mut items = Vec::new();
+    let is_ours = |document: &Document| document.tenant == *tenant;
+    // Where nobody else has records, the first read has all that is wanted and no more.
+    let (mut items, mut limit) = (Vec::new(), u32::try_from(n).unwrap_or(N_DOCUMENTS).clamp(1, N_DOCUMENTS));
     for _ in 0..N_READS_MAX {
-        // Not many more than are wanted, for a page does not end within what was read.
-        let limit = N_DOCUMENTS.min(u32::try_from(n).unwrap_or(N_DOCUMENTS));
-        let page = store.documents(kind, after, limit).await?;
-        items.extend(page.items.into_iter().filter(|document| document.tenant == *tenant));
+        let mut page = store.documents(kind, after, limit).await?;
+        // A place in the list is known where a read ends: one that goes too far is repeated up to the last that is wanted.
+        let mut ours = page.items.iter().zip(1..).filter(|(document, _)| is_ours(document));
+        if let Some((_, end)) = ours.nth(n.saturating_sub(items.len() + 1))
+            && end < limit
+        {
+            page = store.documents(kind, after, end).await?;
+        }
+        items.extend(page.items.into_iter().filter(is_ours));
         after = page.next;
         if after.is_none() || items.len() >= n {
             break;
         }
+        limit = N_DOCUMENTS;
     }
     Ok(Page { items, next: after })
 }
 
+/// The place in a list from which a query asks to go on.
+pub(super) fn asked_after(query: &Query) -> Result<Option<Cursor>, Refused> {
+    let wrong = |text: &str| Refused::param("after", format!("`{text}` under after is no place in this list"));
+    query.get("after").map(|text| cursor(text).ok_or_else(|| wrong(text))).transpose()
+}
+
 /// A place in a list, as an address has it.
-pub(super) fn cursor(text: &str) -> Option<Cursor> {
+fn cursor(text: &str) -> Option<Cursor> {
     let (at, seq) = text.split_once('.')?;
     Some(Cursor { at: Time::from_unix_nanos(at.parse().ok()?), seq: seq.parse().ok()? })
 }

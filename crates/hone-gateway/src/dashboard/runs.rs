@@ -5,7 +5,7 @@ use super::figure::{ago, figure, known};
 use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{Curve, Named, cursor, cursor_text, curve, of_tenant};
+use super::records::{Curve, Named, asked_after, cursor_text, curve, of_tenant};
 use super::session::Reader;
 use super::table::Table;
 use crate::server::Gateway;
@@ -26,7 +26,7 @@ pub(crate) async fn runs(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
     let (tenant, now) = (&viewer.identity.tenant, gateway.now());
-    let after = Query::read(query.as_deref().unwrap_or_default()).get("after").and_then(cursor);
+    let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
     let found = of_tenant(gateway.record().store(), Kind::Run, tenant, after, N_RUNS).await.seen_by(&viewer)?;
     let named: Result<Vec<Named>, StoreError> = found.items.iter().map(Named::of).collect();
     let mut all = Vec::new();

@@ -7,27 +7,67 @@ const PAUSE_MAX_MS = 30000;
 const main = document.getElementById("main");
 let pause = PAUSE_MS;
 
-// What the reader has opened stays open, and what has the focus stays as it is.
+// What the reader has opened stays open, what has the focus keeps it, and what is selected stays selected.
 function takeOver(next) {
   const fresh = next.getElementById("main");
   if (!fresh) return;
-  const before = Array.from(main.children);
-  const after = Array.from(fresh.children);
-  if (before.length !== after.length) {
-    if (!main.contains(document.activeElement) || document.activeElement === main) main.replaceChildren(...after);
-    return;
+  keepOpen(main, fresh);
+  renewWithin(main, fresh);
+}
+
+// Puts what is new in the place of what was; of what is held, only what is in it.
+function renew(old, now) {
+  if (old.isEqualNode(now)) return;
+  if (!isHeld(old)) return old.replaceWith(now);
+  if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE || old.matches("input, select, textarea")) return;
+  for (const { name, value } of now.attributes) old.setAttribute(name, value);
+  renewWithin(old, now);
+}
+
+function renewWithin(old, now) {
+  const [before, after] = [Array.from(old.childNodes), Array.from(now.childNodes)];
+  const isInPlace = (one, idx) => !isHeld(one) || isSame(one, after[idx]);
+  if (before.length !== after.length || !before.every(isInPlace)) renewAround(old, before, after);
+  else before.forEach((one, idx) => renew(one, after[idx]));
+}
+
+// Where something came, went or moved: what is held stays where it is, and the rest is put around it.
+function renewAround(old, before, after) {
+  const held = before.filter(isHeld);
+  const meant = held.map((one) => after.find((other) => isSame(one, other)));
+  // What is held is there no longer: it stays until it is let go.
+  if (meant.includes(undefined)) return;
+  before.filter((one) => !held.includes(one)).forEach((one) => one.remove());
+  for (const [idx, one] of after.entries()) {
+    const follows = held.find((_, place) => after.indexOf(meant[place]) > idx) ?? null;
+    if (!meant.includes(one)) old.insertBefore(one, follows);
   }
-  before.forEach((old, idx) => {
-    const now = after[idx];
-    keepOpen(old, now);
-    if (!old.isEqualNode(now) && !old.contains(document.activeElement)) old.replaceWith(now);
-  });
+  held.forEach((one, idx) => renew(one, meant[idx]));
+}
+
+function isHeld(node) {
+  const selection = document.getSelection();
+  return (
+    (node.contains(document.activeElement) && !main.isSameNode(document.activeElement)) ||
+    (selection !== null && !selection.isCollapsed && selection.containsNode(node, true))
+  );
+}
+
+// Whether two parts show the same thing, before and after.
+function isSame(one, other) {
+  return one.nodeName === other.nodeName && mark(one) === mark(other);
+}
+
+function mark(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return "";
+  // A row of a list is about what it leads to.
+  const link = node.matches("tr, li, article") ? node.querySelector("a[href]") : node;
+  return node.id || node.getAttribute("aria-labelledby") || (link?.getAttribute("href") ?? "");
 }
 
 function keepOpen(old, now) {
-  const opened = old.matches("details") ? [old] : Array.from(old.querySelectorAll("details"));
-  const other = now.matches("details") ? [now] : Array.from(now.querySelectorAll("details"));
-  if (opened.length === other.length) opened.forEach((details, idx) => other[idx].toggleAttribute("open", details.open));
+  const [opened, other] = [old, now].map((part) => Array.from(part.querySelectorAll("details")));
+  other.forEach((details, idx) => details.toggleAttribute("open", opened[idx]?.open ?? details.open));
   const boxes = Array.from(old.querySelectorAll("input[type=checkbox]"));
   for (const box of now.querySelectorAll("input[type=checkbox]")) {
     const was = boxes.find((one) => one.name === box.name && one.value === box.value);
@@ -42,7 +82,9 @@ function say(next) {
 
 async function look() {
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    // The session has ended: the browser goes where the server sends it, which is to sign in.
+    if (answer.type === "opaqueredirect") return location.reload();
     if (!answer.ok) throw new Error(answer.status);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     takeOver(next);

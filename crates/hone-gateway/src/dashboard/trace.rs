@@ -1,5 +1,6 @@
 //! One trace, turn by turn: what was said and done, what it cost, what it earned and why.
 
+use super::feedback::{self, Words};
 use super::figure::{count, dollars, duration, figure, known, to_second};
 use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
@@ -13,12 +14,18 @@ use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use hone_trace::store::{Kind, Store, StoreError};
-use hone_trace::{Config, GiverKind, Metric, Reward, Trace, TraceId};
+use hone_trace::{Config, GiverKind, Metric, Reward, Time, Trace, TraceId};
 
 /// Turns of one page.
 const N_TURNS: usize = 50;
 
-/// An episode that ended longer ago does not go on.
+/// Messages of one page, besides the answers.
+const N_MESSAGES: usize = 500;
+
+/// Rewards of one page.
+const N_REWARDS: usize = 50;
+
+/// An episode of which nothing is known for so long does not go on.
 const GOING_ON_MS: f64 = 600_000.0;
 
 /// Where a trace is shown.
@@ -38,8 +45,10 @@ pub(crate) async fn trace(
     let found = store.trace(id).await.seen_by(&viewer)?;
     let trace = found.filter(|trace| trace.tenant == viewer.identity.tenant).ok_or_else(missing).seen_by(&viewer)?;
     let config = config(store, &trace).await.seen_by(&viewer)?;
-    let first = Query::read(query.as_deref().unwrap_or_default()).get("from").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let said = feedback::of_trace(store, &trace).await.seen_by(&viewer)?;
     let n_turns = trace.turns().count();
+    let from: Option<usize> = Query::read(query.as_deref().unwrap_or_default()).get("from").and_then(|text| text.parse().ok());
+    let first = from.unwrap_or(0).min(n_turns.saturating_sub(1));
     let mut main = html!("<p class=\"crumbs\"><a href=\"/dashboard/traces\">Traces</a></p>");
     html!(
         main,
@@ -51,14 +60,21 @@ pub(crate) async fn trace(
     if !trace.rewards.is_empty() {
         html!(main, "{}", rewards(&trace.rewards));
     }
-    html!(main, "<section aria-labelledby=\"turns\"><h2 id=\"turns\">What was said and done</h2>{}", part(&trace, first));
+    html!(main, "{}", feedback::of_whole(&said));
+    html!(main, "<section aria-labelledby=\"turns\"><h2 id=\"turns\">What was said and done</h2>{}", part(&trace, &said, first));
     html!(main, "{}</section>{}", steps(id, first, n_turns), notes(&trace));
     let (n_turns, n_tokens) = (count(n_turns as u64), count(trace.head().n_tokens));
     let page = Page::new(Place::Traces, format!("Trace {}", tail(&id.to_string())), main);
     // An episode that goes on grows before the reader's eyes.
-    let is_going_on = trace.ended.is_none_or(|ended| gateway.now().millis_since(ended) < GOING_ON_MS);
+    let is_going_on = gateway.now().millis_since(last_known(&trace)).abs() < GOING_ON_MS;
     let moving = |page: Page| page.moving(format!("{n_turns} turns, {n_tokens} tokens"));
     Ok(if is_going_on { moving(page) } else { page }.shown(Some(&viewer)))
+}
+
+/// When something was heard of a trace last.
+fn last_known(trace: &Trace) -> Time {
+    let turn = || trace.turns().filter_map(|turn| turn.started).last();
+    trace.ended.or_else(turn).unwrap_or(trace.started)
 }
 
 /// The config that produced a trace, where it is on the record.
@@ -73,8 +89,9 @@ fn facts(trace: &Trace, config: Option<&Config>) -> Html {
     let mut fact = |name: &'static str, value: Html| html!(page, "<div><dt>{}</dt><dd>{}</dd></div>", name, value);
     fact("Reward", html!("<b class=\"n\">{}</b>", known(head.reward)));
     fact("Began", html!("<time datetime=\"{}\">{}</time>", trace.started, to_second(trace.started)));
-    if let Some(ended) = trace.ended {
-        fact("Took", html!("{}", duration(ended.millis_since(trace.started))));
+    // Clocks of two machines may disagree, and then nobody knows.
+    if let Some(took_ms) = trace.ended.map(|ended| ended.millis_since(trace.started)).filter(|ms| *ms >= 0.0) {
+        fact("Took", html!("{}", duration(took_ms)));
     }
     fact("Turns", html!("{}", head.n_turns));
     fact("Tokens", html!("{}", count(head.n_tokens)));
@@ -98,7 +115,7 @@ fn facts(trace: &Trace, config: Option<&Config>) -> Html {
 /// What it earned, by whom, in which parts and words.
 fn rewards(rewards: &[Reward]) -> Html {
     let mut page = html!("<section aria-labelledby=\"rewards\"><h2 id=\"rewards\">What it earned</h2>");
-    for reward in rewards.iter().rev().take(N_TURNS) {
+    for reward in rewards.iter().rev().take(N_REWARDS) {
         let place = reward.turn_idx.map_or_else(|| "the whole trace".to_owned(), |idx| format!("turn {}", idx + 1));
         html!(page, "<article class=\"reward\"><h3><b class=\"n\">{}</b> for {} ", figure(reward.total), place);
         html!(
@@ -118,6 +135,10 @@ fn rewards(rewards: &[Reward]) -> Html {
         }
         html!(page, "</article>");
     }
+    if rewards.len() > N_REWARDS {
+        let n_more = turn::counted(rewards.len() - N_REWARDS, "earlier reward");
+        html!(page, "<p class=\"quiet\">… and {}; <code>hone trace show</code> prints them all.</p>", n_more);
+    }
     html!(page, "</section>");
     page
 }
@@ -133,25 +154,26 @@ fn giver(kind: GiverKind) -> &'static str {
 }
 
 /// Turns from this one on, segment by segment.
-fn part(trace: &Trace, first: usize) -> Html {
-    let (mut page, mut idx) = (Html::default(), 0);
+fn part(trace: &Trace, said: &[Words], first: usize) -> Html {
+    let (mut page, mut idx, mut room) = (Html::default(), 0_usize, N_MESSAGES);
+    let shown = first..first + N_TURNS;
     for (segment_idx, segment) in trace.segments.iter().enumerate() {
-        if segment_idx > 0 && (first..first + N_TURNS).contains(&idx) {
+        // A segment without turns stands with the turn before it.
+        let begins = if segment.turns.is_empty() { idx.saturating_sub(1) } else { idx };
+        if segment_idx > 0 && shown.contains(&begins) {
             html!(page, "<p class=\"cut\">Here the history was rewritten, and a new segment begins.</p>");
         }
-        if !segment.tools.is_empty() && (first..first + N_TURNS).contains(&idx) {
+        if !segment.tools.is_empty() && shown.contains(&begins) {
             html!(page, "{}", turn::tools(&segment.tools));
         }
         for one in &segment.turns {
-            if (first..first + N_TURNS).contains(&idx) {
-                html!(page, "{}", turn::shown(idx, one, &trace.rewards));
+            if shown.contains(&idx) {
+                html!(page, "{}", turn::shown(idx, one, &trace.rewards, said, &mut room));
             }
             idx += 1;
         }
-        if !segment.tail.is_empty() && idx < first + N_TURNS {
-            html!(page, "<article class=\"turn\">");
-            segment.tail.iter().for_each(|message| html!(page, "{}", turn::message(message)));
-            html!(page, "</article>");
+        if !segment.tail.is_empty() && shown.contains(&idx.saturating_sub(1)) {
+            html!(page, "<article class=\"turn\">{}</article>", turn::messages(&segment.tail, &mut room));
         }
     }
     page
@@ -191,4 +213,77 @@ fn notes(trace: &Trace) -> Html {
     }
     html!(page, "</dl></section>");
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::{Giver, Message, RewardId, Role, Segment, Tenant, Turn};
+
+    /// A trace with a segment for each number: so many turns, and a tail that says which segment it ends.
+    fn trace(n_turns: &[usize]) -> Trace {
+        let mut trace =
+            Trace::new(TraceId::derived(&["t"]), Tenant::default(), Time::from_unix_nanos(0), Config::default().hash());
+        let turn = || Turn::new(vec![Message::text(Role::User, "and?")], Message::text(Role::Assistant, "so"));
+        let segment = |(idx, n_turns): (usize, &usize)| Segment {
+            turns: std::iter::repeat_with(turn).take(*n_turns).collect(),
+            tail: vec![Message::text(Role::User, format!("tail {idx}."))],
+            ..Segment::default()
+        };
+        trace.segments = n_turns.iter().enumerate().map(segment).collect();
+        trace
+    }
+
+    #[test]
+    fn every_turn_and_every_tail_is_on_one_page() {
+        for n_turns in [vec![50], vec![0], vec![3, 60, 0, 37], vec![49, 1, 0, 50, 1], vec![1]] {
+            let (trace, n_all) = (trace(&n_turns), n_turns.iter().sum::<usize>());
+            let pages: Vec<Html> = (0..n_all.max(1)).step_by(N_TURNS).map(|first| part(&trace, &[], first)).collect();
+            let n_shown = |text: &str| pages.iter().map(|page| page.as_str().matches(text).count()).sum::<usize>();
+            assert_eq!(n_shown("class=\"answer\""), n_all, "{n_turns:?}");
+            assert_eq!(n_shown("Here the history"), n_turns.len() - 1, "{n_turns:?}");
+            (0..n_turns.len()).for_each(|idx| assert_eq!(n_shown(&format!("tail {idx}.")), 1, "{n_turns:?}: {idx}"));
+        }
+    }
+
+    #[test]
+    fn what_a_page_leaves_out_is_counted() {
+        let mut long = trace(&[1]);
+        long.segments[0].turns[0].input = vec![Message::text(Role::User, "and?"); N_MESSAGES + 7];
+        let page = part(&long, &[], 0);
+        assert_eq!(page.as_str().matches("said user").count(), N_MESSAGES);
+        assert!(
+            page.as_str().contains("7 earlier messages") && page.as_str().contains("1 earlier message "),
+            "{}",
+            page.as_str()
+        );
+    }
+
+    #[test]
+    fn rewards_that_are_left_out_are_counted() {
+        let giver = Giver { kind: GiverKind::Human, name: "sam".into(), config: None };
+        let reward = Reward::sum(RewardId::derived(&["r"]), Time::from_unix_nanos(0), giver, Vec::new());
+        assert!(!rewards(&vec![reward.clone(); N_REWARDS]).as_str().contains("earlier"));
+        assert!(rewards(&vec![reward; N_REWARDS + 10]).as_str().contains("… and 10 earlier rewards;"));
+    }
+
+    #[test]
+    fn an_end_before_the_beginning_says_nothing_of_how_long_it_took() {
+        let mut one = trace(&[1]);
+        one.ended = Some(Time::from_unix_nanos(2_000_000_000));
+        assert!(facts(&one, None).as_str().contains("<dt>Took</dt><dd>2.0 s</dd>"));
+        one.ended = Some(Time::from_unix_nanos(-2_000_000_000));
+        assert!(!facts(&one, None).as_str().contains("Took"));
+    }
+
+    #[test]
+    fn a_trace_without_an_end_is_as_old_as_what_is_known_of_it() {
+        let mut one = trace(&[2]);
+        let at = |s: i64| Time::from_unix_nanos(s * 1_000_000_000);
+        assert_eq!(last_known(&one), at(0));
+        one.segments[0].turns[1].started = Some(at(9));
+        assert_eq!(last_known(&one), at(9));
+        one.ended = Some(at(12));
+        assert_eq!(last_known(&one), at(12));
+    }
 }

@@ -4,7 +4,7 @@ use super::figure::{ago, count, dollars, known, short};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{cursor, cursor_text};
+use super::records::{asked_after, cursor_text};
 use super::session::Reader;
 use super::table::Table;
 use super::{page, trace};
@@ -15,6 +15,7 @@ use axum::response::Response;
 use hone_trace::store::{Cursor, Page as Part, StoreError, TraceQuery};
 use hone_trace::{Category, Tenant, Time, Trace, TraceHead, TraceId, TraceOutcome};
 use serde_json::Value;
+use std::str::FromStr;
 
 /// Traces of one page.
 const N_TRACES: u32 = 50;
@@ -34,7 +35,7 @@ pub(crate) async fn traces(
         return Ok(page::elsewhere(&trace::address(id)));
     }
     let wanted = filters(&query, &viewer.identity.tenant).seen_by(&viewer)?;
-    let after = query.get("after").and_then(cursor);
+    let after = asked_after(&query).seen_by(&viewer)?;
     let store = gateway.record().store();
     let (found, n_looked) = match query.get("q") {
         None => (store.heads(&wanted, after, N_TRACES).await.seen_by(&viewer)?, None),
@@ -106,7 +107,7 @@ pub(super) fn outcome(outcome: TraceOutcome) -> Html {
 
 /// What the filters say, or which of them cannot be followed.
 fn filters(query: &Query, tenant: &Tenant) -> Result<TraceQuery, Refused> {
-    fn one<T: std::str::FromStr>(query: &Query, name: &str, wanted: &str) -> Result<Option<T>, Refused> {
+    fn one<T: FromStr>(query: &Query, name: &str, wanted: &str) -> Result<Option<T>, Refused> {
         let wrong = |text: &str| Refused::param(name, format!("`{text}` under {name} is not {wanted}"));
         query.get(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
     }
@@ -124,10 +125,21 @@ fn filters(query: &Query, tenant: &Tenant) -> Result<TraceQuery, Refused> {
         outcome,
         since: one(query, "since", "a time such as 2026-03-14 or 2026-03-14T15:00:00Z")?,
         until: one(query, "until", "a time such as 2026-03-14 or 2026-03-14T15:00:00Z")?,
-        reward_min: one::<f64>(query, "reward_min", "a number")?.filter(|number| number.is_finite()),
-        reward_max: one::<f64>(query, "reward_max", "a number")?.filter(|number| number.is_finite()),
+        reward_min: one(query, "reward_min", "a number")?.map(|Finite(number)| number),
+        reward_max: one(query, "reward_max", "a number")?.map(|Finite(number)| number),
         field: None,
     })
+}
+
+/// A number that can be compared with others.
+struct Finite(f64);
+
+impl FromStr for Finite {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        text.parse().ok().filter(|number: &f64| number.is_finite()).map(Self).ok_or(())
+    }
 }
 
 /// Traces in which these words stand, among the newest that fit, and how many were looked at.
@@ -217,6 +229,8 @@ mod tests {
         for (text, expected) in [
             ("outcome=good", "`good` is no outcome"),
             ("reward_min=much", "`much` under reward_min is not a number"),
+            ("reward_min=NaN", "`NaN` under reward_min is not a number"),
+            ("reward_max=inf", "`inf` under reward_max is not a number"),
             ("since=yesterday", "`yesterday` under since is not a time"),
             ("config=x", "`x` under config is not the hash of a config"),
         ] {

@@ -1,6 +1,7 @@
 //! One turn of a trace: what caused it, what was answered, what it set off, and its tokens.
 
 use super::chart;
+use super::feedback::Words;
 use super::figure::{count, dollars, duration, figure};
 use super::html::{Html, html};
 use hone_trace::{Content, Message, Reward, Role, Sampled, ToolRequest, ToolSpec, Turn};
@@ -12,10 +13,10 @@ const TEXT_LEN_MAX: usize = 20_000;
 /// A JSON value that is longer has lines of its own for its parts.
 const LINE_LEN_MAX: usize = 90;
 
-/// A turn by its number, with what was said to earn it something.
-pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward]) -> Html {
+/// A turn by its number, with what it earned and what people said of it, and with no more messages before it than there is room for.
+pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward], said: &[Words], room: &mut usize) -> Html {
     let mut page = html!("<article class=\"turn\" id=\"turn-{}\" aria-label=\"Turn {}\">", idx + 1, idx + 1);
-    turn.input.iter().for_each(|said| html!(page, "{}", message(said)));
+    html!(page, "{}", messages(&turn.input, room));
     html!(page, "<div class=\"answer\"><p class=\"where\"><a href=\"#turn-{}\">Turn {}</a>{}</p>", idx + 1, idx + 1, price(turn));
     html!(page, "{}", message(&turn.answer));
     for call in &turn.tool_calls {
@@ -66,7 +67,22 @@ pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward]) -> Html {
     if let Some(sampled) = &turn.sampled {
         html!(page, "{}", tokens(sampled));
     }
+    let of_it = said.iter().filter(|words| words.turn_idx == Some(idx as u64));
+    of_it.for_each(|words| html!(page, "{}", words.shown()));
     html!(page, "</div></article>");
+    page
+}
+
+/// The last of these messages that there is room for, and how many are left out.
+pub(super) fn messages(all: &[Message], room: &mut usize) -> Html {
+    let mut page = Html::default();
+    let n_left_out = all.len().saturating_sub(*room);
+    if n_left_out > 0 {
+        let counted = counted(n_left_out, "earlier message");
+        html!(page, "<p class=\"quiet\">{} left out here; <code>hone trace show</code> prints all.</p>", counted);
+    }
+    all[n_left_out..].iter().for_each(|one| html!(page, "{}", message(one)));
+    *room -= all.len() - n_left_out;
     page
 }
 
@@ -130,7 +146,7 @@ pub(super) fn tools(tools: &[ToolSpec]) -> Html {
     page
 }
 
-fn counted(n: usize, what: &str) -> String {
+pub(super) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -172,17 +188,16 @@ fn tokens(sampled: &Sampled) -> Html {
 
 /// A text with its line breaks; of a very long one the beginning.
 pub(super) fn text(text: &str) -> Html {
-    match text.char_indices().nth(TEXT_LEN_MAX) {
-        None => html!("<div class=\"text\">{}</div>", text),
-        Some((end, _)) => {
-            let n_more = count(text[end..].chars().count() as u64);
-            html!(
-                "<div class=\"text\">{}</div><p class=\"quiet\">… and {} signs more; <code>hone trace show</code> prints them all.</p>",
-                &text[..end],
-                n_more
-            )
-        }
-    }
+    let (shown, note) = beginning(text);
+    html!("<div class=\"text\">{}</div>{}", shown, note)
+}
+
+/// What is shown of a text, and a note of what is left out.
+fn beginning(text: &str) -> (&str, Html) {
+    let Some((end, _)) = text.char_indices().nth(TEXT_LEN_MAX) else { return (text, Html::default()) };
+    let n_more = count(text[end..].chars().count() as u64);
+    let note = html!("<p class=\"quiet\">… and {} signs more; <code>hone trace show</code> prints them all.</p>", n_more);
+    (&text[..end], note)
 }
 
 /// A JSON value: plain where it is plain, and with its lines where it has parts.
@@ -195,7 +210,8 @@ pub(super) fn value(value: &Value) -> Html {
                 true => short,
                 false => serde_json::to_string_pretty(value).unwrap_or_default(),
             };
-            html!("<pre>{}</pre>", written.chars().take(TEXT_LEN_MAX).collect::<String>())
+            let (shown, note) = beginning(&written);
+            html!("<pre>{}</pre>{}", shown, note)
         }
         plain => html!("<code>{}</code>", plain),
     }
@@ -215,7 +231,7 @@ mod tests {
             vec![ToolRequest { id: String::new(), name: hostile.into(), arguments: hostile.into(), extra: Default::default() }];
         let mut turn = Turn::new(vec![said], Message::text(Role::Assistant, hostile));
         turn.signals.insert(hostile.into(), 1.0);
-        let shown = shown(0, &turn, &[]);
+        let shown = shown(0, &turn, &[], &[], &mut 10);
         assert!(!shown.as_str().contains("<script") && !shown.as_str().contains("<img"), "{}", shown.as_str());
         assert!(shown.as_str().contains("&lt;script&gt;"));
     }
@@ -224,5 +240,10 @@ mod tests {
     fn very_long_texts_are_cut() {
         let shown = text(&"é".repeat(TEXT_LEN_MAX + 7));
         assert!(shown.as_str().contains("and 7 signs more"));
+        let shown = value(&serde_json::json!(["é".repeat(TEXT_LEN_MAX)]));
+        assert!(
+            shown.as_str().contains("and 8 signs more"),
+            "arguments too: two brackets, two quotes, two ends of lines and an indent"
+        );
     }
 }

@@ -8,8 +8,9 @@ mod driver;
 use crate::sample::{self, Sample};
 use crate::world::{World, tenant};
 use driver::Browser;
-use hone_gateway::{Access, Identity, Limits, Role, Token};
-use hone_trace::Draws;
+use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
+use hone_trace::store::{Document, Write};
+use hone_trace::{AgentName, Category, Config, Draws, ErrorEvent, ScenarioId, Time, TraceId};
 
 /// What is wrong with a page for who uses no mouse, sees little, or uses a program that reads it aloud.
 const CHECKS: &str = include_str!("browser/checks.js");
@@ -126,6 +127,48 @@ async fn a_canary_is_rolled_back_after_a_question() {
     is_content(&browser).await;
 }
 
+/// A page that moves goes on doing so around what somebody has clicked, and keeps what was selected.
+#[tokio::test]
+async fn a_click_does_not_stop_a_page_that_moves() {
+    let Some((world, sample, browser)) = opened(Access::open(tenant())).await else { return };
+    browser.open(&format!("{}/dashboard", world.url)).await;
+    let newest = sample.traces[0].to_string();
+    let link = format!("main a[href$='{newest}']");
+    browser.script(&format!("document.querySelector(\"{link}\").focus()")).await;
+    let come = async |name: &str| {
+        let (id, at) = (TraceId::derived(&[name]), Time::from_unix_nanos(1_800_000_001_000_000_000));
+        let config = Config { model: Some("desk-8b".into()), ..Config::default() };
+        let trace = sample::episode(id, tenant(), at, &config, &mut Draws::new(5, &[name]));
+        world.store.put(vec![Write::Trace(Box::new(trace))]).await.unwrap();
+        browser.find(&format!("main a[href$='{id}']")).await;
+    };
+    come("around the focus").await;
+    let at = browser.script("return document.activeElement.getAttribute('href')").await;
+    assert_eq!(at, format!("/dashboard/traces/{newest}"), "the focus stays where it was");
+    browser.script("document.activeElement.blur(); getSelection().selectAllChildren(document.getElementById('newest'))").await;
+    come("around the selection").await;
+    assert_eq!(browser.script("return getSelection().toString()").await, "Newest traces");
+    let n_rows = browser.script("return document.querySelectorAll('main tbody tr').length").await;
+    assert_eq!(n_rows, 12, "no row is there twice");
+    is_content(&browser).await;
+}
+
+/// A session that has ended leads an open page to the door.
+#[tokio::test]
+async fn an_open_page_whose_session_ends_asks_for_a_key() {
+    let identity = Identity { tenant: tenant(), role: Role::Admin, name: "admin".into(), requests_per_minute: None };
+    let Some((world, _, browser)) = opened(Access::keys([(Token::of("sk-admin"), identity)]).unwrap()).await else { return };
+    browser.open(&format!("{}/dashboard/agents", world.url)).await;
+    browser.find("input[name=key]").await.write("sk-admin\n").await;
+    browser.link("desk").await;
+    // Somewhere else in this browser, somebody signs out.
+    let sign_out = "const token = document.querySelector('.who input[name=token]').value; \
+                    fetch('/dashboard/sign-out', { method: 'POST', body: new URLSearchParams({ token }) })";
+    browser.script(sign_out).await;
+    browser.until("Sign in with an API key").await;
+    assert_eq!(browser.place().await, "/dashboard/sign-in?back=%2Fdashboard%2Fagents");
+}
+
 #[tokio::test]
 async fn pages_are_readable_for_everybody() {
     let Some((world, sample, browser)) = opened(Access::open(tenant())).await else { return };
@@ -160,6 +203,45 @@ async fn pages_are_readable_for_everybody() {
         }
     }
     is_content(&browser).await;
+}
+
+/// Words without a place to break them do not make a page wider than a phone.
+#[tokio::test]
+async fn long_words_fit_a_phone() {
+    let Some(browser) = Browser::start().await else { return };
+    let world = World::with(Access::open(tenant()), Limits { stop_ms: 1_000, ..Limits::default() }).await;
+    browser.resize(380, 800).await;
+    let long = "w".repeat(120);
+    let id = TraceId::derived(&["long"]);
+    let look = async |path: &str| {
+        browser.open(&format!("{}{path}", world.url)).await;
+        browser.find("main h1").await;
+        assert_eq!(browser.script(CHECKS).await, serde_json::json!([]), "{path}");
+    };
+    for path in ["", "/traces", "/groups", "/data", "/runs", "/evaluations", "/agents", "/nowhere"] {
+        look(&format!("/dashboard{path}")).await;
+    }
+    let config = Config { model: Some(long.clone()), ..Config::default() };
+    let mut trace = sample::episode(id, tenant(), Time::from_unix_nanos(0), &config, &mut Draws::new(5, &["long"]));
+    (trace.category, trace.scenario) = (Some(Category::new(&*long).unwrap()), Some(ScenarioId::new(&*long).unwrap()));
+    trace.metadata.insert(long.clone(), long.clone().into());
+    trace.rewards[0].by.name = long.clone();
+    let turn = &mut trace.segments[0].turns[0];
+    turn.signals.insert(long.clone(), 1.0);
+    turn.llm_calls[0].model = long.clone();
+    turn.tool_calls[0].name = long.clone();
+    turn.answer.tool_calls[0].name = long.clone();
+    turn.errors = vec![ErrorEvent { kind: long.clone(), recovered: true, message: long.clone() }];
+    let document = Document::of(&config, 0, tenant(), Time::from_unix_nanos(0));
+    world.store.put(vec![Write::Trace(Box::new(trace)), Write::Document(document)]).await.unwrap();
+    let agent = AgentName::new(&*long).unwrap();
+    registry::add(&*world.store, &agent, &long, &config, &tenant(), Time::from_unix_nanos(0)).await.unwrap();
+    for path in ["", "/traces", &format!("/traces/{id}"), "/agents", &format!("/traces?reward_min={long}")] {
+        look(&format!("/dashboard{path}")).await;
+    }
+    browser.open(&format!("{}/dashboard/agents/{long}", world.url)).await;
+    browser.find("main .wide").await;
+    look(&format!("/dashboard/agents/{long}")).await;
 }
 
 #[tokio::test]

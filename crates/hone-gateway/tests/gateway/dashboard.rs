@@ -3,9 +3,9 @@
 use crate::sample::{self, HOSTILE, Sample};
 use crate::world::{CANARY, Told, World, tenant};
 use hone_arbiter::log::STREAM;
-use hone_gateway::{Access, Identity, Limits, Role, Token};
-use hone_trace::store::Write;
-use hone_trace::{Config, Draws, Tenant, Time, TraceId};
+use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
+use hone_trace::store::{Document, Event, Kind, Write};
+use hone_trace::{AgentName, Config, Draws, EventId, Group, GroupId, RunId, ScenarioId, Tenant, Time, TraceId, V1};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ fn pages(sample: &Sample) -> Vec<(String, &'static str)> {
         page("/dashboard/evaluations", "95 % interval"),
         page("/dashboard/agents", "clerk"),
         page("/dashboard/agents/desk", "Share of new episodes"),
+        page("/dashboard/agents/desk", "cost beyond what is allowed"),
+        page("/dashboard/agents/desk", "Estimated success"),
         page("/dashboard/agents/desk?ask=rollback", "Yes, roll back"),
         page("/dashboard/configuration", "store.folder"),
     ]
@@ -90,10 +92,126 @@ async fn what_is_not_there_is_said_on_a_page() {
         ("/dashboard/agents/nobody", 404, "There is no such agent"),
         ("/dashboard/agents/desk?ask=explode", 400, "cannot be asked for"),
         ("/dashboard/agents/clerk?ask=rollback", 404, "No canary of `clerk` runs"),
+        ("/dashboard/agents/desk?ask=resume", 400, "The canary of `desk` is running"),
+        ("/dashboard/traces?reward_min=NaN", 400, "is not a number"),
+        ("/dashboard/traces?after=garbage", 400, "is no place in this list"),
+        ("/dashboard/groups?after=1.x", 400, "is no place in this list"),
+        ("/dashboard/nowhere", 404, "There is nothing at this path"),
+        ("/dashboard/sign-out", 405, "This path does not take this method"),
+        ("/dashboard/runs/%FF", 404, "There is nothing at this path"),
     ] {
         let told = world.get(path, &[]).await;
         assert_eq!(told.status, status, "{path}: {}", told.body);
         assert!(told.body.contains(says), "{path} does not say {says}: {}", told.body);
+        assert!(told.body.contains("href=\"/dashboard\""), "{path} has no way back: {}", told.body);
+    }
+    for path in ["/v1/nowhere", "/dashboardish"] {
+        assert!(world.get(path, &[]).await.json()["error"]["message"].is_string(), "{path}: programs are told as ever");
+    }
+}
+
+#[tokio::test]
+async fn a_slash_too_many_is_taken_away() {
+    let world = World::open().await;
+    for (path, expected) in [
+        ("/dashboard/", "/dashboard"),
+        ("/dashboard/traces/?task=refund", "/dashboard/traces?task=refund"),
+        ("/dashboard/agents/desk/", "/dashboard/agents/desk"),
+        ("/dashboard//", "/dashboard"),
+    ] {
+        let led = world.http.get(format!("{}{path}", world.url)).send().await.unwrap();
+        assert_eq!(led.headers()["location"].to_str().unwrap(), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_beyond_the_last_turn_shows_the_last() {
+    let (world, sample) = filled().await;
+    let path = format!("/dashboard/traces/{}?from=18446744073709551615", sample.traces[0]);
+    let told = world.get(&path, &[]).await;
+    assert!(told.status == 200 && told.body.contains("class=\"answer\""), "{}", told.body);
+}
+
+#[tokio::test]
+async fn words_of_people_stand_with_their_trace() {
+    let (world, sample) = filled().await;
+    let trace = sample.traces[0];
+    let said = |name: &str, whose: Tenant, turn_idx: Option<u32>, words: &str| {
+        Write::Event(Event {
+            id: EventId::derived(&[name]),
+            at: Time::from_unix_nanos(1_800_000_000_000_000_000),
+            tenant: whose,
+            stream: format!("feedback:{trace}"),
+            kind: "comment".into(),
+            body: json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": "sam"}),
+        })
+    };
+    let writes = vec![
+        said("whole", tenant(), None, "Rude from first to last"),
+        said("turn", tenant(), Some(1), &format!("This answer is wrong {HOSTILE}")),
+        said("other", Tenant::new("other").unwrap(), None, "Not for you"),
+    ];
+    world.store.put(writes).await.unwrap();
+    let body = world.get(&format!("/dashboard/traces/{trace}"), &[]).await.body;
+    let place = |text: &str| body.find(text).unwrap_or_else(|| panic!("no {text}: {body}"));
+    assert!(place("What people said of it") < place("Rude from first to last"));
+    assert!(place("Rude from first to last") < place("id=\"turn-1\""));
+    assert!(place("id=\"turn-2\"") < place("This answer is wrong &lt;/div&gt;"));
+    assert!(body.contains("comment by sam, 2027-01-15") && !body.contains("Not for you") && !body.contains(HOSTILE), "{body}");
+}
+
+#[tokio::test]
+async fn many_records_of_others_hide_none_of_ours() {
+    let world = World::open().await;
+    let scenario = |name: &str| Some(ScenarioId::new(name).unwrap());
+    let group = |name: String, whose: &Tenant, s: i64| {
+        let (id, at) = (GroupId::derived(&[&name]), Time::from_unix_nanos(1_799_000_000_000_000_000 + s * 1_000_000_000));
+        let group = Group { v: V1, id, tenant: whose.clone(), at, scenario: scenario(&name), policy: None, traces: Vec::new() };
+        Write::Document(Document::of(&group, 0, whose.clone(), at))
+    };
+    let other = Tenant::new("other").unwrap();
+    // Of sixty of ours, half are older than five hundred of another's, and half are among them.
+    let old = (0..30).map(|idx| group(format!("ours-{idx}."), &tenant(), idx));
+    let new = (0..30).map(|idx| group(format!("ours-{}.", idx + 30), &tenant(), 100 + idx * 20));
+    let theirs = (0..500).map(|idx| group(format!("theirs-{idx}."), &other, 100 + idx));
+    world.store.put(old.chain(new).chain(theirs).collect()).await.unwrap();
+    let first = world.get("/dashboard/groups", &[]).await.body;
+    let next = first.split("rel=\"next\" href=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let second = world.get(next, &[]).await.body;
+    for idx in 0..60 {
+        let (here, there) = (first.contains(&format!("ours-{idx}.")), second.contains(&format!("ours-{idx}.")));
+        assert_eq!((here, there), (idx >= 10, idx < 10), "ours-{idx}: fifty on the first page, ten on the second");
+    }
+    assert!(!first.contains("theirs") && !second.contains("theirs"));
+    // The overview wants the newest run alone, and that is behind a hundred of theirs.
+    sample::write_run(&*world.store, "our-run", 3, 0.5, None, &[]).await;
+    let ours = world.store.documents(Kind::Run, None, 1).await.unwrap().items.remove(0);
+    let theirs = |idx: i64| {
+        let (id, at) = (RunId::derived(&[&idx.to_string()]).to_string(), ours.at.plus_nanos(idx * 1_000_000));
+        Write::Document(Document { id, at, tenant: other.clone(), ..ours.clone() })
+    };
+    world.store.put((1..=100).map(theirs).collect()).await.unwrap();
+    let overview = world.get("/dashboard", &[]).await.body;
+    assert!(overview.contains("href=\"/dashboard/runs/our-run\""), "{overview}");
+}
+
+#[tokio::test]
+async fn a_group_by_a_config_leads_to_its_traces() {
+    let world = World::open().await;
+    let hash = Config::default().hash().to_string();
+    let (id, at) = (GroupId::derived(&["by config"]), Time::from_unix_nanos(1_799_000_000_000_000_000));
+    let mut draws = Draws::new(8, &["large"]);
+    let traces: Vec<TraceId> = (0..40).map(|idx: u32| TraceId::derived(&["large", &idx.to_string()])).collect();
+    let trace = |id: &TraceId| Write::Trace(Box::new(sample::episode(*id, tenant(), at, &Config::default(), &mut draws)));
+    let writes: Vec<Write> = traces.iter().map(trace).collect();
+    let group = Group { v: V1, id, tenant: tenant(), at, scenario: None, policy: Some(hash.clone()), traces };
+    world.store.put(writes).await.unwrap();
+    world.store.put(vec![Write::Document(Document::of(&group, 0, tenant(), at))]).await.unwrap();
+    for path in ["/dashboard/groups".to_owned(), format!("/dashboard/groups/{id}")] {
+        let body = world.get(&path, &[]).await.body;
+        assert!(body.contains(&format!("href=\"/dashboard/traces?config={hash}\"")), "{path}: {body}");
+        assert!(!body.contains(&format!(">{hash}<")) && !body.contains(&format!(" {hash}")), "{path} has the hash bare");
+        assert!(path.ends_with("groups") || body.contains("of the 32 shown") && body.contains("8 further members"), "{body}");
     }
 }
 
@@ -102,6 +220,7 @@ async fn an_empty_record_says_how_to_begin() {
     let world = World::open().await;
     for (path, says) in [
         ("/dashboard", "Nothing is on the record yet"),
+        ("/dashboard", &format!("OPENAI_BASE_URL={}/v1", world.url)),
         ("/dashboard/traces", "hone trace import"),
         ("/dashboard/groups", "hone rollout"),
         ("/dashboard/data", "hone data gate"),
@@ -112,6 +231,30 @@ async fn an_empty_record_says_how_to_begin() {
         let told = world.get(path, &[]).await;
         assert_eq!(told.status, 200, "{path}: {}", told.body);
         assert!(told.body.contains(says), "{path}: {}", told.body);
+    }
+}
+
+#[tokio::test]
+async fn the_overview_names_what_is_handed_over_first() {
+    let (world, _) = filled().await;
+    for idx in 0..5 {
+        let (name, at) = (AgentName::new(format!("aide-{idx}")).unwrap(), Time::from_unix_nanos(0));
+        registry::add(&*world.store, &name, "v1", &Config::default(), &tenant(), at).await.unwrap();
+    }
+    let body = until(&world, "/dashboard", "and 3 more").await.body;
+    let place = |agent: &str| body.find(&format!("href=\"/dashboard/agents/{agent}\""));
+    assert!(place("desk").is_some() && place("desk") < place("aide-0") && place("clerk").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn a_trace_of_the_future_does_not_come_in() {
+    let world = World::open().await;
+    for (s, expected) in [(1_800_000_000, "coming in"), (1_900_000_000, "on the record")] {
+        let (id, at) = (TraceId::derived(&[&s.to_string()]), Time::from_unix_nanos(s * 1_000_000_000));
+        let trace = sample::episode(id, tenant(), at, &Config::default(), &mut Draws::new(7, &[expected]));
+        world.store.put(vec![Write::Trace(Box::new(trace))]).await.unwrap();
+        let body = world.get("/dashboard", &[]).await.body;
+        assert!(body.contains(&format!("<p class=\"state\">{expected}</p>")), "{body}");
     }
 }
 
@@ -157,7 +300,7 @@ async fn a_canary_is_taken_back_with_a_form_of_ours_alone() {
         assert_eq!(status, 403, "{headers:?}");
     }
     let ours = [("origin", origin.as_str()), ("sec-fetch-site", "same-origin")];
-    let other = format!("ask=rollback&canary={}", hone_trace::EventId::derived(&["other"]));
+    let other = format!("ask=rollback&canary={}", EventId::derived(&["other"]));
     assert_eq!(send(&world, "/dashboard/agents/desk", &other, &ours).await.status(), 404, "a canary that nobody looked at");
     let resume = format!("ask=resume&canary={}", sample.canary);
     assert_eq!(send(&world, "/dashboard/agents/desk", &resume, &ours).await.status(), 400, "it is not paused");
