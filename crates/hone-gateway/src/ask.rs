@@ -32,6 +32,9 @@ use tokio::time::{Instant, timeout_at};
 /// Pieces of an answer that wait for a slow client.
 const N_PIECES_MAX: usize = 64;
 
+/// How long the end of an answer waits at least for a client to take what came before, in milliseconds.
+const END_MS: u64 = 2_000;
+
 /// How an answer is told to a client, in its wire format.
 pub(crate) trait Speaker: Send {
     /// The answer in one piece.
@@ -177,7 +180,9 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
             Ok(reply) => speaker.end(&reply),
             Err(refused) => speaker.failed(&refused),
         };
-        drop(timeout_at(deadline, pieces.send(last.into())).await);
+        // It is on the record: who reads slowly has a little longer for the end.
+        let until = deadline.max(after_ms(Instant::now(), END_MS));
+        drop(timeout_at(until, pieces.send(last.into())).await);
     });
     first.await.unwrap_or(Err(Refused::Busy))?;
     Ok(Body::from_stream(Pieces(received)))

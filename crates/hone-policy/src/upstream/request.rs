@@ -3,6 +3,7 @@
 use hone_trace::{Content, Message, Role, ToolSpec};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The most tokens of an answer where nobody says how many, and the format or the purse insists on a number.
@@ -151,7 +152,12 @@ pub(super) fn parts(content: &Content) -> Vec<Part<'_>> {
 }
 
 /// The conversation for formats in which only users show pictures: those that tools gave follow on their results, as if a user showed them.
-pub(super) fn with_pictures_of_users(messages: &[Message]) -> Vec<Message> {
+pub(super) fn with_pictures_of_users(messages: &[Message]) -> Cow<'_, [Message]> {
+    let is_picture = |part: &Value| part["type"] == "image_url";
+    let shows = |message: &Message| matches!(&message.content, Content::Parts(parts) if parts.iter().any(is_picture));
+    if !messages.iter().any(|message| message.role == Role::Tool && shows(message)) {
+        return Cow::Borrowed(messages);
+    }
     let (mut told, mut pictures) = (Vec::with_capacity(messages.len()), Vec::new());
     let show = |told: &mut Vec<Message>, pictures: &mut Vec<Value>| {
         if !pictures.is_empty() {
@@ -164,7 +170,7 @@ pub(super) fn with_pictures_of_users(messages: &[Message]) -> Vec<Message> {
         }
         let mut message = message.clone();
         if let (Role::Tool, Content::Parts(parts)) = (message.role, &mut message.content) {
-            let (shown, mut rest): (Vec<Value>, _) = parts.drain(..).partition(|part| part["type"] == "image_url");
+            let (shown, mut rest): (Vec<Value>, _) = parts.drain(..).partition(is_picture);
             if rest.is_empty() {
                 rest.push(json!({"type": "text", "text": "(a picture, which follows)"}));
             }
@@ -174,7 +180,7 @@ pub(super) fn with_pictures_of_users(messages: &[Message]) -> Vec<Message> {
         told.push(message);
     }
     show(&mut told, &mut pictures);
-    told
+    Cow::Owned(told)
 }
 
 /// The conversation for formats in which two sides take turns: neighbours of one side are joined. `model` is the format's word for the
