@@ -6,6 +6,7 @@ mod jsonb;
 mod read;
 mod repair;
 mod schema;
+mod url;
 mod writer;
 
 use crate::Options;
@@ -17,7 +18,6 @@ use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
 use read::parsed;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio_postgres::Config;
 use uuid::Uuid;
 use writer::Job;
 
@@ -42,11 +42,7 @@ impl Postgres {
     /// Connects to this server, creating or migrating the schema `hone` where needed.
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         options.indexed_fields.iter().try_for_each(|path| check_path(path))?;
-        let mut config: Config = url.parse().map_err(|_| StoreError::Unavailable {
-            place: "the database URL".to_owned(),
-            reason: "it does not read as postgres://user:password@host:port/database".to_owned(),
-        })?;
-        config.application_name("hone");
+        let config = url::read(url)?;
         let mut connection = Connection::open(&config).await?;
         schema::migrate(&mut connection).await?;
         index_fields(&mut connection, &options.indexed_fields).await?;

@@ -67,9 +67,8 @@ impl Writer {
                 }
             }
             Err(error) if group.len() == 1 => {
-                for job in group {
-                    let _ = job.reply.send(Err(self.clone_of(&error)));
-                }
+                let job = group.into_iter().next().expect("a group of one");
+                let _ = job.reply.send(Err(error));
             }
             Err(StoreError::Unavailable { reason, .. }) if self.connection.is_none() => {
                 for job in group {
@@ -83,13 +82,6 @@ impl Writer {
                     let _ = job.reply.send(answer.map(|mut answers| answers.swap_remove(0)));
                 }
             }
-        }
-    }
-
-    fn clone_of(&self, error: &StoreError) -> StoreError {
-        match error {
-            StoreError::Full(place) => StoreError::Full(place.clone()),
-            other => StoreError::Unavailable { place: self.place.clone(), reason: other.to_string() },
         }
     }
 
