@@ -217,6 +217,38 @@ fn pages_follow_each_other_without_gap_or_overlap() {
 }
 
 #[test]
+fn traces_of_one_moment_are_listed_in_the_order_in_which_they_were_given() {
+    on_each(async |fresh| {
+        let store = fresh.open().await;
+        let given = [7, 3, 19, 1, 12, 5];
+        let writes = given.map(|n| {
+            let mut trace = trace(n);
+            trace.started = time(0);
+            trace.outcome = TraceOutcome::Success;
+            Write::Trace(Box::new(trace))
+        });
+        store.put(writes.to_vec()).await.unwrap();
+        let newest_first = samples(given.into_iter().rev());
+        assert_eq!(ids(&*store, &TraceQuery::default()).await, newest_first, "on {}", fresh.name);
+    });
+}
+
+#[test]
+fn writers_with_the_same_traces_in_other_orders_all_come_through() {
+    on_each(async |fresh| {
+        let (one, two) = (fresh.open().await, fresh.open().await);
+        for round in 0..4 {
+            let forwards: Vec<Write> = (0..200).map(|n| write(round * 200 + n)).collect();
+            let backwards: Vec<Write> = forwards.iter().rev().cloned().collect();
+            let (forwards, backwards) = tokio::join!(one.put(forwards), two.put(backwards));
+            let puts = [forwards.unwrap(), backwards.unwrap()].concat();
+            assert_eq!(puts.iter().filter(|put| **put == Put::New).count(), 200, "on {}", fresh.name);
+            assert!(!puts.contains(&Put::Conflict), "on {}", fresh.name);
+        }
+    });
+}
+
+#[test]
 fn a_page_of_large_traces_ends_early() {
     on_each(async |fresh| {
         let store = fresh.open().await;

@@ -12,12 +12,14 @@ mod writer;
 use crate::Options;
 use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
 use crate::row::{Encoded, Hash, Row, check_path, fields};
-use connection::{Connection, Pool, failure, place};
-use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
+use connection::{Connection, PATIENT, PROMPT, Pool, ask, failure, within};
+use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
 use read::parsed;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 use writer::Job;
 
@@ -48,10 +50,19 @@ impl Postgres {
         index_fields(&mut connection, &options.indexed_fields).await?;
         let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..N_WRITERS {
-            tokio::spawn(writer::run(config.clone(), Arc::clone(&jobs)));
+        let place = connection.place().to_owned();
+        // Opened now, so that a store that opens can also write. One writer is enough where the server has no room for more.
+        let mut connections = vec![connection];
+        while connections.len() < N_WRITERS {
+            match Connection::open(&config).await {
+                Ok(connection) => connections.push(connection),
+                Err(refused) if refused.no_slot => break,
+                Err(refused) => return Err(refused.error),
+            }
         }
-        let place = place(&config);
+        for connection in connections {
+            tokio::spawn(writer::run(config.clone(), connection, Arc::clone(&jobs)));
+        }
         Ok(Self { queue, pool: Pool::new(config), indexed_fields: options.indexed_fields.clone().into(), place })
     }
 
@@ -67,14 +78,16 @@ impl Store for Postgres {
     }
 
     fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>> {
-        Box::pin(async move { read::trace(&mut *self.pool.take().await?, id).await })
+        Box::pin(async move { ask!(self.pool, PROMPT, |connection| read::trace(connection, id).await) })
     }
 
     fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>> {
         Box::pin(async move {
             check(query)?;
-            let mut connection = self.pool.take().await?;
-            let (items, next) = read::heads(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            let limit_time = self.patience(query);
+            let (items, next) =
+                ask!(self.pool, limit_time, |connection| read::heads(connection, query, &self.indexed_fields, after, limit)
+                    .await)?;
             Ok(Page { items, next })
         })
     }
@@ -82,8 +95,10 @@ impl Store for Postgres {
     fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>> {
         Box::pin(async move {
             check(query)?;
-            let mut connection = self.pool.take().await?;
-            let (items, next) = read::traces(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            let limit_time = self.patience(query);
+            let (items, next) =
+                ask!(self.pool, limit_time, |connection| read::traces(connection, query, &self.indexed_fields, after, limit)
+                    .await)?;
             Ok(Page { items, next })
         })
     }
@@ -91,45 +106,47 @@ impl Store for Postgres {
     fn explain<'a>(&'a self, query: &'a TraceQuery) -> Answer<'a, String> {
         Box::pin(async move {
             check(query)?;
-            read::explain(&mut *self.pool.take().await?, query, &self.indexed_fields).await
+            ask!(self.pool, PATIENT, |connection| read::explain(connection, query, &self.indexed_fields).await)
         })
     }
 
     fn document<'a>(&'a self, kind: Kind, id: &'a str) -> Answer<'a, Option<Document>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let row = connection
-                .client
-                .query_opt(
-                    "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text) FROM hone.documents
+            ask!(self.pool, PROMPT, |connection| {
+                let row = connection
+                    .client
+                    .query_opt(
+                        "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text) FROM hone.documents
                      WHERE kind = $1 AND id = $2 ORDER BY revision DESC LIMIT 1",
-                    &[&kind.as_str(), &id],
-                )
-                .await
-                .map_err(self.failed())?;
-            row.as_ref().map(read::document).transpose()
+                        &[&kind.as_str(), &id],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                row.as_ref().map(read::document).transpose()
+            })
         })
     }
 
     fn documents(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<Document>> {
         let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query(
-                    "SELECT d.kind, d.id, d.revision, d.tenant, d.at, coalesce(d.raw, d.body::text), d.seq
+            ask!(self.pool, PROMPT, |connection| {
+                let rows = connection
+                    .client
+                    .query(
+                        "SELECT d.kind, d.id, d.revision, d.tenant, d.at, coalesce(d.raw, d.body::text), d.seq
                      FROM hone.documents d
                      WHERE d.kind = $1 AND (d.at, d.seq) < ($2::int8, $3::int8) AND NOT EXISTS (
                          SELECT FROM hone.documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
                      ORDER BY d.at DESC, d.seq DESC LIMIT $4",
-                    &[&kind.as_str(), &at, &seq, &i64::from(limit)],
-                )
-                .await
-                .map_err(self.failed())?;
-            let last = rows.last().filter(|_| rows.len() == limit as usize);
-            let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
-            Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+                        &[&kind.as_str(), &at, &seq, &i64::from(limit)],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                let last = rows.last().filter(|_| rows.len() == limit as usize);
+                let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
+                Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+            })
         })
     }
 
@@ -144,77 +161,118 @@ impl Store for Postgres {
     fn events<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, Event)>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let limit = i64::from(limit);
-            let rows = match stream {
-                Some(stream) => {
-                    connection
-                        .client
-                        .query(
-                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+            ask!(self.pool, PROMPT, |connection| {
+                let limit = i64::from(limit);
+                let rows = match stream {
+                    Some(stream) => {
+                        connection
+                            .client
+                            .query(
+                                "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
                              WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-                            &[&stream, &after, &limit],
-                        )
-                        .await
-                }
-                None => {
-                    connection
-                        .client
-                        .query(
-                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+                                &[&stream, &after, &limit],
+                            )
+                            .await
+                    }
+                    None => {
+                        connection
+                            .client
+                            .query(
+                                "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
                              WHERE seq > $1 ORDER BY seq LIMIT $2",
-                            &[&after, &limit],
-                        )
-                        .await
-                }
-            };
-            rows.map_err(self.failed())?.iter().map(read::event).collect()
+                                &[&after, &limit],
+                            )
+                            .await
+                    }
+                };
+                rows.map_err(self.failed())?.iter().map(read::event).collect()
+            })
         })
     }
 
     fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
         Box::pin(async move {
             let hash = BlobHash::of(&bytes);
-            let mut connection = self.pool.take().await?;
-            let transaction = connection.begin().await?;
-            // An empty blob has one empty part, so that it is there.
-            let parts = if bytes.is_empty() { vec![&bytes[..]] } else { bytes.chunks(BLOB_PART_BYTES).collect() };
-            for (idx, part) in parts.into_iter().enumerate() {
-                let idx = i32::try_from(idx).unwrap_or(i32::MAX);
-                transaction
-                    .execute(
-                        "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3)
+            ask!(self.pool, PATIENT, |connection| {
+                let transaction = connection.begin().await?;
+                // An empty blob has one empty part, so that it is there.
+                let parts = if bytes.is_empty() { vec![&bytes[..]] } else { bytes.chunks(BLOB_PART_BYTES).collect() };
+                for (idx, part) in parts.into_iter().enumerate() {
+                    let idx = i32::try_from(idx).unwrap_or(i32::MAX);
+                    transaction
+                        .execute(
+                            "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3)
                          ON CONFLICT (hash, part) DO UPDATE SET bytes = $3 WHERE blobs.bytes <> $3",
-                        &[&hash.bytes().as_slice(), &idx, &part],
-                    )
-                    .await
-                    .map_err(self.failed())?;
-            }
-            transaction.commit().await.map_err(self.failed())?;
-            Ok(hash)
+                            &[&hash.bytes().as_slice(), &idx, &part],
+                        )
+                        .await
+                        .map_err(self.failed())?;
+                }
+                transaction.commit().await.map_err(self.failed())?;
+                Ok(hash)
+            })
         })
     }
 
     fn blob(&self, hash: BlobHash) -> Answer<'_, Option<Vec<u8>>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query("SELECT bytes FROM hone.blobs WHERE hash = $1 ORDER BY part", &[&hash.bytes().as_slice()])
-                .await
-                .map_err(self.failed())?;
-            let bytes = || rows.iter().flat_map(|row| row.get::<_, &[u8]>(0)).copied().collect();
-            Ok((!rows.is_empty()).then(bytes))
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection
+                    .client
+                    .query("SELECT bytes FROM hone.blobs WHERE hash = $1 ORDER BY part", &[&hash.bytes().as_slice()])
+                    .await
+                    .map_err(self.failed())?;
+                let bytes = || rows.iter().flat_map(|row| row.get::<_, &[u8]>(0)).copied().collect();
+                Ok((!rows.is_empty()).then(bytes))
+            })
         })
     }
 }
 
 impl Postgres {
+    /// Sends every record, each page of them within its time.
+    async fn dump_all(&self, connection: &mut Connection, sink: &mpsc::Sender<Dumped>) -> Result<(), StoreError> {
+        let view = within(&self.place, PROMPT, connection.begin()).await?;
+        let query = async |sql: &str, values: &[&(dyn ToSql + Sync)]| {
+            within(&self.place, PATIENT, async { view.query(sql, values).await.map_err(self.failed()) }).await
+        };
+        // One snapshot for all tables: what is written meanwhile is not in this view.
+        query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]).await?;
+        for table in TABLES {
+            let mut after = 0_i64;
+            loop {
+                let rows = query(table.sql, &[&after, &DUMP_LEN]).await?;
+                for row in &rows {
+                    if sink.send((table.read)(row)).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                match rows.last() {
+                    Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
+                    _ => break,
+                }
+            }
+        }
+        for row in query("SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await? {
+            if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a list may take: a field without an index is looked up in every body.
+    fn patience(&self, query: &TraceQuery) -> Duration {
+        let is_indexed = |field: &Field| self.indexed_fields.contains(&field.path);
+        if query.field.as_ref().is_none_or(is_indexed) { PROMPT } else { PATIENT }
+    }
+
     fn links<'a>(&'a self, sql: &'static str, node: &'a str) -> Answer<'a, Vec<Link>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection.client.query(sql, &[&node]).await.map_err(self.failed())?;
-            Ok(rows.iter().map(read::link).collect())
+            ask!(self.pool, PROMPT, |connection| {
+                let rows = connection.client.query(sql, &[&node]).await.map_err(self.failed())?;
+                Ok(rows.iter().map(read::link).collect())
+            })
         })
     }
 }
@@ -231,94 +289,79 @@ impl Database for Postgres {
 
     fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>> {
         Box::pin(async move {
-            let mut connection = self.pool.take().await?;
-            let transaction = connection.begin().await?;
-            let repaired = repair::all(&transaction, &writes).await.map_err(self.failed())?;
-            transaction.commit().await.map_err(self.failed())?;
-            Ok(repaired)
+            ask!(self.pool, PATIENT, |connection| {
+                let transaction = connection.begin().await?;
+                let repaired = repair::all(&transaction, &writes).await.map_err(self.failed())?;
+                transaction.commit().await.map_err(self.failed())?;
+                Ok(repaired)
+            })
         })
     }
 
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut connection = self.pool.take().await?;
-            let view = connection.begin().await?;
-            // One snapshot for all tables: what is written meanwhile is not in this view.
-            view.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(self.failed())?;
-            for table in TABLES {
-                let mut after = 0_i64;
-                loop {
-                    let rows = view.query(table.sql, &[&after, &DUMP_LEN]).await.map_err(self.failed())?;
-                    for row in &rows {
-                        if sink.send((table.read)(row)).await.is_err() {
-                            return Ok(());
-                        }
-                    }
-                    match rows.last() {
-                        Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
-                        _ => break,
-                    }
-                }
+            let mut loan = self.pool.take().await?;
+            let dumped = self.dump_all(&mut loan, &sink).await;
+            // What went wrong may go wrong with the next, too.
+            if dumped.is_err() {
+                loan.discard();
             }
-            let links = view.query("SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await;
-            for row in links.map_err(self.failed())? {
-                if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
-                    return Ok(());
-                }
-            }
-            Ok(())
+            dumped
         })
     }
 
     fn complaints(&self) -> Answer<'_, Vec<String>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", &[])
-                .await
-                .map_err(self.failed())?;
-            let off = |row: &tokio_postgres::Row| {
-                format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
-            };
-            Ok(rows.iter().map(off).collect())
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection
+                    .client
+                    .query("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", &[])
+                    .await
+                    .map_err(self.failed())?;
+                let off = |row: &tokio_postgres::Row| {
+                    format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
+                };
+                Ok(rows.iter().map(off).collect())
+            })
         })
     }
 
     fn info(&self) -> Answer<'_, Info> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let row = connection
-                .client
-                .query_one(
-                    "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
+            ask!(self.pool, PATIENT, |connection| {
+                let row = connection
+                    .client
+                    .query_one(
+                        "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
                             (SELECT count(*) FROM hone.rewards), (SELECT count(*) FROM hone.documents),
                             (SELECT count(*) FROM hone.links), (SELECT count(*) FROM hone.events),
                             current_setting('server_version')",
-                    &[],
-                )
-                .await
-                .map_err(self.failed())?;
-            let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-            let counts = Counts {
-                traces: count(0),
-                turns: count(1),
-                rewards: count(2),
-                documents: count(3),
-                links: count(4),
-                events: count(5),
-            };
-            let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
-            Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+                        &[],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+                let counts = Counts {
+                    traces: count(0),
+                    turns: count(1),
+                    rewards: count(2),
+                    documents: count(3),
+                    links: count(4),
+                    events: count(5),
+                };
+                let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
+                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+            })
         })
     }
 
     fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection.client.query("SELECT hash FROM hone.blobs WHERE part = 0 ORDER BY hash", &[]).await;
-            let rows = rows.map_err(self.failed())?;
-            Ok(rows.iter().map(|row| BlobHash::from_bytes(row.get::<_, &[u8]>(0).try_into().unwrap_or_default())).collect())
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection.client.query("SELECT hash FROM hone.blobs WHERE part = 0 ORDER BY hash", &[]).await;
+                let rows = rows.map_err(self.failed())?;
+                Ok(rows.iter().map(|row| BlobHash::from_bytes(row.get::<_, &[u8]>(0).try_into().unwrap_or_default())).collect())
+            })
         })
     }
 }

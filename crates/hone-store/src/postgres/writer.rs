@@ -3,12 +3,12 @@
 //! A put is acknowledged after the server has committed it. When the connection breaks in the middle, no
 //! one knows whether it did: the same rows are sent again, which is safe because they have ids.
 
-use super::connection::{Connection, failure, passing};
+use super::connection::{Connection, PROMPT, failure, passing, silent};
 use super::{grow, jsonb};
 use crate::growth::TurnRow;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -32,8 +32,9 @@ pub(crate) struct Job {
 }
 
 /// Takes jobs from the queue until it is closed and empty.
-pub(crate) async fn run(config: Config, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
-    let mut writer = Writer { place: super::connection::place(&config), config, connection: None, tenants: HashMap::new() };
+pub(crate) async fn run(config: Config, connection: Connection, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    let place = connection.place().to_owned();
+    let mut writer = Writer { place, config, connection: Some(connection), tenants: HashMap::new() };
     loop {
         let mut queue = jobs.lock().await;
         let Some(first) = queue.recv().await else { return };
@@ -87,6 +88,7 @@ impl Writer {
 
     /// Tries until it is committed, or until trying again makes no sense.
     async fn commit(&mut self, group: &[Job]) -> Result<Vec<Vec<Put>>, StoreError> {
+        let limit = limit(group);
         let mut n_tries = 0;
         loop {
             n_tries += 1;
@@ -94,7 +96,7 @@ impl Writer {
                 self.connection = None;
                 match Connection::open(&self.config).await {
                     Ok(connection) => self.connection = Some(connection),
-                    Err(error) if n_tries == TRIES_MAX => return Err(error),
+                    Err(refused) if n_tries == TRIES_MAX => return Err(refused.error),
                     Err(_) => {
                         pause(n_tries).await;
                         continue;
@@ -102,13 +104,26 @@ impl Writer {
                 }
             }
             let Some(connection) = &mut self.connection else { continue };
-            match write(connection, &mut self.tenants, group).await {
-                Ok(answers) => return Ok(answers),
-                Err(error) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
-                Err(error) => return Err(failure(&error, &self.place)),
+            match tokio::time::timeout(limit, write(connection, &mut self.tenants, group)).await {
+                Ok(Ok(answers)) => return Ok(answers),
+                Ok(Err(error)) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
+                Ok(Err(error)) => return Err(failure(&error, &self.place)),
+                // Nobody knows whether it was committed, as with a connection that broke.
+                Err(_) => {
+                    self.connection = None;
+                    if n_tries == TRIES_MAX {
+                        return Err(silent(&self.place, limit));
+                    }
+                }
             }
         }
     }
+}
+
+/// How long a commit may take: a slow line carries a MiB a second.
+fn limit(group: &[Job]) -> Duration {
+    let n_mib = group.iter().map(Job::bytes).sum::<usize>() >> 20;
+    PROMPT + Duration::from_secs(n_mib as u64)
 }
 
 async fn pause(n_tries: u32) {
@@ -190,9 +205,9 @@ const INSERT_TRACES: &str = "
     SELECT i.id, i.tenant, i.at, i.category, i.config, i.outcome, i.reward, i.band, i.n_turns, i.n_tokens, i.cost_usd,
            i.hash, i.body::jsonb, i.raw
     FROM unnest($1::uuid[], $2::int4[], $3::int8[], $4::text[], $5::bytea[], $6::int2[], $7::float8[], $8::int2[],
-                $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[])
-         AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw)
-    ON CONFLICT (id) DO NOTHING RETURNING id, seq";
+                $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[]) WITH ORDINALITY
+         AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw, n)
+    ORDER BY i.n ON CONFLICT (id) DO NOTHING RETURNING id, seq";
 
 async fn put_traces(
     tx: &Transaction<'_>,
@@ -202,10 +217,10 @@ async fn put_traces(
     say: &mut impl Say,
 ) -> Result<(), Failed> {
     let Some(statement) = &statements.traces else { return Ok(()) };
-    // Sorted by id, so that two writers with the same traces wait for each other instead of forever.
-    let mut unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).collect();
-    unique.sort_by_key(|row| row.id);
-    unique.dedup_by_key(|row| row.id);
+    // In the order given: lists and training follow it. Two writers with the same traces in another order may wait for each
+    // other; then the server ends one of the transactions, and it is tried again.
+    let mut seen = HashSet::new();
+    let unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).filter(|row| seen.insert(row.id)).collect();
     let forms: Vec<_> = unique.iter().map(|row| jsonb::forms(&row.json.text)).collect();
     let column = |f: fn(&TraceRow) -> &[u8]| -> Vec<&[u8]> { unique.iter().map(|row| f(row)).collect() };
     let new = tx
