@@ -48,8 +48,9 @@ pub(crate) struct TraceRow {
     pub(crate) n_turns: i64,
     pub(crate) n_tokens: i64,
     pub(crate) cost_usd: f64,
-    /// The declared fields: (path, value).
-    pub(crate) fields: Vec<(String, String)>,
+    /// The paths it was encoded for, and the fields found there: (path, value).
+    paths: Vec<String>,
+    fields: Vec<(String, String)>,
     pub(crate) json: Json,
 }
 
@@ -174,9 +175,19 @@ impl TraceRow {
             n_turns: i64::from(head.n_turns),
             n_tokens: i64::try_from(head.n_tokens).unwrap_or(i64::MAX),
             cost_usd: head.cost_usd,
+            paths: indexed_fields.to_vec(),
             fields,
             json,
         })
+    }
+
+    /// The fields at the paths that the database indexes. Another process may have declared more than it was encoded for.
+    pub(crate) fn fields_at(&self, paths: &[String]) -> Vec<(String, String)> {
+        if paths.iter().all(|path| self.paths.contains(path)) {
+            return self.fields.iter().filter(|(path, _)| paths.contains(path)).cloned().collect();
+        }
+        let body: Value = serde_json::from_str(&self.json.text).expect("it was JSON a moment ago");
+        fields(&body, paths)
     }
 }
 

@@ -290,7 +290,7 @@ fn an_index_answers_the_list_of_a_category_and_reward_range() {
 }
 
 #[test]
-fn declaring_a_field_later_indexes_what_is_there_and_dropping_it_forgets() {
+fn declaring_a_field_later_indexes_what_is_there() {
     on_each(async |fresh| {
         let query =
             TraceQuery { field: Some(Field { path: "metadata.customer".into(), value: "c2".into() }), ..TraceQuery::default() };
@@ -308,6 +308,32 @@ fn declaring_a_field_later_indexes_what_is_there_and_dropping_it_forgets() {
         drop(store);
         let store = fresh.open_with(&["metadata.customer"]).await;
         assert_eq!(ids(&*store, &query).await, samples([17, 12, 7, 2]), "what came while it was not declared is found too");
+    });
+}
+
+#[test]
+fn a_field_that_one_process_declares_is_indexed_by_all() {
+    on_each(async |fresh| {
+        let of = |customer: &str| TraceQuery {
+            field: Some(Field { path: "metadata.customer".into(), value: customer.into() }),
+            ..TraceQuery::default()
+        };
+        // One is open before the field is declared, one opens later without declaring it.
+        let before = fresh.open().await;
+        before.put(vec![write(2)]).await.unwrap();
+        let declaring = fresh.open_with(&["metadata.customer"]).await;
+        let after = fresh.open().await;
+        before.put(vec![write(7)]).await.unwrap();
+        after.put(vec![write(12)]).await.unwrap();
+        declaring.put(vec![write(17), write(3)]).await.unwrap();
+        let encoded = hone_store::Encoded::of(&write(22), &hone_store::Options::default()).unwrap();
+        declaring.put_encoded(vec![encoded]).await.unwrap();
+        for store in [&before, &declaring, &after] {
+            assert_eq!(ids(&**store, &of("c2")).await, samples([22, 17, 12, 7, 2]), "on {}", fresh.name);
+            assert_eq!(ids(&**store, &of("c3")).await, samples([3]), "on {}", fresh.name);
+        }
+        let plan = after.explain(&of("c2")).await.unwrap();
+        assert!(plan.contains("trace_fields_pkey") || plan.contains("SEARCH f USING PRIMARY KEY"), "it stays declared: {plan}");
     });
 }
 

@@ -1,6 +1,7 @@
 //! The store for a fleet: the same records on PostgreSQL, bodies as JSONB, blobs in the database.
 
 mod connection;
+mod fields;
 mod grow;
 mod jsonb;
 mod read;
@@ -11,7 +12,7 @@ mod writer;
 
 use crate::Options;
 use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
-use crate::row::{Encoded, Hash, Row, check_path, fields};
+use crate::row::{Encoded, Hash, Row, check_path};
 use connection::{Connection, PATIENT, PROMPT, Pool, ask, failure, within};
 use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
@@ -47,7 +48,7 @@ impl Postgres {
         let config = url::read(url)?;
         let mut connection = Connection::open(&config).await?;
         schema::migrate(&mut connection).await?;
-        index_fields(&mut connection, &options.indexed_fields).await?;
+        let indexed_fields = fields::declare(&mut connection, &options.indexed_fields).await?;
         let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
         let place = connection.place().to_owned();
@@ -63,7 +64,7 @@ impl Postgres {
         for connection in connections {
             tokio::spawn(writer::run(config.clone(), connection, Arc::clone(&jobs)));
         }
-        Ok(Self { queue, pool: Pool::new(config), indexed_fields: options.indexed_fields.clone().into(), place })
+        Ok(Self { queue, pool: Pool::new(config), indexed_fields: indexed_fields.into(), place })
     }
 
     fn failed(&self) -> impl Fn(tokio_postgres::Error) -> StoreError + use<> {
@@ -410,58 +411,6 @@ const TABLES: [Table; 5] = [
 
 fn hash(row: &tokio_postgres::Row) -> Hash {
     row.get::<_, &[u8]>("hash").try_into().unwrap_or_default()
-}
-
-/// Makes the index of fields hold exactly the declared ones.
-async fn index_fields(connection: &mut Connection, declared: &[String]) -> Result<(), StoreError> {
-    let place = connection.place().to_owned();
-    let failed = |error: tokio_postgres::Error| failure(&error, &place);
-    let rows = connection.client.query("SELECT path FROM hone.indexed_fields", &[]).await.map_err(failed)?;
-    let known: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
-    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
-    if added.is_empty() && dropped.is_empty() {
-        return Ok(());
-    }
-    let transaction = connection.begin().await?;
-    for path in dropped {
-        transaction.execute("DELETE FROM hone.trace_fields WHERE path = $1", &[path]).await.map_err(failed)?;
-        transaction.execute("DELETE FROM hone.indexed_fields WHERE path = $1", &[path]).await.map_err(failed)?;
-    }
-    for path in added {
-        transaction
-            .execute("INSERT INTO hone.indexed_fields (path) VALUES ($1) ON CONFLICT DO NOTHING", &[path])
-            .await
-            .map_err(failed)?;
-        let mut after = 0_i64;
-        loop {
-            let rows = transaction
-                .query(
-                    "SELECT seq, at, coalesce(raw, body::text) FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
-                    &[&after, &DUMP_LEN],
-                )
-                .await
-                .map_err(failed)?;
-            for row in &rows {
-                let body: serde_json::Value = parsed(row, 2, || "a trace".to_owned())?;
-                for (path, value) in fields(&body, std::slice::from_ref(path)) {
-                    transaction
-                        .execute(
-                            "INSERT INTO hone.trace_fields (path, value, at, seq) VALUES ($1, $2, $3, $4)
-                             ON CONFLICT DO NOTHING",
-                            &[&path, &value, &row.get::<_, i64>(1), &row.get::<_, i64>(0)],
-                        )
-                        .await
-                        .map_err(failed)?;
-                }
-            }
-            match rows.last() {
-                Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get(0),
-                _ => break,
-            }
-        }
-    }
-    transaction.commit().await.map_err(failed)
 }
 
 fn check(query: &TraceQuery) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! one knows whether it did: the same rows are sent again, which is safe because they have ids.
 
 use super::connection::{Connection, PROMPT, failure, passing, silent};
-use super::{grow, jsonb};
+use super::{fields, grow, jsonb};
 use crate::growth::TurnRow;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Transaction};
 use uuid::Uuid;
 
@@ -185,14 +186,18 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
 
 /// What the hot path needs prepared before the transaction begins.
 struct Statements {
-    traces: Option<tokio_postgres::Statement>,
+    traces: Option<[tokio_postgres::Statement; 2]>,
     turns: Option<grow::Statements>,
     rewards: Option<tokio_postgres::Statement>,
 }
 
 impl Statements {
     async fn prepare(connection: &mut Connection, sorted: &Sorted<'_>) -> Result<Self, Failed> {
-        let traces = if sorted.traces.is_empty() { None } else { Some(connection.prepare(INSERT_TRACES).await?) };
+        let traces = if sorted.traces.is_empty() {
+            None
+        } else {
+            Some([connection.prepare(fields::INDEXED).await?, connection.prepare(INSERT_TRACES).await?])
+        };
         let rewards = if sorted.rewards.is_empty() { None } else { Some(connection.prepare(INSERT_REWARDS).await?) };
         let turns = if sorted.turns.is_empty() { None } else { Some(grow::Statements::prepare(connection).await?) };
         Ok(Self { traces, turns, rewards })
@@ -216,36 +221,38 @@ async fn put_traces(
     rows: &[((usize, usize), &TraceRow)],
     say: &mut impl Say,
 ) -> Result<(), Failed> {
-    let Some(statement) = &statements.traces else { return Ok(()) };
+    let Some([indexed, statement]) = &statements.traces else { return Ok(()) };
     // In the order given: lists and training follow it. Two writers with the same traces in another order may wait for each
     // other; then the server ends one of the transactions, and it is tried again.
     let mut seen = HashSet::new();
     let unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).filter(|row| seen.insert(row.id)).collect();
     let forms: Vec<_> = unique.iter().map(|row| jsonb::forms(&row.json.text)).collect();
     let column = |f: fn(&TraceRow) -> &[u8]| -> Vec<&[u8]> { unique.iter().map(|row| f(row)).collect() };
-    let new = tx
-        .query(
-            statement,
-            &[
-                &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
-                &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
-                &column(|row| &row.config),
-                &unique.iter().map(|row| row.outcome).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.reward).collect::<Vec<_>>(),
-                &unique.iter().map(|row| band::of(row.reward)).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.n_turns).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.n_tokens).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.cost_usd).collect::<Vec<_>>(),
-                &column(|row| &row.json.hash),
-                &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
-                &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
-            ],
-        )
-        .await?;
+    let values: [&(dyn ToSql + Sync); 14] = [
+        &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
+        &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
+        &column(|row| &row.config),
+        &unique.iter().map(|row| row.outcome).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.reward).collect::<Vec<_>>(),
+        &unique.iter().map(|row| band::of(row.reward)).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.n_turns).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.n_tokens).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.cost_usd).collect::<Vec<_>>(),
+        &column(|row| &row.json.hash),
+        &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
+        &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
+    ];
+    // Sent together and answered in this order.
+    let (paths, new) = tokio::try_join!(tx.query(indexed, &[]), tx.query(statement, &values))?;
+    let paths: Vec<String> = paths.iter().map(|row| row.get(0)).collect();
     let mut new: HashMap<[u8; 16], i64> = new.iter().map(|row| (row.get::<_, Uuid>(0).into_bytes(), row.get(1))).collect();
-    put_fields(tx, &unique, &new).await?;
+    let fields = unique.iter().filter_map(|row| Some((new.get(&row.id)?, row)));
+    let fields = fields.flat_map(|(&seq, row)| {
+        row.fields_at(&paths).into_iter().map(move |(path, value)| fields::Field { path, value, at: row.at, seq })
+    });
+    fields::insert(tx, &fields.collect::<Vec<_>>()).await?;
     let mut known: HashMap<[u8; 16], Hash> = HashMap::new();
     if new.len() < rows.len() {
         let ids: Vec<Uuid> = unique.iter().map(|row| Uuid::from_bytes(row.id)).collect();
@@ -260,29 +267,6 @@ async fn put_traces(
         };
         say(*at, put);
     }
-    Ok(())
-}
-
-async fn put_fields(tx: &Transaction<'_>, rows: &[&TraceRow], seqs: &HashMap<[u8; 16], i64>) -> Result<(), Failed> {
-    let (mut paths, mut values, mut ats, mut numbers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for row in rows {
-        let Some(&seq) = seqs.get(&row.id) else { continue };
-        for (path, value) in &row.fields {
-            paths.push(path.as_str());
-            values.push(value.as_str());
-            ats.push(row.at);
-            numbers.push(seq);
-        }
-    }
-    if paths.is_empty() {
-        return Ok(());
-    }
-    tx.execute(
-        "INSERT INTO hone.trace_fields (path, value, at, seq)
-         SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) ON CONFLICT DO NOTHING",
-        &[&paths, &values, &ats, &numbers],
-    )
-    .await?;
     Ok(())
 }
 

@@ -68,7 +68,7 @@ impl Sqlite {
             schema::Refusal::Store(error) => error,
         })?;
         blobs::sync_folder(folder).map_err(unusable)?;
-        index_fields(&mut writer, &options.indexed_fields).map_err(failed)?;
+        let indexed_fields = index_fields(&mut writer, &options.indexed_fields).map_err(failed)?;
         let checkpointer = readers.connect(OpenFlags::empty()).map_err(failed)?;
         set_up_writer(&checkpointer).map_err(failed)?;
         let checkpointer = checkpoint::Checkpointer::start(checkpointer, place.clone());
@@ -76,7 +76,7 @@ impl Sqlite {
             writer: Writer::start(writer, checkpointer, place),
             readers: Arc::new(readers),
             blobs: Blobs::new(folder.join("blobs")),
-            indexed_fields: options.indexed_fields.clone().into(),
+            indexed_fields: indexed_fields.into(),
         })
     }
 
@@ -412,28 +412,26 @@ fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Makes the index of fields hold exactly the declared ones.
-fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::Result<()> {
-    let known: Vec<String> = connection
-        .prepare("SELECT path FROM indexed_fields ORDER BY path")?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+/// The paths that are indexed, whichever process declared them.
+fn indexed_fields(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    connection.prepare_cached("SELECT path FROM indexed_fields ORDER BY path")?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Adds the declared paths to the index of fields, and says which paths it then holds. What others declared stays.
+fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::Result<Vec<String>> {
+    let known = indexed_fields(connection)?;
     let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
-    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
-    if added.is_empty() && dropped.is_empty() {
-        return Ok(());
+    if added.is_empty() {
+        return Ok(known);
     }
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    for path in dropped {
-        transaction.execute("DELETE FROM trace_fields WHERE path = ?1", [path])?;
-        transaction.execute("DELETE FROM indexed_fields WHERE path = ?1", [path])?;
-    }
     for path in added {
         transaction.execute("INSERT OR IGNORE INTO indexed_fields (path) VALUES (?1)", [path])?;
         let mut statement = transaction.prepare("SELECT t.seq, t.at, b.body FROM traces t JOIN bodies b ON b.seq = t.seq")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let body: serde_json::Value = parsed(row, 2)?;
+            // A damaged body has no fields; `verify` names it.
+            let Ok(body) = parsed::<serde_json::Value>(row, 2) else { continue };
             for (path, value) in crate::row::fields(&body, std::slice::from_ref(path)) {
                 transaction
                     .prepare_cached("INSERT OR IGNORE INTO trace_fields (path, value, at, seq) VALUES (?1, ?2, ?3, ?4)")?
@@ -441,7 +439,9 @@ fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::R
             }
         }
     }
-    transaction.commit()
+    let indexed = indexed_fields(&transaction)?;
+    transaction.commit()?;
+    Ok(indexed)
 }
 
 fn document(row: &rusqlite::Row<'_>) -> rusqlite::Result<Document> {
