@@ -11,7 +11,8 @@ mod url;
 mod writer;
 
 use crate::Options;
-use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
+use crate::dump::{Counts, Database, Dumped, Info, Lost, NO_HASH};
+use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row, check_path};
 use connection::{Connection, PATIENT, PROMPT, Pool, ask, failure, within};
 use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
@@ -20,6 +21,7 @@ use read::parsed;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 use writer::Job;
@@ -234,32 +236,66 @@ impl Postgres {
     /// Sends every record, each page of them within its time.
     async fn dump_all(&self, connection: &mut Connection, sink: &mpsc::Sender<Dumped>) -> Result<(), StoreError> {
         let view = within(&self.place, PROMPT, connection.begin()).await?;
-        let query = async |sql: &str, values: &[&(dyn ToSql + Sync)]| {
-            within(&self.place, PATIENT, async { view.query(sql, values).await.map_err(self.failed()) }).await
-        };
         // One snapshot for all tables: what is written meanwhile is not in this view.
-        query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]).await?;
-        for table in TABLES {
-            let mut after = 0_i64;
-            loop {
-                let rows = query(table.sql, &[&after, &DUMP_LEN]).await?;
-                for row in &rows {
-                    if sink.send((table.read)(row)).await.is_err() {
-                        return Ok(());
-                    }
-                }
-                match rows.last() {
-                    Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
-                    _ => break,
-                }
+        view.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(self.failed())?;
+        let [traces, rest @ ..] = &TABLES;
+        if !self.dump_table(&view, traces, sink).await? || !self.dump_turns(&view, sink).await? {
+            return Ok(());
+        }
+        for table in rest {
+            if !self.dump_table(&view, table, sink).await? {
+                return Ok(());
             }
         }
-        for row in query("SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await? {
+        for row in self.rows(&view, "SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await? {
             if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    async fn rows(
+        &self,
+        view: &Transaction<'_>,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+        within(&self.place, PATIENT, async { view.query(sql, values).await.map_err(self.failed()) }).await
+    }
+
+    /// Whether somebody still listens.
+    async fn dump_table(&self, view: &Transaction<'_>, table: &Table, sink: &mpsc::Sender<Dumped>) -> Result<bool, StoreError> {
+        let mut after = 0_i64;
+        loop {
+            let rows = self.rows(view, table.sql, &[&after, &DUMP_LEN]).await?;
+            for row in &rows {
+                if sink.send((table.read)(row)).await.is_err() {
+                    return Ok(false);
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    /// Whether somebody still listens.
+    async fn dump_turns(&self, view: &Transaction<'_>, sink: &mpsc::Sender<Dumped>) -> Result<bool, StoreError> {
+        let mut last = (Uuid::nil(), -1_i64);
+        loop {
+            let rows = self.rows(view, TURNS, &[&last.0, &last.1, &DUMP_LEN]).await?;
+            for row in &rows {
+                if sink.send(turn(row)).await.is_err() {
+                    return Ok(false);
+                }
+            }
+            match rows.last() {
+                Some(row) if rows.len() as i64 == DUMP_LEN => last = (row.get(0), row.get(1)),
+                _ => return Ok(true),
+            }
+        }
     }
 
     /// How long a list may take: a field without an index is looked up in every body.
@@ -322,7 +358,17 @@ impl Database for Postgres {
                 let off = |row: &tokio_postgres::Row| {
                     format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
                 };
-                Ok(rows.iter().map(off).collect())
+                let mut complaints: Vec<String> = rows.iter().map(off).collect();
+                for (sql, lost) in [
+                    (LOST_TURNS, Lost::Turns),
+                    (TURNS_WITHOUT_TRACE, Lost::TraceOfTurns),
+                    (REWARDS_WITHOUT_TRACE, Lost::TraceOfRewards),
+                ] {
+                    let rows = connection.client.query(sql, &[]).await.map_err(self.failed())?;
+                    let told = |row: &tokio_postgres::Row| lost.told(trace_id(row), row.get(1));
+                    complaints.extend(rows.iter().map(told));
+                }
+                Ok(complaints)
             })
         })
     }
@@ -367,26 +413,51 @@ impl Database for Postgres {
     }
 }
 
+/// Traces that count more turns than there are, with how many are missing.
+const LOST_TURNS: &str = "
+    SELECT c.id, c.n_turns - c.own - u.n FROM (
+        SELECT t.id, t.n_turns, (SELECT count(*) FROM jsonb_path_query(t.body, '$.segments[*].turns[*]')) AS own
+        FROM hone.traces t) c
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS n FROM hone.turns u WHERE u.trace = c.id AND u.turn_idx >= c.own AND u.turn_idx < c.n_turns) u
+    WHERE c.n_turns - c.own - u.n > 0";
+
+const TURNS_WITHOUT_TRACE: &str = "
+    SELECT u.trace, count(*) FROM hone.turns u
+    WHERE NOT EXISTS (SELECT FROM hone.traces t WHERE t.id = u.trace) GROUP BY u.trace";
+
+const REWARDS_WITHOUT_TRACE: &str = "
+    SELECT r.trace, count(*) FROM hone.rewards r
+    WHERE NOT EXISTS (SELECT FROM hone.traces t WHERE t.id = r.trace) GROUP BY r.trace";
+
+/// The turns after one of them: those of a trace together and in their order, also where one was put back later.
+const TURNS: &str = "
+    SELECT trace, turn_idx, coalesce(raw, body::text), hash FROM hone.turns
+    WHERE (trace, turn_idx) > ($1, $2) ORDER BY trace, turn_idx LIMIT $3";
+
+fn trace_id(row: &tokio_postgres::Row) -> TraceId {
+    TraceId::from_bytes(row.get::<_, Uuid>(0).into_bytes())
+}
+
+fn turn(row: &tokio_postgres::Row) -> Dumped {
+    let trace = trace_id(row);
+    let what = || turn_of(trace, u32::try_from(row.get::<_, i64>(1)).unwrap_or(u32::MAX));
+    let next: NextTurn = parsed(row, 2, what)?;
+    Ok((hash(row), Write::Turn(trace, Box::new(next))))
+}
+
 /// How a dump reads a table: from number $1 on, at most $2 rows.
 struct Table {
     sql: &'static str,
     read: fn(&tokio_postgres::Row) -> Dumped,
 }
 
-const TABLES: [Table; 5] = [
+const TABLES: [Table; 4] = [
     Table {
         sql: "SELECT id, coalesce(raw, body::text), hash, seq FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
         read: |row| {
             let trace: Trace = parsed(row, 1, || format!("trace {}", row.get::<_, Uuid>(0)))?;
             Ok((hash(row), Write::Trace(Box::new(trace))))
-        },
-    },
-    Table {
-        sql: "SELECT trace, coalesce(raw, body::text), hash, seq FROM hone.turns WHERE seq > $1 ORDER BY seq LIMIT $2",
-        read: |row| {
-            let trace = TraceId::from_bytes(row.get::<_, Uuid>(0).into_bytes());
-            let next: NextTurn = parsed(row, 1, || format!("a turn of trace {trace}"))?;
-            Ok((hash(row), Write::Turn(trace, Box::new(next))))
         },
     },
     Table {

@@ -8,7 +8,7 @@ mod schema;
 mod writer;
 
 use crate::blobs::Blobs;
-use crate::dump::{self, Counts, Database, Dumped, Info};
+use crate::dump::{self, Counts, Database, Dumped, Info, Lost};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
@@ -259,7 +259,9 @@ impl Database for Sqlite {
                 .prepare("PRAGMA integrity_check")?
                 .query_map([], |row| row.get(0))?
                 .collect::<rusqlite::Result<_>>()?;
-            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+            let mut complaints: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+            complaints.extend(missing(connection)?);
+            Ok(complaints)
         })
     }
 
@@ -297,7 +299,7 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
         sink.blocking_send(write.map(|write| (hash, write))).is_ok()
     };
     let mut statement =
-        view.prepare("SELECT t.id, t.hash, b.body FROM traces t JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
+        view.prepare("SELECT t.id, t.hash, b.body FROM traces t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let trace = parsed(row, 2).map(|trace| Write::Trace(Box::new(trace)));
@@ -305,7 +307,8 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
             return Ok(());
         }
     }
-    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY seq")?;
+    // Those of a trace together and in their order, also where one was put back later.
+    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY trace, turn_idx")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let trace = TraceId::from_bytes(row.get(3)?);
@@ -348,6 +351,36 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
     }
     Ok(())
 }
+
+/// What others speak of and is not there.
+fn missing(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (sql, lost) in
+        [(LOST_TURNS, Lost::Turns), (TURNS_WITHOUT_TRACE, Lost::TraceOfTurns), (REWARDS_WITHOUT_TRACE, Lost::TraceOfRewards)]
+    {
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            found.push(lost.told(TraceId::from_bytes(row.get(0)?), row.get(1)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Traces that count more turns than there are, with how many are missing.
+const LOST_TURNS: &str = "
+    SELECT c.id, c.n_turns - c.own - (
+        SELECT count(*) FROM turns u WHERE u.trace = c.id AND u.turn_idx >= c.own AND u.turn_idx < c.n_turns) AS n_lost
+    FROM (SELECT t.id, t.n_turns, CASE WHEN json_valid(b.body) THEN (
+              SELECT coalesce(sum(json_array_length(s.value, '$.turns')), 0) FROM json_each(b.body, '$.segments') s) END AS own
+          FROM traces t JOIN bodies b ON b.seq = t.seq) c
+    WHERE n_lost > 0";
+
+const TURNS_WITHOUT_TRACE: &str = "
+    SELECT u.trace, count(*) FROM turns u WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.id = u.trace) GROUP BY u.trace";
+
+const REWARDS_WITHOUT_TRACE: &str = "
+    SELECT r.trace, count(*) FROM rewards r WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.id = r.trace) GROUP BY r.trace";
 
 /// Connections that no one reads with at the moment.
 struct Readers {
