@@ -18,8 +18,8 @@ pub trait Database: Store {
     /// Like [`Store::put`], with the encoding already done elsewhere. It must have been done for the options of this store.
     fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>>;
 
-    /// Puts back each of these records that is there and no longer what was written: its text under its own hash is another,
-    /// or its hash beside the same text. True where something was written. What differs in both is left alone.
+    /// Puts back each of these records that is there and no longer what was written, and each turn that its trace counts and
+    /// that is gone. True where something was written. A sound record with other content is left alone.
     fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>>;
 
     /// Sends every record of one consistent view into `sink`: what others refer to comes first.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{trace, write};
 use hone_store::{Options, Place, backup, verify};
-use hone_trace::store::{Put, StoreError};
+use hone_trace::store::{Field, Put, Store, StoreError, TraceQuery};
 
 /// Runs a case with a database of its own, or says that there is no server.
 fn on_postgres(case: impl AsyncFn(common::Fresh, String)) {
@@ -61,6 +61,7 @@ async fn a_url_that_is_refused_is_not_repeated() {
         ("postgres://u:S3cret@host/db?sslmode=require", "tunnel"),
         ("postgres://u:S3cret@host/db?sslmode=verify-full", "sslmode"),
         ("postgres://u:S3cret@host/db?sslrootcert=/Pw", "`sslrootcert`"),
+        ("host=host user=u password=S3cret Pw=1", "postgres://user:password@host:port/database"),
         ("u:S3cret-Pw", "postgres://user:password@host:port/database"),
     ];
     for (url, words) in cases {
@@ -107,6 +108,31 @@ fn a_server_that_takes_no_writes_is_read() {
         let standby = format!("ALTER DATABASE {database} SET default_transaction_read_only = on");
         client(&url).await.batch_execute(&standby).await.unwrap();
         reads_all(&url).await;
+        let store = fresh.open_with(&["metadata.customer"]).await;
+        assert_eq!(found(&*store).await, 1, "a field that cannot be indexed is looked up in the bodies");
+    });
+}
+
+/// How many traces have the customer of the first sample.
+async fn found(store: &dyn Store) -> usize {
+    let field = Some(Field { path: "metadata.customer".into(), value: "c1".into() });
+    store.heads(&TraceQuery { field, ..TraceQuery::default() }, None, 100).await.expect("a list").items.len()
+}
+
+#[test]
+fn an_index_of_a_field_that_was_cut_short_is_not_used_and_is_made_anew() {
+    on_postgres(async |fresh, url| {
+        fresh.open_with(&["metadata.customer"]).await.put(vec![write(1), write(6)]).await.unwrap();
+        let cut = "INSERT INTO hone.meta VALUES ('indexing metadata.customer', ''); DELETE FROM hone.trace_fields";
+        client(&url).await.batch_execute(cut).await.unwrap();
+        let store = fresh.open().await;
+        assert_eq!(found(&*store).await, 2);
+        store.put(vec![write(11)]).await.unwrap();
+        let store = fresh.open_with(&["metadata.customer"]).await;
+        assert_eq!(found(&*store).await, 3);
+        let sql = "SELECT (SELECT count(*) FROM hone.trace_fields), count(*) FROM hone.meta";
+        let row = client(&url).await.query_one(sql, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (3, 1), "all are indexed, and the mark is gone");
     });
 }
 

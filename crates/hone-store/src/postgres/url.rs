@@ -25,7 +25,7 @@ pub(crate) fn read(url: &str) -> Result<Config, StoreError> {
     if is_ambiguous(url) {
         return Err(refused(AMBIGUOUS.to_owned()));
     }
-    let mut config: Config = url.parse().map_err(|error| refused(complaint(&error)))?;
+    let mut config: Config = url.parse().map_err(|error| refused(complaint(url, &error)))?;
     let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
     if config.get_hosts().iter().any(has_at) || config.get_dbname().is_some_and(|name| name.contains('@')) {
         return Err(refused(AMBIGUOUS.to_owned()));
@@ -45,17 +45,23 @@ pub(crate) fn read(url: &str) -> Result<Config, StoreError> {
 
 /// Whether more than one `@` stands in it, wherever: an option with one can be written with %40 as well.
 fn is_ambiguous(url: &str) -> bool {
-    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
-    is_url && url.matches('@').count() > 1
+    is_url(url) && url.matches('@').count() > 1
 }
 
-fn complaint(error: &tokio_postgres::Error) -> String {
+fn is_url(text: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+fn complaint(url: &str, error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     // The parser's own words name an option, and never a value.
     let said = error.source().map(ToString::to_string).unwrap_or_default();
     if said.contains("`sslmode`") {
         NO_TLS.to_owned()
-    } else if said.starts_with("unknown option") || said.starts_with("invalid value for option") {
+    } else if said.starts_with("invalid value for option") {
+        said
+    } else if said.starts_with("unknown option") && is_url(url) {
+        // In the form with spaces it may be the second word of a password.
         said
     } else {
         "it does not read as postgres://user:password@host:port/database".to_owned()

@@ -57,6 +57,8 @@ struct Hush {
 }
 
 async fn carry(client: TcpStream, server: TcpStream, cut: Cut, left: Arc<AtomicI64>, hush: Hush) {
+    // Small messages go at once: the test is about those that are cut, and waits for all others.
+    let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let answers = tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
