@@ -4,6 +4,7 @@ mod connection;
 mod fields;
 mod grow;
 mod jsonb;
+mod pool;
 mod read;
 mod repair;
 mod schema;
@@ -14,9 +15,10 @@ use crate::Options;
 use crate::dump::{Counts, Database, Dumped, Info, Lost, NO_HASH};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row, check_path};
-use connection::{Connection, PATIENT, PROMPT, Pool, ask, failure, within};
+use connection::{Connection, PATIENT, PROMPT, failure, within};
 use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
+use pool::{Pool, ask};
 use read::parsed;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,10 +89,9 @@ impl Store for Postgres {
     fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>> {
         Box::pin(async move {
             check(query)?;
-            let limit_time = self.patience(query);
+            let patience = self.patience(query);
             let (items, next) =
-                ask!(self.pool, limit_time, |connection| read::heads(connection, query, &self.indexed_fields, after, limit)
-                    .await)?;
+                ask!(self.pool, patience, |connection| read::heads(connection, query, &self.indexed_fields, after, limit).await)?;
             Ok(Page { items, next })
         })
     }
@@ -98,9 +99,9 @@ impl Store for Postgres {
     fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>> {
         Box::pin(async move {
             check(query)?;
-            let limit_time = self.patience(query);
+            let patience = self.patience(query);
             let (items, next) =
-                ask!(self.pool, limit_time, |connection| read::traces(connection, query, &self.indexed_fields, after, limit)
+                ask!(self.pool, patience, |connection| read::traces(connection, query, &self.indexed_fields, after, limit)
                     .await)?;
             Ok(Page { items, next })
         })
