@@ -5,14 +5,17 @@
 //! Records have ids, so an interrupted restore is run again.
 //!
 //! A record that is not what was written does not enter a back-up, where it would look sound: it is left out and named.
+//! In the place of a turn stands one that says so, or the turns after it would be lost with it.
 //! The other way round, a restore puts such a record back.
 
 use crate::Options;
 use crate::dump::{COMPLAINTS_MAX, Counts, Database, Dumped, name, same_hash};
+use crate::growth::{is_stand_in, stand_in, turn_of};
 use crate::row::Encoded;
 use hone_trace::store::{Put, StoreError, Write};
-use hone_trace::{BlobHash, V1};
+use hone_trace::{BlobHash, TraceId, V1};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{self, File, FileType, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -223,6 +226,10 @@ struct Tally {
     hasher: blake3::Hasher,
     damaged: Vec<String>,
     n_damaged: u64,
+    /// How many turns of each trace are written.
+    n_turns: HashMap<TraceId, u32>,
+    /// How many records were left out since the last turn.
+    n_left_out: usize,
 }
 
 impl Tally {
@@ -249,26 +256,51 @@ impl Tally {
                     continue;
                 }
             };
-            self.records.add(&write);
-            line.clear();
-            serde_json::to_writer(&mut line, &write).map_err(|error| at(path)(error.into()))?;
-            line.push(b'\n');
-            self.hasher.update(&line);
-            out.write_all(&line).map_err(at(path))?;
+            for write in self.stand_ins(&write).into_iter().chain([write]) {
+                self.records.add(&write);
+                line.clear();
+                serde_json::to_writer(&mut line, &write).map_err(|error| at(path)(error.into()))?;
+                line.push(b'\n');
+                self.hasher.update(&line);
+                out.write_all(&line).map_err(at(path))?;
+            }
             progress(self.records.total());
         }
         Ok(())
     }
 
+    /// What stands in for the turns that are missing before this one: without them a restore would not take it.
+    fn stand_ins(&mut self, write: &Write) -> Vec<Write> {
+        let (trace, next) = match write {
+            Write::Turn(trace, next) => (*trace, next),
+            Write::Trace(trace) => {
+                let n_turns = trace.turns().count();
+                self.n_turns.insert(trace.id, u32::try_from(n_turns).unwrap_or(u32::MAX));
+                return Vec::new();
+            }
+            _ => return Vec::new(),
+        };
+        let Some(n_turns) = self.n_turns.get_mut(&trace) else { return Vec::new() };
+        let missing = *n_turns..next.turn_idx;
+        *n_turns = next.turn_idx + 1;
+        let n_left_out = std::mem::take(&mut self.n_left_out);
+        for turn_idx in missing.clone().skip(n_left_out) {
+            self.leave_out(format!("{} is gone", turn_of(trace, turn_idx)));
+        }
+        self.n_left_out = 0;
+        missing.map(|turn_idx| Write::Turn(trace, Box::new(stand_in(turn_idx, next.ended)))).collect()
+    }
+
     fn leave_out(&mut self, reason: String) {
         self.n_damaged += 1;
+        self.n_left_out += 1;
         if self.damaged.len() < COMPLAINTS_MAX {
             self.damaged.push(reason);
         }
     }
 
     fn manifest(self, blobs: Vec<BlobHash>) -> Manifest {
-        let Self { records, hasher, damaged, n_damaged } = self;
+        let Self { records, hasher, damaged, n_damaged, .. } = self;
         Manifest { v: V1, records, records_blake3: hasher.finalize().to_hex().to_string(), blobs, damaged, n_damaged }
     }
 }
@@ -326,6 +358,9 @@ impl Restored {
         for (write, put) in batch.iter().zip(puts) {
             if put == Put::New {
                 self.records.add(write);
+            } else if matches!(write, Write::Turn(_, next) if is_stand_in(next)) {
+                // Whatever is there, a stand-in does not replace it.
+                self.same += 1;
             } else {
                 // A body that is put back is found by the fields it had.
                 encoded.push(Encoded::of(write, &Options::default())?);

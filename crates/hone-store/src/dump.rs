@@ -2,8 +2,8 @@
 
 use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row};
-use hone_trace::BlobHash;
 use hone_trace::store::{Answer, Kind, Put, Store, StoreError, Write};
+use hone_trace::{Adapter, BlobHash, TraceId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -18,8 +18,8 @@ pub trait Database: Store {
     /// Like [`Store::put`], with the encoding already done elsewhere. It must have been done for the options of this store.
     fn put_encoded(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<Put>>;
 
-    /// Puts back each of these records that is there and no longer what was written: its text under its own hash is another,
-    /// or its hash beside the same text. True where something was written. What differs in both is left alone.
+    /// Puts back each of these records that is there and no longer what was written, and each turn that its trace counts and
+    /// that is gone. True where something was written. A sound record with other content is left alone.
     fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>>;
 
     /// Sends every record of one consistent view into `sink`: what others refer to comes first.
@@ -102,18 +102,20 @@ pub struct Verdict {
 pub const COMPLAINTS_MAX: usize = 100;
 
 /// Reads everything back: the database examines its own files, every record still has the hash it was
-/// written with, and every blob the hash it is named after.
+/// written with, every blob the hash it is named after, and what records speak of is there.
 pub async fn verify(database: &dyn Database, mut progress: impl FnMut(u64)) -> Result<Verdict, StoreError> {
     let mut verdict = Verdict { counts: Counts::default(), blobs: 0, complaints: Vec::new(), n_complaints: 0 };
     for complaint in database.complaints().await? {
         verdict.complain(complaint);
     }
     let (sink, mut records) = mpsc::channel::<Dumped>(1024);
+    let mut adapters: Vec<(String, BlobHash)> = Vec::new();
     let reading = async {
         while let Some(dumped) = records.recv().await {
             match dumped {
                 Ok((hash, write)) => {
                     verdict.counts.add(&write);
+                    adapters.extend(weights(&write));
                     if let Err(reason) = same_hash(&write, hash) {
                         verdict.complain(reason);
                     }
@@ -125,7 +127,13 @@ pub async fn verify(database: &dyn Database, mut progress: impl FnMut(u64)) -> R
     };
     let (dumped, ()) = tokio::join!(database.dump(sink), reading);
     dumped?;
-    for hash in database.blob_hashes().await? {
+    let blobs = database.blob_hashes().await?;
+    for (adapter, blob) in adapters {
+        if blobs.binary_search(&blob).is_err() {
+            verdict.complain(format!("blob {blob}, the files of adapter {adapter}, is gone"));
+        }
+    }
+    for hash in blobs {
         verdict.blobs += 1;
         let bytes = database.blob(hash).await?.unwrap_or_default();
         if BlobHash::of(&bytes) != hash {
@@ -135,11 +143,37 @@ pub async fn verify(database: &dyn Database, mut progress: impl FnMut(u64)) -> R
     Ok(verdict)
 }
 
+/// An adapter, and the blob that holds its files.
+fn weights(write: &Write) -> Option<(String, BlobHash)> {
+    let Write::Document(document) = write else { return None };
+    let adapter = document.word::<Adapter>().ok().filter(|_| document.kind == Kind::Adapter)?;
+    Some((document.id.clone(), adapter.blob))
+}
+
 impl Verdict {
     fn complain(&mut self, complaint: String) {
         self.n_complaints += 1;
         if self.complaints.len() < COMPLAINTS_MAX {
             self.complaints.push(complaint);
+        }
+    }
+}
+
+/// What is not there although others speak of it.
+#[derive(Clone, Copy)]
+pub(crate) enum Lost {
+    Turns,
+    TraceOfTurns,
+    TraceOfRewards,
+}
+
+impl Lost {
+    /// What to say of so many records of this trace.
+    pub(crate) fn told(self, trace: TraceId, n_records: i64) -> String {
+        match self {
+            Self::Turns => format!("trace {trace} lacks {n_records} of the turns that it counts"),
+            Self::TraceOfTurns => format!("trace {trace} is gone, and {n_records} of its turns are there"),
+            Self::TraceOfRewards => format!("trace {trace} is gone, and {n_records} of its rewards are there"),
         }
     }
 }

@@ -5,14 +5,14 @@
 
 use crate::row::Json;
 use hone_trace::store::StoreError;
-use hone_trace::{NextTurn, Trace, TraceId};
+use hone_trace::{ErrorEvent, Message, NextTurn, Role, Time, Trace, TraceId, Turn, V1};
 
 /// A turn that a trace goes on with, encoded.
 pub(crate) struct TurnRow {
     pub(crate) trace: [u8; 16],
     pub(crate) turn_idx: i64,
-    n_tokens: i64,
-    cost_usd: f64,
+    pub(crate) n_tokens: i64,
+    pub(crate) cost_usd: f64,
     pub(crate) json: Json,
 }
 
@@ -78,6 +78,23 @@ pub(crate) fn append(trace: &mut Trace, turns: impl IntoIterator<Item = NextTurn
         trace.go_on(next);
     }
     Ok(())
+}
+
+/// What a back-up holds in the place of a turn that is damaged or gone, so that the turns after it have their place.
+pub(crate) fn stand_in(turn_idx: u32, ended: Time) -> NextTurn {
+    let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
+    let message = "this turn was damaged when the back-up was taken, and left out".to_owned();
+    turn.errors.push(ErrorEvent { kind: "left_out".to_owned(), recovered: false, message });
+    NextTurn { v: V1, turn_idx, segment: None, turn, ended }
+}
+
+pub(crate) fn is_stand_in(next: &NextTurn) -> bool {
+    *next == stand_in(next.turn_idx, next.ended)
+}
+
+/// Whether this text of a turn only holds a place: nothing of the turn was counted then.
+pub(crate) fn holds_place(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|next| is_stand_in(&next))
 }
 
 /// How messages name a turn.

@@ -3,9 +3,9 @@
 //! Encoding happens in the caller, so that the one writer only moves bytes.
 
 use crate::Options;
-use crate::growth::TurnRow;
+use crate::growth::{TurnRow, holds_place};
 use hone_trace::store::{Document, Event, Field, Kind, Link, RECORD_BYTES_MAX, StoreError, Write};
-use hone_trace::{Reward, Sorted, Trace, TraceId, TraceOutcome};
+use hone_trace::{NextTurn, Reward, Sorted, Trace, TraceId, TraceOutcome};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,8 +48,9 @@ pub(crate) struct TraceRow {
     pub(crate) n_turns: i64,
     pub(crate) n_tokens: i64,
     pub(crate) cost_usd: f64,
-    /// The declared fields: (path, value).
-    pub(crate) fields: Vec<(String, String)>,
+    /// The paths it was encoded for, and the fields found there: (path, value).
+    paths: Vec<String>,
+    fields: Vec<(String, String)>,
     pub(crate) json: Json,
 }
 
@@ -117,15 +118,44 @@ impl Row {
         }
     }
 
+    /// Whether what stands under this record's key is to be replaced by it: it is not what was written, or only holds a place.
+    /// Text and hash were written together, so that where one of them agrees with this record the other was changed.
+    pub(crate) fn replaces(&self, text: &str, is_same_text: bool, hash: &[u8]) -> bool {
+        let Some(json) = self.json() else { return false };
+        match (hash == json.hash, is_same_text) {
+            (true, true) => return false,
+            (false, false) => {}
+            _ => return true,
+        }
+        let found = match self {
+            Self::Trace(_) => again::<Trace>(text),
+            Self::Turn(_) if holds_place(text) => return true,
+            Self::Turn(_) => again::<NextTurn>(text),
+            Self::Reward(_) => again::<Reward>(text),
+            Self::Document(_) | Self::Event(_) => {
+                serde_json::from_str::<Value>(text).ok().and_then(|body| Json::of(&Sorted(&body), String::new).ok())
+            }
+            Self::Link(_) => return false,
+        };
+        found.is_none_or(|json| json.hash != hash)
+    }
+
+    pub(crate) fn json(&self) -> Option<&Json> {
+        match self {
+            Self::Trace(row) => Some(&row.json),
+            Self::Turn(row) => Some(&row.json),
+            Self::Reward(row) => Some(&row.json),
+            Self::Document(row) => Some(&row.json),
+            Self::Event(row) => Some(&row.json),
+            Self::Link(_) => None,
+        }
+    }
+
     /// About how many bytes the database will write for it.
     pub(crate) fn bytes(&self) -> usize {
         let json = match self {
-            Self::Trace(row) => row.json.text.len(),
-            Self::Turn(row) => row.json.text.len(),
-            Self::Reward(row) => row.json.text.len(),
-            Self::Document(row) => row.json.text.len(),
-            Self::Event(row) => row.json.text.len(),
             Self::Link(link) => link.from.len() + link.rel.len() + link.to.len(),
+            _ => self.json().map_or(0, |json| json.text.len()),
         };
         json + 256
     }
@@ -148,6 +178,11 @@ impl Row {
             Self::Event(_) => 5,
         }
     }
+}
+
+/// The record in this text as it would be written.
+fn again<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> Option<Json> {
+    Json::of(&serde_json::from_str::<T>(text).ok()?, String::new).ok()
 }
 
 impl TraceRow {
@@ -174,9 +209,19 @@ impl TraceRow {
             n_turns: i64::from(head.n_turns),
             n_tokens: i64::try_from(head.n_tokens).unwrap_or(i64::MAX),
             cost_usd: head.cost_usd,
+            paths: indexed_fields.to_vec(),
             fields,
             json,
         })
+    }
+
+    /// The fields at the paths that the database indexes. Another process may have declared more than it was encoded for.
+    pub(crate) fn fields_at(&self, paths: &[String]) -> Vec<(String, String)> {
+        if paths.iter().all(|path| self.paths.contains(path)) {
+            return self.fields.iter().filter(|(path, _)| paths.contains(path)).cloned().collect();
+        }
+        let body: Value = serde_json::from_str(&self.json.text).expect("it was JSON a moment ago");
+        fields(&body, paths)
     }
 }
 

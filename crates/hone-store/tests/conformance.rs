@@ -217,6 +217,38 @@ fn pages_follow_each_other_without_gap_or_overlap() {
 }
 
 #[test]
+fn traces_of_one_moment_are_listed_in_the_order_in_which_they_were_given() {
+    on_each(async |fresh| {
+        let store = fresh.open().await;
+        let given = [7, 3, 19, 1, 12, 5];
+        let writes = given.map(|n| {
+            let mut trace = trace(n);
+            trace.started = time(0);
+            trace.outcome = TraceOutcome::Success;
+            Write::Trace(Box::new(trace))
+        });
+        store.put(writes.to_vec()).await.unwrap();
+        let newest_first = samples(given.into_iter().rev());
+        assert_eq!(ids(&*store, &TraceQuery::default()).await, newest_first, "on {}", fresh.name);
+    });
+}
+
+#[test]
+fn writers_with_the_same_traces_in_other_orders_all_come_through() {
+    on_each(async |fresh| {
+        let (one, two) = (fresh.open().await, fresh.open().await);
+        for round in 0..4 {
+            let forwards: Vec<Write> = (0..200).map(|n| write(round * 200 + n)).collect();
+            let backwards: Vec<Write> = forwards.iter().rev().cloned().collect();
+            let (forwards, backwards) = tokio::join!(one.put(forwards), two.put(backwards));
+            let puts = [forwards.unwrap(), backwards.unwrap()].concat();
+            assert_eq!(puts.iter().filter(|put| **put == Put::New).count(), 200, "on {}", fresh.name);
+            assert!(!puts.contains(&Put::Conflict), "on {}", fresh.name);
+        }
+    });
+}
+
+#[test]
 fn a_page_of_large_traces_ends_early() {
     on_each(async |fresh| {
         let store = fresh.open().await;
@@ -258,7 +290,7 @@ fn an_index_answers_the_list_of_a_category_and_reward_range() {
 }
 
 #[test]
-fn declaring_a_field_later_indexes_what_is_there_and_dropping_it_forgets() {
+fn declaring_a_field_later_indexes_what_is_there() {
     on_each(async |fresh| {
         let query =
             TraceQuery { field: Some(Field { path: "metadata.customer".into(), value: "c2".into() }), ..TraceQuery::default() };
@@ -276,6 +308,32 @@ fn declaring_a_field_later_indexes_what_is_there_and_dropping_it_forgets() {
         drop(store);
         let store = fresh.open_with(&["metadata.customer"]).await;
         assert_eq!(ids(&*store, &query).await, samples([17, 12, 7, 2]), "what came while it was not declared is found too");
+    });
+}
+
+#[test]
+fn a_field_that_one_process_declares_is_indexed_by_all() {
+    on_each(async |fresh| {
+        let of = |customer: &str| TraceQuery {
+            field: Some(Field { path: "metadata.customer".into(), value: customer.into() }),
+            ..TraceQuery::default()
+        };
+        // One is open before the field is declared, one opens later without declaring it.
+        let before = fresh.open().await;
+        before.put(vec![write(2)]).await.unwrap();
+        let declaring = fresh.open_with(&["metadata.customer"]).await;
+        let after = fresh.open().await;
+        before.put(vec![write(7)]).await.unwrap();
+        after.put(vec![write(12)]).await.unwrap();
+        declaring.put(vec![write(17), write(3)]).await.unwrap();
+        let encoded = hone_store::Encoded::of(&write(22), &hone_store::Options::default()).unwrap();
+        declaring.put_encoded(vec![encoded]).await.unwrap();
+        for store in [&before, &declaring, &after] {
+            assert_eq!(ids(&**store, &of("c2")).await, samples([22, 17, 12, 7, 2]), "on {}", fresh.name);
+            assert_eq!(ids(&**store, &of("c3")).await, samples([3]), "on {}", fresh.name);
+        }
+        let plan = after.explain(&of("c2")).await.unwrap();
+        assert!(plan.contains("trace_fields_pkey") || plan.contains("SEARCH f USING PRIMARY KEY"), "it stays declared: {plan}");
     });
 }
 

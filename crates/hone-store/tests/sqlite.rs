@@ -60,7 +60,7 @@ fn a_changed_record_is_found_out_by_verify() {
 }
 
 #[test]
-fn a_changed_turn_is_found_out_by_verify_and_a_lost_one_by_reading() {
+fn a_changed_turn_and_a_lost_one_are_found_out_by_verify() {
     run(async {
         let fresh = common::sqlite();
         let store = fresh.open().await;
@@ -74,7 +74,9 @@ fn a_changed_turn_is_found_out_by_verify_and_a_lost_one_by_reading() {
         drop(database);
         let store = fresh.open().await;
         let verdict = verify(&*store, |_| ()).await.unwrap();
-        assert_eq!(verdict.complaints, [format!("a turn, turn 2 of trace {}, is not what was written", trace(0).id)]);
+        let lost = format!("trace {} lacks 1 of the turns that it counts", trace(1).id);
+        let changed = format!("a turn, turn 2 of trace {}, is not what was written", trace(0).id);
+        assert_eq!(verdict.complaints, [lost, changed]);
         let error = store.trace(trace(1).id).await.unwrap_err().to_string();
         assert!(error.contains("turn 2 stands where turn 1 is due"), "{error}");
     });

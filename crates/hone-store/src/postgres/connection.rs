@@ -1,16 +1,16 @@
-//! One connection with its prepared statements, and the pool that readers take theirs from.
+//! One connection with its prepared statements, and what its errors mean.
 
 use hone_trace::store::StoreError;
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls, Statement, Transaction};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const READERS_MAX: usize = 8;
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this long a connection counts as broken: it may be one that nobody answers on, and nobody closes.
+pub(crate) const PROMPT: Duration = Duration::from_secs(30);
+/// The same for what may rightly take long: many bytes, or all records of a table.
+pub(crate) const PATIENT: Duration = Duration::from_secs(600);
 
 /// A connection that remembers what it has prepared.
 pub(crate) struct Connection {
@@ -19,31 +19,52 @@ pub(crate) struct Connection {
     place: String,
 }
 
+/// Why there is no connection.
+pub(crate) struct Refused {
+    pub(crate) error: StoreError,
+    /// The server, or this role, has as many connections as it may have.
+    pub(crate) no_slot: bool,
+}
+
+impl From<Refused> for StoreError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}
+
 impl Connection {
-    pub(crate) async fn open(config: &Config) -> Result<Self, StoreError> {
+    pub(crate) async fn open(config: &Config) -> Result<Self, Refused> {
         let place = place(config);
-        let failed = |error: tokio_postgres::Error| failure(&error, &place);
-        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await;
-        let (client, connection) = connecting
-            .map_err(|_| StoreError::Unavailable { place: place.clone(), reason: "no answer within 10 seconds".to_owned() })?
-            .map_err(failed)?;
+        match tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(config)).await {
+            Ok(Ok(client)) => Ok(Self { client, statements: HashMap::new(), place }),
+            Ok(Err(error)) => {
+                let no_slot = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
+                Err(Refused { error: failure(&error, &place), no_slot })
+            }
+            Err(_) => Err(Refused { error: silent(&place, CONNECT_TIMEOUT), no_slot: false }),
+        }
+    }
+
+    async fn connect(config: &Config) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = config.connect(NoTls).await?;
         // Ends with the client; what goes wrong on the wire is told to whoever waits for an answer.
         tokio::spawn(async move {
             let _ = connection.await;
         });
-        // A server may be set to acknowledge before it has written; ours must not. And every query here is written for
+        // A server may be set to acknowledge before it has written; ours must not. Transactions here are written for READ
+        // COMMITTED, whatever the database's default. And every query here is written for
         // an index: right after a large import the statistics are of an almost empty table, and the planner would scan.
         // It also overrates how much there is to do, and compiling these small queries takes longer than running them.
         client
             .batch_execute(
                 "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+                 SET default_transaction_isolation = 'read committed';
                  SET enable_seqscan = off;
                  SET enable_bitmapscan = off;
                  SET jit = off;",
             )
-            .await
-            .map_err(failed)?;
-        Ok(Self { client, statements: HashMap::new(), place })
+            .await?;
+        Ok(client)
     }
 
     pub(crate) fn place(&self) -> &str {
@@ -66,61 +87,17 @@ impl Connection {
     }
 }
 
-/// Connections for reading, at most [`READERS_MAX`] at a time.
-pub(crate) struct Pool {
-    config: Config,
-    idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+/// The answer, unless it does not come in time.
+pub(crate) async fn within<T>(
+    place: &str,
+    limit: Duration,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(silent(place, limit)))
 }
 
-/// A connection on loan, which goes back to the pool when it is dropped.
-pub(crate) struct Loan<'p> {
-    connection: Option<Connection>,
-    pool: &'p Pool,
-    _permit: SemaphorePermit<'p>,
-}
-
-impl Deref for Loan<'_> {
-    type Target = Connection;
-    fn deref(&self) -> &Connection {
-        self.connection.as_ref().expect("a loan has its connection until it is dropped")
-    }
-}
-
-impl DerefMut for Loan<'_> {
-    fn deref_mut(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("a loan has its connection until it is dropped")
-    }
-}
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.pool.idle().extend(self.connection.take());
-    }
-}
-
-impl Pool {
-    pub(crate) fn new(config: Config) -> Self {
-        Self { config, idle: Mutex::default(), permits: Semaphore::new(READERS_MAX) }
-    }
-
-    pub(crate) async fn take(&self) -> Result<Loan<'_>, StoreError> {
-        let permit = self
-            .permits
-            .acquire()
-            .await
-            .map_err(|_| StoreError::Unavailable { place: place(&self.config), reason: "the pool is closed".to_owned() })?;
-        let alive = std::iter::from_fn(|| self.idle().pop()).find(|connection| !connection.client.is_closed());
-        let connection = match alive {
-            Some(connection) => connection,
-            None => Connection::open(&self.config).await?,
-        };
-        Ok(Loan { connection: Some(connection), pool: self, _permit: permit })
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(crate) fn silent(place: &str, limit: Duration) -> StoreError {
+    StoreError::Unavailable { place: place.to_owned(), reason: format!("no answer within {} seconds", limit.as_secs()) }
 }
 
 /// Where a database is, without its password.
@@ -149,7 +126,7 @@ pub(crate) fn failure(error: &tokio_postgres::Error, place: &str) -> StoreError 
 }
 
 /// The server's own sentence where there is one: the library's says little more than `db error`.
-fn words(error: &tokio_postgres::Error) -> String {
+pub(crate) fn words(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => said.message().to_owned(),
         None => {

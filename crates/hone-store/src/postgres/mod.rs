@@ -1,23 +1,30 @@
 //! The store for a fleet: the same records on PostgreSQL, bodies as JSONB, blobs in the database.
 
 mod connection;
+mod fields;
 mod grow;
 mod jsonb;
+mod pool;
 mod read;
 mod repair;
 mod schema;
+mod url;
 mod writer;
 
 use crate::Options;
-use crate::dump::{Counts, Database, Dumped, Info, NO_HASH};
-use crate::row::{Encoded, Hash, Row, check_path, fields};
-use connection::{Connection, Pool, failure, place};
-use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
+use crate::dump::{Counts, Database, Dumped, Info, Lost, NO_HASH};
+use crate::growth::turn_of;
+use crate::row::{Encoded, Hash, Row, check_path};
+use connection::{Connection, PATIENT, PROMPT, failure, within};
+use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
+use pool::{Pool, ask};
 use read::parsed;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio_postgres::Config;
+use tokio_postgres::Transaction;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 use writer::Job;
 
@@ -42,21 +49,26 @@ impl Postgres {
     /// Connects to this server, creating or migrating the schema `hone` where needed.
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         options.indexed_fields.iter().try_for_each(|path| check_path(path))?;
-        let mut config: Config = url.parse().map_err(|_| StoreError::Unavailable {
-            place: "the database URL".to_owned(),
-            reason: "it does not read as postgres://user:password@host:port/database".to_owned(),
-        })?;
-        config.application_name("hone");
+        let config = url::read(url)?;
         let mut connection = Connection::open(&config).await?;
         schema::migrate(&mut connection).await?;
-        index_fields(&mut connection, &options.indexed_fields).await?;
+        let indexed_fields = fields::declare(&mut connection, &options.indexed_fields).await?;
         let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..N_WRITERS {
-            tokio::spawn(writer::run(config.clone(), Arc::clone(&jobs)));
+        let place = connection.place().to_owned();
+        // Opened now, so that a store that opens can also write. One writer is enough where the server has no room for more.
+        let mut connections = vec![connection];
+        while connections.len() < N_WRITERS {
+            match Connection::open(&config).await {
+                Ok(connection) => connections.push(connection),
+                Err(refused) if refused.no_slot => break,
+                Err(refused) => return Err(refused.error),
+            }
         }
-        let place = place(&config);
-        Ok(Self { queue, pool: Pool::new(config), indexed_fields: options.indexed_fields.clone().into(), place })
+        for connection in connections {
+            tokio::spawn(writer::run(config.clone(), connection, Arc::clone(&jobs)));
+        }
+        Ok(Self { queue, pool: Pool::new(config), indexed_fields: indexed_fields.into(), place })
     }
 
     fn failed(&self) -> impl Fn(tokio_postgres::Error) -> StoreError + use<> {
@@ -71,14 +83,15 @@ impl Store for Postgres {
     }
 
     fn trace(&self, id: TraceId) -> Answer<'_, Option<Trace>> {
-        Box::pin(async move { read::trace(&mut *self.pool.take().await?, id).await })
+        Box::pin(async move { ask!(self.pool, PROMPT, |connection| read::trace(connection, id).await) })
     }
 
     fn heads<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<TraceHead>> {
         Box::pin(async move {
             check(query)?;
-            let mut connection = self.pool.take().await?;
-            let (items, next) = read::heads(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            let patience = self.patience(query);
+            let (items, next) =
+                ask!(self.pool, patience, |connection| read::heads(connection, query, &self.indexed_fields, after, limit).await)?;
             Ok(Page { items, next })
         })
     }
@@ -86,8 +99,10 @@ impl Store for Postgres {
     fn traces<'a>(&'a self, query: &'a TraceQuery, after: Option<Cursor>, limit: u32) -> Answer<'a, Page<Trace>> {
         Box::pin(async move {
             check(query)?;
-            let mut connection = self.pool.take().await?;
-            let (items, next) = read::traces(&mut connection, query, &self.indexed_fields, after, limit).await?;
+            let patience = self.patience(query);
+            let (items, next) =
+                ask!(self.pool, patience, |connection| read::traces(connection, query, &self.indexed_fields, after, limit)
+                    .await)?;
             Ok(Page { items, next })
         })
     }
@@ -95,45 +110,47 @@ impl Store for Postgres {
     fn explain<'a>(&'a self, query: &'a TraceQuery) -> Answer<'a, String> {
         Box::pin(async move {
             check(query)?;
-            read::explain(&mut *self.pool.take().await?, query, &self.indexed_fields).await
+            ask!(self.pool, PATIENT, |connection| read::explain(connection, query, &self.indexed_fields).await)
         })
     }
 
     fn document<'a>(&'a self, kind: Kind, id: &'a str) -> Answer<'a, Option<Document>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let row = connection
-                .client
-                .query_opt(
-                    "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text) FROM hone.documents
+            ask!(self.pool, PROMPT, |connection| {
+                let row = connection
+                    .client
+                    .query_opt(
+                        "SELECT kind, id, revision, tenant, at, coalesce(raw, body::text) FROM hone.documents
                      WHERE kind = $1 AND id = $2 ORDER BY revision DESC LIMIT 1",
-                    &[&kind.as_str(), &id],
-                )
-                .await
-                .map_err(self.failed())?;
-            row.as_ref().map(read::document).transpose()
+                        &[&kind.as_str(), &id],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                row.as_ref().map(read::document).transpose()
+            })
         })
     }
 
     fn documents(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<Document>> {
         let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query(
-                    "SELECT d.kind, d.id, d.revision, d.tenant, d.at, coalesce(d.raw, d.body::text), d.seq
+            ask!(self.pool, PROMPT, |connection| {
+                let rows = connection
+                    .client
+                    .query(
+                        "SELECT d.kind, d.id, d.revision, d.tenant, d.at, coalesce(d.raw, d.body::text), d.seq
                      FROM hone.documents d
                      WHERE d.kind = $1 AND (d.at, d.seq) < ($2::int8, $3::int8) AND NOT EXISTS (
                          SELECT FROM hone.documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
                      ORDER BY d.at DESC, d.seq DESC LIMIT $4",
-                    &[&kind.as_str(), &at, &seq, &i64::from(limit)],
-                )
-                .await
-                .map_err(self.failed())?;
-            let last = rows.last().filter(|_| rows.len() == limit as usize);
-            let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
-            Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+                        &[&kind.as_str(), &at, &seq, &i64::from(limit)],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                let last = rows.last().filter(|_| rows.len() == limit as usize);
+                let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
+                Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+            })
         })
     }
 
@@ -148,77 +165,152 @@ impl Store for Postgres {
     fn events<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, Event)>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let limit = i64::from(limit);
-            let rows = match stream {
-                Some(stream) => {
-                    connection
-                        .client
-                        .query(
-                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+            ask!(self.pool, PROMPT, |connection| {
+                let limit = i64::from(limit);
+                let rows = match stream {
+                    Some(stream) => {
+                        connection
+                            .client
+                            .query(
+                                "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
                              WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-                            &[&stream, &after, &limit],
-                        )
-                        .await
-                }
-                None => {
-                    connection
-                        .client
-                        .query(
-                            "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
+                                &[&stream, &after, &limit],
+                            )
+                            .await
+                    }
+                    None => {
+                        connection
+                            .client
+                            .query(
+                                "SELECT seq, id, at, tenant, stream, kind, coalesce(raw, body::text) FROM hone.events
                              WHERE seq > $1 ORDER BY seq LIMIT $2",
-                            &[&after, &limit],
-                        )
-                        .await
-                }
-            };
-            rows.map_err(self.failed())?.iter().map(read::event).collect()
+                                &[&after, &limit],
+                            )
+                            .await
+                    }
+                };
+                rows.map_err(self.failed())?.iter().map(read::event).collect()
+            })
         })
     }
 
     fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
         Box::pin(async move {
             let hash = BlobHash::of(&bytes);
-            let mut connection = self.pool.take().await?;
-            let transaction = connection.begin().await?;
-            // An empty blob has one empty part, so that it is there.
-            let parts = if bytes.is_empty() { vec![&bytes[..]] } else { bytes.chunks(BLOB_PART_BYTES).collect() };
-            for (idx, part) in parts.into_iter().enumerate() {
-                let idx = i32::try_from(idx).unwrap_or(i32::MAX);
-                transaction
-                    .execute(
-                        "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3)
+            ask!(self.pool, PATIENT, |connection| {
+                let transaction = connection.begin().await?;
+                // An empty blob has one empty part, so that it is there.
+                let parts = if bytes.is_empty() { vec![&bytes[..]] } else { bytes.chunks(BLOB_PART_BYTES).collect() };
+                for (idx, part) in parts.into_iter().enumerate() {
+                    let idx = i32::try_from(idx).unwrap_or(i32::MAX);
+                    transaction
+                        .execute(
+                            "INSERT INTO hone.blobs (hash, part, bytes) VALUES ($1, $2, $3)
                          ON CONFLICT (hash, part) DO UPDATE SET bytes = $3 WHERE blobs.bytes <> $3",
-                        &[&hash.bytes().as_slice(), &idx, &part],
-                    )
-                    .await
-                    .map_err(self.failed())?;
-            }
-            transaction.commit().await.map_err(self.failed())?;
-            Ok(hash)
+                            &[&hash.bytes().as_slice(), &idx, &part],
+                        )
+                        .await
+                        .map_err(self.failed())?;
+                }
+                transaction.commit().await.map_err(self.failed())?;
+                Ok(hash)
+            })
         })
     }
 
     fn blob(&self, hash: BlobHash) -> Answer<'_, Option<Vec<u8>>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query("SELECT bytes FROM hone.blobs WHERE hash = $1 ORDER BY part", &[&hash.bytes().as_slice()])
-                .await
-                .map_err(self.failed())?;
-            let bytes = || rows.iter().flat_map(|row| row.get::<_, &[u8]>(0)).copied().collect();
-            Ok((!rows.is_empty()).then(bytes))
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection
+                    .client
+                    .query("SELECT bytes FROM hone.blobs WHERE hash = $1 ORDER BY part", &[&hash.bytes().as_slice()])
+                    .await
+                    .map_err(self.failed())?;
+                let bytes = || rows.iter().flat_map(|row| row.get::<_, &[u8]>(0)).copied().collect();
+                Ok((!rows.is_empty()).then(bytes))
+            })
         })
     }
 }
 
 impl Postgres {
+    /// Sends every record, each page of them within its time.
+    async fn dump_all(&self, connection: &mut Connection, sink: &mpsc::Sender<Dumped>) -> Result<(), StoreError> {
+        let view = within(&self.place, PROMPT, connection.begin()).await?;
+        // One snapshot for all tables: what is written meanwhile is not in this view.
+        view.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(self.failed())?;
+        let [traces, rest @ ..] = &TABLES;
+        if !self.dump_table(&view, traces, sink).await? || !self.dump_turns(&view, sink).await? {
+            return Ok(());
+        }
+        for table in rest {
+            if !self.dump_table(&view, table, sink).await? {
+                return Ok(());
+            }
+        }
+        for row in self.rows(&view, "SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await? {
+            if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn rows(
+        &self,
+        view: &Transaction<'_>,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+        within(&self.place, PATIENT, async { view.query(sql, values).await.map_err(self.failed()) }).await
+    }
+
+    /// Whether somebody still listens.
+    async fn dump_table(&self, view: &Transaction<'_>, table: &Table, sink: &mpsc::Sender<Dumped>) -> Result<bool, StoreError> {
+        let mut after = 0_i64;
+        loop {
+            let rows = self.rows(view, table.sql, &[&after, &DUMP_LEN]).await?;
+            for row in &rows {
+                if sink.send((table.read)(row)).await.is_err() {
+                    return Ok(false);
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    /// Whether somebody still listens.
+    async fn dump_turns(&self, view: &Transaction<'_>, sink: &mpsc::Sender<Dumped>) -> Result<bool, StoreError> {
+        let mut last = (Uuid::nil(), -1_i64);
+        loop {
+            let rows = self.rows(view, TURNS, &[&last.0, &last.1, &DUMP_LEN]).await?;
+            for row in &rows {
+                if sink.send(turn(row)).await.is_err() {
+                    return Ok(false);
+                }
+            }
+            match rows.last() {
+                Some(row) if rows.len() as i64 == DUMP_LEN => last = (row.get(0), row.get(1)),
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    /// How long a list may take: a field without an index is looked up in every body.
+    fn patience(&self, query: &TraceQuery) -> Duration {
+        let is_indexed = |field: &Field| self.indexed_fields.contains(&field.path);
+        if query.field.as_ref().is_none_or(is_indexed) { PROMPT } else { PATIENT }
+    }
+
     fn links<'a>(&'a self, sql: &'static str, node: &'a str) -> Answer<'a, Vec<Link>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection.client.query(sql, &[&node]).await.map_err(self.failed())?;
-            Ok(rows.iter().map(read::link).collect())
+            ask!(self.pool, PROMPT, |connection| {
+                let rows = connection.client.query(sql, &[&node]).await.map_err(self.failed())?;
+                Ok(rows.iter().map(read::link).collect())
+            })
         })
     }
 }
@@ -235,96 +327,124 @@ impl Database for Postgres {
 
     fn repair(&self, writes: Vec<Encoded>) -> Answer<'_, Vec<bool>> {
         Box::pin(async move {
-            let mut connection = self.pool.take().await?;
-            let transaction = connection.begin().await?;
-            let repaired = repair::all(&transaction, &writes).await.map_err(self.failed())?;
-            transaction.commit().await.map_err(self.failed())?;
-            Ok(repaired)
+            ask!(self.pool, PATIENT, |connection| {
+                let transaction = connection.begin().await?;
+                let repaired = repair::all(&transaction, &writes).await.map_err(self.failed())?;
+                transaction.commit().await.map_err(self.failed())?;
+                Ok(repaired)
+            })
         })
     }
 
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut connection = self.pool.take().await?;
-            let view = connection.begin().await?;
-            // One snapshot for all tables: what is written meanwhile is not in this view.
-            view.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(self.failed())?;
-            for table in TABLES {
-                let mut after = 0_i64;
-                loop {
-                    let rows = view.query(table.sql, &[&after, &DUMP_LEN]).await.map_err(self.failed())?;
-                    for row in &rows {
-                        if sink.send((table.read)(row)).await.is_err() {
-                            return Ok(());
-                        }
-                    }
-                    match rows.last() {
-                        Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get("seq"),
-                        _ => break,
-                    }
-                }
+            let mut loan = self.pool.take().await?;
+            let dumped = self.dump_all(&mut loan, &sink).await;
+            // What went wrong may go wrong with the next, too.
+            if dumped.is_err() {
+                loan.discard();
             }
-            let links = view.query("SELECT src, rel, dst FROM hone.links ORDER BY src, rel, dst", &[]).await;
-            for row in links.map_err(self.failed())? {
-                if sink.send(Ok((NO_HASH, Write::Link(read::link(&row))))).await.is_err() {
-                    return Ok(());
-                }
-            }
-            Ok(())
+            dumped
         })
     }
 
     fn complaints(&self) -> Answer<'_, Vec<String>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection
-                .client
-                .query("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", &[])
-                .await
-                .map_err(self.failed())?;
-            let off = |row: &tokio_postgres::Row| {
-                format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
-            };
-            Ok(rows.iter().map(off).collect())
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection
+                    .client
+                    .query("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", &[])
+                    .await
+                    .map_err(self.failed())?;
+                let off = |row: &tokio_postgres::Row| {
+                    format!("the server runs with {} = off: a power cut can lose what was acknowledged", row.get::<_, &str>(0))
+                };
+                let mut complaints: Vec<String> = rows.iter().map(off).collect();
+                for (sql, lost) in [
+                    (LOST_TURNS, Lost::Turns),
+                    (TURNS_WITHOUT_TRACE, Lost::TraceOfTurns),
+                    (REWARDS_WITHOUT_TRACE, Lost::TraceOfRewards),
+                ] {
+                    let rows = connection.client.query(sql, &[]).await.map_err(self.failed())?;
+                    let told = |row: &tokio_postgres::Row| lost.told(trace_id(row), row.get(1));
+                    complaints.extend(rows.iter().map(told));
+                }
+                Ok(complaints)
+            })
         })
     }
 
     fn info(&self) -> Answer<'_, Info> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let row = connection
-                .client
-                .query_one(
-                    "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
+            ask!(self.pool, PATIENT, |connection| {
+                let row = connection
+                    .client
+                    .query_one(
+                        "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
                             (SELECT count(*) FROM hone.rewards), (SELECT count(*) FROM hone.documents),
                             (SELECT count(*) FROM hone.links), (SELECT count(*) FROM hone.events),
                             current_setting('server_version')",
-                    &[],
-                )
-                .await
-                .map_err(self.failed())?;
-            let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-            let counts = Counts {
-                traces: count(0),
-                turns: count(1),
-                rewards: count(2),
-                documents: count(3),
-                links: count(4),
-                events: count(5),
-            };
-            let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
-            Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+                        &[],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
+                let counts = Counts {
+                    traces: count(0),
+                    turns: count(1),
+                    rewards: count(2),
+                    documents: count(3),
+                    links: count(4),
+                    events: count(5),
+                };
+                let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
+                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+            })
         })
     }
 
     fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>> {
         Box::pin(async move {
-            let connection = self.pool.take().await?;
-            let rows = connection.client.query("SELECT hash FROM hone.blobs WHERE part = 0 ORDER BY hash", &[]).await;
-            let rows = rows.map_err(self.failed())?;
-            Ok(rows.iter().map(|row| BlobHash::from_bytes(row.get::<_, &[u8]>(0).try_into().unwrap_or_default())).collect())
+            ask!(self.pool, PATIENT, |connection| {
+                let rows = connection.client.query("SELECT hash FROM hone.blobs WHERE part = 0 ORDER BY hash", &[]).await;
+                let rows = rows.map_err(self.failed())?;
+                Ok(rows.iter().map(|row| BlobHash::from_bytes(row.get::<_, &[u8]>(0).try_into().unwrap_or_default())).collect())
+            })
         })
     }
+}
+
+/// Traces that count more turns than there are, with how many are missing.
+const LOST_TURNS: &str = "
+    SELECT c.id, c.n_turns - c.own - u.n FROM (
+        SELECT t.id, t.n_turns, (SELECT count(*) FROM jsonb_path_query(t.body, '$.segments[*].turns[*]')) AS own
+        FROM hone.traces t) c
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS n FROM hone.turns u WHERE u.trace = c.id AND u.turn_idx >= c.own AND u.turn_idx < c.n_turns) u
+    WHERE c.n_turns - c.own - u.n > 0";
+
+const TURNS_WITHOUT_TRACE: &str = "
+    SELECT u.trace, count(*) FROM hone.turns u
+    WHERE NOT EXISTS (SELECT FROM hone.traces t WHERE t.id = u.trace) GROUP BY u.trace";
+
+const REWARDS_WITHOUT_TRACE: &str = "
+    SELECT r.trace, count(*) FROM hone.rewards r
+    WHERE NOT EXISTS (SELECT FROM hone.traces t WHERE t.id = r.trace) GROUP BY r.trace";
+
+/// The turns after one of them: those of a trace together and in their order, also where one was put back later.
+const TURNS: &str = "
+    SELECT trace, turn_idx, coalesce(raw, body::text), hash FROM hone.turns
+    WHERE (trace, turn_idx) > ($1, $2) ORDER BY trace, turn_idx LIMIT $3";
+
+fn trace_id(row: &tokio_postgres::Row) -> TraceId {
+    TraceId::from_bytes(row.get::<_, Uuid>(0).into_bytes())
+}
+
+fn turn(row: &tokio_postgres::Row) -> Dumped {
+    let trace = trace_id(row);
+    let what = || turn_of(trace, u32::try_from(row.get::<_, i64>(1)).unwrap_or(u32::MAX));
+    let next: NextTurn = parsed(row, 2, what)?;
+    Ok((hash(row), Write::Turn(trace, Box::new(next))))
 }
 
 /// How a dump reads a table: from number $1 on, at most $2 rows.
@@ -333,20 +453,12 @@ struct Table {
     read: fn(&tokio_postgres::Row) -> Dumped,
 }
 
-const TABLES: [Table; 5] = [
+const TABLES: [Table; 4] = [
     Table {
         sql: "SELECT id, coalesce(raw, body::text), hash, seq FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
         read: |row| {
             let trace: Trace = parsed(row, 1, || format!("trace {}", row.get::<_, Uuid>(0)))?;
             Ok((hash(row), Write::Trace(Box::new(trace))))
-        },
-    },
-    Table {
-        sql: "SELECT trace, coalesce(raw, body::text), hash, seq FROM hone.turns WHERE seq > $1 ORDER BY seq LIMIT $2",
-        read: |row| {
-            let trace = TraceId::from_bytes(row.get::<_, Uuid>(0).into_bytes());
-            let next: NextTurn = parsed(row, 1, || format!("a turn of trace {trace}"))?;
-            Ok((hash(row), Write::Turn(trace, Box::new(next))))
         },
     },
     Table {
@@ -371,58 +483,6 @@ const TABLES: [Table; 5] = [
 
 fn hash(row: &tokio_postgres::Row) -> Hash {
     row.get::<_, &[u8]>("hash").try_into().unwrap_or_default()
-}
-
-/// Makes the index of fields hold exactly the declared ones.
-async fn index_fields(connection: &mut Connection, declared: &[String]) -> Result<(), StoreError> {
-    let place = connection.place().to_owned();
-    let failed = |error: tokio_postgres::Error| failure(&error, &place);
-    let rows = connection.client.query("SELECT path FROM hone.indexed_fields", &[]).await.map_err(failed)?;
-    let known: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
-    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
-    if added.is_empty() && dropped.is_empty() {
-        return Ok(());
-    }
-    let transaction = connection.begin().await?;
-    for path in dropped {
-        transaction.execute("DELETE FROM hone.trace_fields WHERE path = $1", &[path]).await.map_err(failed)?;
-        transaction.execute("DELETE FROM hone.indexed_fields WHERE path = $1", &[path]).await.map_err(failed)?;
-    }
-    for path in added {
-        transaction
-            .execute("INSERT INTO hone.indexed_fields (path) VALUES ($1) ON CONFLICT DO NOTHING", &[path])
-            .await
-            .map_err(failed)?;
-        let mut after = 0_i64;
-        loop {
-            let rows = transaction
-                .query(
-                    "SELECT seq, at, coalesce(raw, body::text) FROM hone.traces WHERE seq > $1 ORDER BY seq LIMIT $2",
-                    &[&after, &DUMP_LEN],
-                )
-                .await
-                .map_err(failed)?;
-            for row in &rows {
-                let body: serde_json::Value = parsed(row, 2, || "a trace".to_owned())?;
-                for (path, value) in fields(&body, std::slice::from_ref(path)) {
-                    transaction
-                        .execute(
-                            "INSERT INTO hone.trace_fields (path, value, at, seq) VALUES ($1, $2, $3, $4)
-                             ON CONFLICT DO NOTHING",
-                            &[&path, &value, &row.get::<_, i64>(1), &row.get::<_, i64>(0)],
-                        )
-                        .await
-                        .map_err(failed)?;
-                }
-            }
-            match rows.last() {
-                Some(last) if rows.len() as i64 == DUMP_LEN => after = last.get(0),
-                _ => break,
-            }
-        }
-    }
-    transaction.commit().await.map_err(failed)
 }
 
 fn check(query: &TraceQuery) -> Result<(), StoreError> {

@@ -1,7 +1,9 @@
 //! The tables, in a schema of their own so that they never meet a user's, and how an older version becomes a newer one.
 
-use super::connection::Connection;
+use super::connection::{Connection, PROMPT, failure, within, words};
 use hone_trace::store::StoreError;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{GenericClient, Transaction};
 
 /// Step n takes the schema from version n to n + 1. A published step is never changed.
 const MIGRATIONS: &[&str] = &[
@@ -132,34 +134,125 @@ const MIGRATIONS: &[&str] = &[
 /// The schema that this binary writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;
 
-/// Brings the database to the known schema, or says why it cannot.
+/// Brings the database to the known schema, or says why it cannot. One that is there needs no right but to read, and no lock.
 pub(crate) async fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let place = connection.place().to_owned();
-    let transaction = connection.begin().await?;
-    let failed = |error: tokio_postgres::Error| super::connection::failure(&error, &place);
-    // One process at a time; the lock goes with the transaction.
-    transaction
-        .batch_execute(
-            "SELECT pg_advisory_xact_lock(7522245733601128037);
-             CREATE SCHEMA IF NOT EXISTS hone;
-             CREATE TABLE IF NOT EXISTS hone.meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
-        )
-        .await
-        .map_err(failed)?;
-    let row = transaction.query_opt("SELECT value FROM hone.meta WHERE key = 'schema'", &[]).await.map_err(failed)?;
-    let found: u32 = row.map_or(0, |row| row.get::<_, String>(0).parse().unwrap_or(u32::MAX));
-    if found > KNOWN {
-        return Err(StoreError::TooNew { place, found, known: KNOWN });
+    let found = within(&place, PROMPT, async { Found::of(&connection.client, &place).await }).await?;
+    if found.encoding != "UTF8" {
+        let reason = format!(
+            "its encoding is {}, and records are UTF-8: make it with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+            found.encoding
+        );
+        return Err(StoreError::Unavailable { place, reason });
     }
+    if found.version == KNOWN {
+        return Ok(());
+    }
+    let transaction = connection.begin().await?;
+    match bring_up(&transaction, &place).await {
+        Ok(()) => transaction.commit().await.map_err(|error| failure(&error, &place)),
+        Err(Stopped::Store(error)) => Err(error),
+        Err(Stopped::Server(error)) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            drop(transaction);
+            let grant = if found.has_schema {
+                "GRANT USAGE, CREATE ON SCHEMA hone, and the rights on its tables,"
+            } else {
+                "GRANT CREATE ON DATABASE"
+            };
+            let reason = format!("{}: let its owner run {grant} for this role, or open it once as its owner", words(&error));
+            Err(StoreError::Unavailable { place, reason })
+        }
+        Err(Stopped::Server(error)) => Err(failure(&error, &place)),
+    }
+}
+
+/// What stands there before anything is done.
+struct Found {
+    encoding: String,
+    has_schema: bool,
+    version: u32,
+}
+
+impl Found {
+    async fn of(client: &impl GenericClient, place: &str) -> Result<Self, StoreError> {
+        let failed = |error: tokio_postgres::Error| match error.code() {
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                let reason = format!(
+                    "{}: a role that reads needs GRANT USAGE ON SCHEMA hone and GRANT SELECT ON ALL TABLES IN SCHEMA hone",
+                    words(&error)
+                );
+                StoreError::Unavailable { place: place.to_owned(), reason }
+            }
+            _ => failure(&error, place),
+        };
+        let row = client
+            .query_one(
+                "SELECT current_setting('server_encoding'), to_regnamespace('hone') IS NOT NULL,
+                        to_regclass('hone.meta') IS NOT NULL",
+                &[],
+            )
+            .await
+            .map_err(failed)?;
+        let (encoding, has_schema, has_meta) = (row.get(0), row.get(1), row.get(2));
+        let version = if has_meta { version(client, place).await.map_err(|stopped| stopped.told(failed))? } else { 0 };
+        Ok(Self { encoding, has_schema, version })
+    }
+}
+
+/// Why a step was not done.
+enum Stopped {
+    Server(tokio_postgres::Error),
+    Store(StoreError),
+}
+
+impl From<tokio_postgres::Error> for Stopped {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl Stopped {
+    fn told(self, failed: impl Fn(tokio_postgres::Error) -> StoreError) -> StoreError {
+        match self {
+            Self::Server(error) => failed(error),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+/// The version of the schema, which is not newer than this binary; 0 where none is said.
+async fn version(client: &impl GenericClient, place: &str) -> Result<u32, Stopped> {
+    let row = client.query_opt("SELECT value FROM hone.meta WHERE key = 'schema'", &[]).await?;
+    let Some(said) = row.map(|row| row.get::<_, String>(0)) else { return Ok(0) };
+    let Ok(found) = said.parse::<u32>() else {
+        let reason = format!("the schema that hone.meta names, `{said}`, is no number");
+        return Err(Stopped::Store(StoreError::Damaged { what: place.to_owned(), reason }));
+    };
+    if found > KNOWN {
+        return Err(Stopped::Store(StoreError::TooNew { place: place.to_owned(), found, known: KNOWN }));
+    }
+    Ok(found)
+}
+
+async fn bring_up(transaction: &Transaction<'_>, place: &str) -> Result<(), Stopped> {
+    // One process at a time; the lock goes with the transaction. What another has done meanwhile is seen after it.
+    transaction.batch_execute("SELECT pg_advisory_xact_lock(7522245733601128037)").await?;
+    // `IF NOT EXISTS` asks for the right to create even where there is nothing to create, and to_regnamespace may still answer
+    // from before the lock.
+    let there = transaction.query_opt("SELECT nspname FROM pg_namespace WHERE nspname = 'hone'", &[]).await?;
+    if there.is_none() {
+        transaction.batch_execute("CREATE SCHEMA hone").await?;
+    }
+    transaction.batch_execute("CREATE TABLE IF NOT EXISTS hone.meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)").await?;
+    let found = version(transaction, place).await?;
     for step in MIGRATIONS.iter().skip(found as usize) {
-        transaction.batch_execute(step).await.map_err(failed)?;
+        transaction.batch_execute(step).await?;
     }
     transaction
         .execute(
             "INSERT INTO hone.meta (key, value) VALUES ('schema', $1) ON CONFLICT (key) DO UPDATE SET value = $1",
             &[&KNOWN.to_string()],
         )
-        .await
-        .map_err(failed)?;
-    transaction.commit().await.map_err(failed)
+        .await?;
+    Ok(())
 }

@@ -3,15 +3,16 @@
 //! A put is acknowledged after the server has committed it. When the connection breaks in the middle, no
 //! one knows whether it did: the same rows are sent again, which is safe because they have ids.
 
-use super::connection::{Connection, failure, passing};
-use super::{grow, jsonb};
+use super::connection::{Connection, PROMPT, failure, passing, silent};
+use super::{fields, grow, jsonb};
 use crate::growth::TurnRow;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Transaction};
 use uuid::Uuid;
 
@@ -32,8 +33,9 @@ pub(crate) struct Job {
 }
 
 /// Takes jobs from the queue until it is closed and empty.
-pub(crate) async fn run(config: Config, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
-    let mut writer = Writer { place: super::connection::place(&config), config, connection: None, tenants: HashMap::new() };
+pub(crate) async fn run(config: Config, connection: Connection, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    let place = connection.place().to_owned();
+    let mut writer = Writer { place, config, connection: Some(connection), tenants: HashMap::new() };
     loop {
         let mut queue = jobs.lock().await;
         let Some(first) = queue.recv().await else { return };
@@ -67,9 +69,8 @@ impl Writer {
                 }
             }
             Err(error) if group.len() == 1 => {
-                for job in group {
-                    let _ = job.reply.send(Err(self.clone_of(&error)));
-                }
+                let job = group.into_iter().next().expect("a group of one");
+                let _ = job.reply.send(Err(error));
             }
             Err(StoreError::Unavailable { reason, .. }) if self.connection.is_none() => {
                 for job in group {
@@ -86,15 +87,9 @@ impl Writer {
         }
     }
 
-    fn clone_of(&self, error: &StoreError) -> StoreError {
-        match error {
-            StoreError::Full(place) => StoreError::Full(place.clone()),
-            other => StoreError::Unavailable { place: self.place.clone(), reason: other.to_string() },
-        }
-    }
-
     /// Tries until it is committed, or until trying again makes no sense.
     async fn commit(&mut self, group: &[Job]) -> Result<Vec<Vec<Put>>, StoreError> {
+        let limit = limit(group);
         let mut n_tries = 0;
         loop {
             n_tries += 1;
@@ -102,7 +97,7 @@ impl Writer {
                 self.connection = None;
                 match Connection::open(&self.config).await {
                     Ok(connection) => self.connection = Some(connection),
-                    Err(error) if n_tries == TRIES_MAX => return Err(error),
+                    Err(refused) if n_tries == TRIES_MAX => return Err(refused.error),
                     Err(_) => {
                         pause(n_tries).await;
                         continue;
@@ -110,13 +105,26 @@ impl Writer {
                 }
             }
             let Some(connection) = &mut self.connection else { continue };
-            match write(connection, &mut self.tenants, group).await {
-                Ok(answers) => return Ok(answers),
-                Err(error) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
-                Err(error) => return Err(failure(&error, &self.place)),
+            match tokio::time::timeout(limit, write(connection, &mut self.tenants, group)).await {
+                Ok(Ok(answers)) => return Ok(answers),
+                Ok(Err(error)) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
+                Ok(Err(error)) => return Err(failure(&error, &self.place)),
+                // Nobody knows whether it was committed, as with a connection that broke.
+                Err(_) => {
+                    self.connection = None;
+                    if n_tries == TRIES_MAX {
+                        return Err(silent(&self.place, limit));
+                    }
+                }
             }
         }
     }
+}
+
+/// How long a commit may take: a slow line carries a MiB a second.
+fn limit(group: &[Job]) -> Duration {
+    let n_mib = group.iter().map(Job::bytes).sum::<usize>() >> 20;
+    PROMPT + Duration::from_secs(n_mib as u64)
 }
 
 async fn pause(n_tries: u32) {
@@ -178,14 +186,18 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
 
 /// What the hot path needs prepared before the transaction begins.
 struct Statements {
-    traces: Option<tokio_postgres::Statement>,
+    traces: Option<[tokio_postgres::Statement; 2]>,
     turns: Option<grow::Statements>,
     rewards: Option<tokio_postgres::Statement>,
 }
 
 impl Statements {
     async fn prepare(connection: &mut Connection, sorted: &Sorted<'_>) -> Result<Self, Failed> {
-        let traces = if sorted.traces.is_empty() { None } else { Some(connection.prepare(INSERT_TRACES).await?) };
+        let traces = if sorted.traces.is_empty() {
+            None
+        } else {
+            Some([connection.prepare(fields::INDEXED).await?, connection.prepare(INSERT_TRACES).await?])
+        };
         let rewards = if sorted.rewards.is_empty() { None } else { Some(connection.prepare(INSERT_REWARDS).await?) };
         let turns = if sorted.turns.is_empty() { None } else { Some(grow::Statements::prepare(connection).await?) };
         Ok(Self { traces, turns, rewards })
@@ -198,9 +210,9 @@ const INSERT_TRACES: &str = "
     SELECT i.id, i.tenant, i.at, i.category, i.config, i.outcome, i.reward, i.band, i.n_turns, i.n_tokens, i.cost_usd,
            i.hash, i.body::jsonb, i.raw
     FROM unnest($1::uuid[], $2::int4[], $3::int8[], $4::text[], $5::bytea[], $6::int2[], $7::float8[], $8::int2[],
-                $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[])
-         AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw)
-    ON CONFLICT (id) DO NOTHING RETURNING id, seq";
+                $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[]) WITH ORDINALITY
+         AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw, n)
+    ORDER BY i.n ON CONFLICT (id) DO NOTHING RETURNING id, seq";
 
 async fn put_traces(
     tx: &Transaction<'_>,
@@ -209,36 +221,38 @@ async fn put_traces(
     rows: &[((usize, usize), &TraceRow)],
     say: &mut impl Say,
 ) -> Result<(), Failed> {
-    let Some(statement) = &statements.traces else { return Ok(()) };
-    // Sorted by id, so that two writers with the same traces wait for each other instead of forever.
-    let mut unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).collect();
-    unique.sort_by_key(|row| row.id);
-    unique.dedup_by_key(|row| row.id);
+    let Some([indexed, statement]) = &statements.traces else { return Ok(()) };
+    // In the order given: lists and training follow it. Two writers with the same traces in another order may wait for each
+    // other; then the server ends one of the transactions, and it is tried again.
+    let mut seen = HashSet::new();
+    let unique: Vec<&TraceRow> = rows.iter().map(|(_, row)| *row).filter(|row| seen.insert(row.id)).collect();
     let forms: Vec<_> = unique.iter().map(|row| jsonb::forms(&row.json.text)).collect();
     let column = |f: fn(&TraceRow) -> &[u8]| -> Vec<&[u8]> { unique.iter().map(|row| f(row)).collect() };
-    let new = tx
-        .query(
-            statement,
-            &[
-                &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
-                &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
-                &column(|row| &row.config),
-                &unique.iter().map(|row| row.outcome).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.reward).collect::<Vec<_>>(),
-                &unique.iter().map(|row| band::of(row.reward)).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.n_turns).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.n_tokens).collect::<Vec<_>>(),
-                &unique.iter().map(|row| row.cost_usd).collect::<Vec<_>>(),
-                &column(|row| &row.json.hash),
-                &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
-                &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
-            ],
-        )
-        .await?;
+    let values: [&(dyn ToSql + Sync); 14] = [
+        &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
+        &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
+        &column(|row| &row.config),
+        &unique.iter().map(|row| row.outcome).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.reward).collect::<Vec<_>>(),
+        &unique.iter().map(|row| band::of(row.reward)).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.n_turns).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.n_tokens).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.cost_usd).collect::<Vec<_>>(),
+        &column(|row| &row.json.hash),
+        &forms.iter().map(|(body, _)| body.as_ref()).collect::<Vec<_>>(),
+        &forms.iter().map(|(_, raw)| *raw).collect::<Vec<_>>(),
+    ];
+    // Sent together and answered in this order.
+    let (paths, new) = tokio::try_join!(tx.query(indexed, &[]), tx.query(statement, &values))?;
+    let paths: Vec<String> = paths.iter().map(|row| row.get(0)).collect();
     let mut new: HashMap<[u8; 16], i64> = new.iter().map(|row| (row.get::<_, Uuid>(0).into_bytes(), row.get(1))).collect();
-    put_fields(tx, &unique, &new).await?;
+    let fields = unique.iter().filter_map(|row| Some((new.get(&row.id)?, row)));
+    let fields = fields.flat_map(|(&seq, row)| {
+        row.fields_at(&paths).into_iter().map(move |(path, value)| fields::Field { path, value, at: row.at, seq })
+    });
+    fields::insert(tx, &fields.collect::<Vec<_>>()).await?;
     let mut known: HashMap<[u8; 16], Hash> = HashMap::new();
     if new.len() < rows.len() {
         let ids: Vec<Uuid> = unique.iter().map(|row| Uuid::from_bytes(row.id)).collect();
@@ -253,29 +267,6 @@ async fn put_traces(
         };
         say(*at, put);
     }
-    Ok(())
-}
-
-async fn put_fields(tx: &Transaction<'_>, rows: &[&TraceRow], seqs: &HashMap<[u8; 16], i64>) -> Result<(), Failed> {
-    let (mut paths, mut values, mut ats, mut numbers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for row in rows {
-        let Some(&seq) = seqs.get(&row.id) else { continue };
-        for (path, value) in &row.fields {
-            paths.push(path.as_str());
-            values.push(value.as_str());
-            ats.push(row.at);
-            numbers.push(seq);
-        }
-    }
-    if paths.is_empty() {
-        return Ok(());
-    }
-    tx.execute(
-        "INSERT INTO hone.trace_fields (path, value, at, seq)
-         SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) ON CONFLICT DO NOTHING",
-        &[&paths, &values, &ats, &numbers],
-    )
-    .await?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod schema;
 mod writer;
 
 use crate::blobs::Blobs;
-use crate::dump::{self, Counts, Database, Dumped, Info};
+use crate::dump::{self, Counts, Database, Dumped, Info, Lost};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
@@ -68,7 +68,7 @@ impl Sqlite {
             schema::Refusal::Store(error) => error,
         })?;
         blobs::sync_folder(folder).map_err(unusable)?;
-        index_fields(&mut writer, &options.indexed_fields).map_err(failed)?;
+        let indexed_fields = index_fields(&mut writer, &options.indexed_fields).map_err(failed)?;
         let checkpointer = readers.connect(OpenFlags::empty()).map_err(failed)?;
         set_up_writer(&checkpointer).map_err(failed)?;
         let checkpointer = checkpoint::Checkpointer::start(checkpointer, place.clone());
@@ -76,7 +76,7 @@ impl Sqlite {
             writer: Writer::start(writer, checkpointer, place),
             readers: Arc::new(readers),
             blobs: Blobs::new(folder.join("blobs")),
-            indexed_fields: options.indexed_fields.clone().into(),
+            indexed_fields: indexed_fields.into(),
         })
     }
 
@@ -259,7 +259,9 @@ impl Database for Sqlite {
                 .prepare("PRAGMA integrity_check")?
                 .query_map([], |row| row.get(0))?
                 .collect::<rusqlite::Result<_>>()?;
-            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+            let mut complaints: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+            complaints.extend(missing(connection)?);
+            Ok(complaints)
         })
     }
 
@@ -297,7 +299,7 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
         sink.blocking_send(write.map(|write| (hash, write))).is_ok()
     };
     let mut statement =
-        view.prepare("SELECT t.id, t.hash, b.body FROM traces t JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
+        view.prepare("SELECT t.id, t.hash, b.body FROM traces t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let trace = parsed(row, 2).map(|trace| Write::Trace(Box::new(trace)));
@@ -305,7 +307,8 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
             return Ok(());
         }
     }
-    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY seq")?;
+    // Those of a trace together and in their order, also where one was put back later.
+    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY trace, turn_idx")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let trace = TraceId::from_bytes(row.get(3)?);
@@ -348,6 +351,36 @@ fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<
     }
     Ok(())
 }
+
+/// What others speak of and is not there.
+fn missing(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (sql, lost) in
+        [(LOST_TURNS, Lost::Turns), (TURNS_WITHOUT_TRACE, Lost::TraceOfTurns), (REWARDS_WITHOUT_TRACE, Lost::TraceOfRewards)]
+    {
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            found.push(lost.told(TraceId::from_bytes(row.get(0)?), row.get(1)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Traces that count more turns than there are, with how many are missing.
+const LOST_TURNS: &str = "
+    SELECT c.id, c.n_turns - c.own - (
+        SELECT count(*) FROM turns u WHERE u.trace = c.id AND u.turn_idx >= c.own AND u.turn_idx < c.n_turns) AS n_lost
+    FROM (SELECT t.id, t.n_turns, CASE WHEN json_valid(b.body) THEN (
+              SELECT coalesce(sum(json_array_length(s.value, '$.turns')), 0) FROM json_each(b.body, '$.segments') s) END AS own
+          FROM traces t JOIN bodies b ON b.seq = t.seq) c
+    WHERE n_lost > 0";
+
+const TURNS_WITHOUT_TRACE: &str = "
+    SELECT u.trace, count(*) FROM turns u WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.id = u.trace) GROUP BY u.trace";
+
+const REWARDS_WITHOUT_TRACE: &str = "
+    SELECT r.trace, count(*) FROM rewards r WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.id = r.trace) GROUP BY r.trace";
 
 /// Connections that no one reads with at the moment.
 struct Readers {
@@ -412,28 +445,26 @@ fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Makes the index of fields hold exactly the declared ones.
-fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::Result<()> {
-    let known: Vec<String> = connection
-        .prepare("SELECT path FROM indexed_fields ORDER BY path")?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+/// The paths that are indexed, whichever process declared them.
+fn indexed_fields(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    connection.prepare_cached("SELECT path FROM indexed_fields ORDER BY path")?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Adds the declared paths to the index of fields, and says which paths it then holds. What others declared stays.
+fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::Result<Vec<String>> {
+    let known = indexed_fields(connection)?;
     let added: Vec<&String> = declared.iter().filter(|path| !known.contains(path)).collect();
-    let dropped: Vec<&String> = known.iter().filter(|path| !declared.contains(path)).collect();
-    if added.is_empty() && dropped.is_empty() {
-        return Ok(());
+    if added.is_empty() {
+        return Ok(known);
     }
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    for path in dropped {
-        transaction.execute("DELETE FROM trace_fields WHERE path = ?1", [path])?;
-        transaction.execute("DELETE FROM indexed_fields WHERE path = ?1", [path])?;
-    }
     for path in added {
         transaction.execute("INSERT OR IGNORE INTO indexed_fields (path) VALUES (?1)", [path])?;
         let mut statement = transaction.prepare("SELECT t.seq, t.at, b.body FROM traces t JOIN bodies b ON b.seq = t.seq")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let body: serde_json::Value = parsed(row, 2)?;
+            // A damaged body has no fields; `verify` names it.
+            let Ok(body) = parsed::<serde_json::Value>(row, 2) else { continue };
             for (path, value) in crate::row::fields(&body, std::slice::from_ref(path)) {
                 transaction
                     .prepare_cached("INSERT OR IGNORE INTO trace_fields (path, value, at, seq) VALUES (?1, ?2, ?3, ?4)")?
@@ -441,7 +472,9 @@ fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::R
             }
         }
     }
-    transaction.commit()
+    let indexed = indexed_fields(&transaction)?;
+    transaction.commit()?;
+    Ok(indexed)
 }
 
 fn document(row: &rusqlite::Row<'_>) -> rusqlite::Result<Document> {

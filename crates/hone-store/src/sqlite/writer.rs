@@ -114,12 +114,13 @@ impl Thread {
 
     fn write(&mut self, group: &[Job]) -> rusqlite::Result<Vec<Vec<Put>>> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let paths = super::indexed_fields(&transaction)?;
         let mut answers = Vec::with_capacity(group.len());
         for job in group {
             let mut answer = vec![Put::New; job.rows.len()];
             for (place, row) in &job.rows {
                 answer[*place] = match row {
-                    Row::Trace(row) => put_trace(&transaction, &mut self.tenants, row)?,
+                    Row::Trace(row) => put_trace(&transaction, &mut self.tenants, &paths, row)?,
                     Row::Turn(row) => put_turn(&transaction, row)?,
                     Row::Reward(row) => put_reward(&transaction, row)?,
                     Row::Document(row) => put_document(&transaction, row)?,
@@ -140,7 +141,12 @@ impl Job {
     }
 }
 
-fn put_trace(tx: &Transaction<'_>, tenants: &mut HashMap<String, i64>, row: &TraceRow) -> rusqlite::Result<Put> {
+fn put_trace(
+    tx: &Transaction<'_>,
+    tenants: &mut HashMap<String, i64>,
+    paths: &[String],
+    row: &TraceRow,
+) -> rusqlite::Result<Put> {
     let tenant = tenant(tx, tenants, &row.tenant)?;
     let n_new = tx
         .prepare_cached(
@@ -166,7 +172,7 @@ fn put_trace(tx: &Transaction<'_>, tenants: &mut HashMap<String, i64>, row: &Tra
     }
     let seq = tx.last_insert_rowid();
     tx.prepare_cached("INSERT INTO bodies (seq, body) VALUES (?1, ?2)")?.execute(params![seq, row.json.text])?;
-    for (path, value) in &row.fields {
+    for (path, value) in row.fields_at(paths) {
         tx.prepare_cached("INSERT INTO trace_fields (path, value, at, seq) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![path, value, row.at, seq])?;
     }

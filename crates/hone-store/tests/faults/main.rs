@@ -140,6 +140,35 @@ fn postgres_loses_nothing_acknowledged_whichever_message_is_cut() {
     });
 }
 
+#[test]
+fn connections_on_which_nobody_answers_are_given_up_in_time() {
+    if !common::slow() {
+        println!("skipped: HONE_SLOW is not set, and this waits for half a minute");
+        return;
+    }
+    runtime().block_on(async {
+        let Some(fresh) = common::postgres().await else {
+            println!("skipped: HONE_TEST_POSTGRES is not set (`cargo xtask test` sets it)");
+            return;
+        };
+        let Place::Postgres(url) = &fresh.place else { panic!("a PostgreSQL store has a URL") };
+        let proxy = Proxy::start(url, Cut::Before, i64::MAX).await;
+        let store = hone_store::open(&Place::Postgres(proxy.url.clone()), &Options::default()).await.expect("the store opens");
+        store.put(vec![write(1)]).await.expect("the store takes it");
+        assert_eq!(common::count(&*store).await, 1);
+        proxy.hush();
+        let limit = std::time::Duration::from_secs(60);
+        let (read, put) = tokio::join!(
+            tokio::time::timeout(limit, store.trace(trace(1).id)),
+            tokio::time::timeout(limit, store.put(vec![write(2)])),
+        );
+        let error = read.expect("a read ends").expect_err("nobody answered it").to_string();
+        assert!(error.contains("no answer within 30 seconds"), "{error}");
+        assert_eq!(put.expect("a put ends").expect("it is sent again on another connection"), [Put::New]);
+        assert_eq!(common::count(&*store).await, 2, "a read after that has a connection of its own");
+    });
+}
+
 /// Takes all records away, as no user ever would.
 async fn empty(url: &str) {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("the server answers");
