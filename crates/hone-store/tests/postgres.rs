@@ -54,6 +54,7 @@ async fn a_url_that_is_refused_is_not_repeated() {
         ("postgres://u:S3cret@Pw:1@host:5432/db", "%40"),
         ("postgres://u:S3cret@Pw/x@host/db", "%40"),
         ("postgres://u:S3cret@Pw?x=1@host/db", "%40"),
+        ("postgres://u:S3cret?Pw=1@host/db", "%3F"),
         ("postgresql://u:S3cret@Pw#@host", "%40"),
         ("postgres://u:S3cret@Pw%40host/db", "%40"),
         ("postgres://u:S3cret@host/Pw%40db", "%40"),

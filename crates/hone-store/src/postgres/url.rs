@@ -15,8 +15,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVES_MAX: u32 = 3;
 
-const AMBIGUOUS: &str = "it has an @ where none can be: in a user name or a password write @ as %40, : as %3A, / as %2F, # as %23 \
-                         and % as %25";
+const AMBIGUOUS: &str = "it has an @ where none can be: in a user name or a password write @ as %40, : as %3A, / as %2F, ? as %3F, \
+                         # as %23 and % as %25";
 const NO_TLS: &str = "its sslmode asks for TLS, and hone does not speak TLS to PostgreSQL: leave sslmode out, and use a private \
                       network or a local tunnel";
 
@@ -43,9 +43,10 @@ pub(crate) fn read(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-/// Whether more than one `@` stands in it, wherever: an option with one can be written with %40 as well.
+/// Whether more than one `@` stands in it, or one behind a question mark: an option with one can be written with %40 as well.
 fn is_ambiguous(url: &str) -> bool {
-    is_url(url) && url.matches('@').count() > 1
+    let in_options = || url.split_once('?').is_some_and(|(_, options)| options.contains('@'));
+    is_url(url) && (url.matches('@').count() > 1 || in_options())
 }
 
 fn is_url(text: &str) -> bool {
