@@ -134,15 +134,16 @@ const MIGRATIONS: &[&str] = &[
 /// The schema that this binary writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;
 
+/// What an owner is told to run.
+const MAKE_UTF8: &str = "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
+const LET_READ: &str = "GRANT USAGE ON SCHEMA hone and GRANT SELECT ON ALL TABLES IN SCHEMA hone";
+
 /// Brings the database to the known schema, or says why it cannot. One that is there needs no right but to read, and no lock.
 pub(crate) async fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let place = connection.place().to_owned();
     let found = within(&place, PROMPT, async { Found::of(&connection.client, &place).await }).await?;
     if found.encoding != "UTF8" {
-        let reason = format!(
-            "its encoding is {}, and records are UTF-8: make it with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
-            found.encoding
-        );
+        let reason = format!("its encoding is {}, and records are UTF-8: make it with {MAKE_UTF8}", found.encoding);
         return Err(StoreError::Unavailable { place, reason });
     }
     if found.version == KNOWN {
@@ -177,10 +178,7 @@ impl Found {
     async fn of(client: &impl GenericClient, place: &str) -> Result<Self, StoreError> {
         let failed = |error: tokio_postgres::Error| match error.code() {
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-                let reason = format!(
-                    "{}: a role that reads needs GRANT USAGE ON SCHEMA hone and GRANT SELECT ON ALL TABLES IN SCHEMA hone",
-                    words(&error)
-                );
+                let reason = format!("{}: a role that reads needs {LET_READ}", words(&error));
                 StoreError::Unavailable { place: place.to_owned(), reason }
             }
             _ => failure(&error, place),
