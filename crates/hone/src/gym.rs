@@ -5,13 +5,13 @@
 //! Knows nothing of training, or of where traces are kept.
 
 use crate::failure::Failure;
-use crate::play::{TOLD_START, Weigher, unanswered};
+use crate::play::{Weigher, unanswered};
 use hone_env::Player;
 use hone_env::rollout::{Limits, Plan, Played, Timing, rollout};
 use hone_reward::Recipe;
 use hone_trace::env::{Env, Split};
 use hone_trace::policy::{Policy, PolicyErrorKind};
-use hone_trace::{Draws, ErrorEvent, RunId, Scenario, Tenant, Trace, TraceOutcome};
+use hone_trace::{Draws, ErrorEvent, RunId, Scenario, Tenant, Time, Trace, TraceOutcome};
 use std::ops::ControlFlow;
 
 /// Episodes that a model plays at once, and those that a script plays.
@@ -90,7 +90,7 @@ impl Gym<'_> {
             n_samples,
             seed: Draws::new(self.seed, &["gym", name, &round]).bits(),
             limits: self.limits,
-            timing: Timing::Told(TOLD_START),
+            timing: Timing::Told(Time::TOLD),
             n_concurrent: if matches!(player, Player::Policy(_)) { N_CONCURRENT } else { N_CONCURRENT_SCRIPTS },
             ..Plan::new(name, scenarios, self.seed)
         };

@@ -54,9 +54,6 @@ pub(crate) fn unanswered(trace: &Trace) -> Option<&ErrorEvent> {
     trace.turns().flat_map(|turn| &turn.errors).find(|error| !error.recovered && error.kind.starts_with("policy_"))
 }
 
-/// Episodes whose times are told, not measured, begin here.
-pub(crate) const TOLD_START: Time = Time::from_unix_nanos(1_750_000_000_000_000_000);
-
 impl PlayArgs {
     pub(crate) fn split(&self) -> Split {
         match self.split {
@@ -94,7 +91,7 @@ impl PlayArgs {
             },
             tokens_max: BTreeMap::new(),
             n_concurrent: usize::from(self.concurrency),
-            timing: if play.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
+            timing: if play.is_script { Timing::Told(Time::TOLD) } else { Timing::Real(&RealClock) },
         }
     }
 }

@@ -74,8 +74,11 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// A time, how long ago it was, and to the second for who looks closer.
+/// A time, how long ago it was, and to the second for who looks closer. Nobody knows that of a time that is told, not measured.
 pub(crate) fn ago(at: Time, now: Time) -> Html {
+    if at.is_told() {
+        return html!("<span title=\"played without a clock, so that the same seed gives the same bytes\">no time</span>");
+    }
     let ms = now.millis_since(at);
     let said = if ms < 0.0 { to_second(at) } else { format!("{} ago", duration(ms)) };
     html!("<time datetime=\"{}\" title=\"{}\">{}</time>", at, to_second(at), said)
@@ -135,5 +138,7 @@ mod tests {
         let now = Time::from_unix_nanos(1_800_000_000_500_000_000);
         let shown = ago(now.plus_nanos(-3_000_000_000), now);
         assert!(shown.as_str().contains("3.0 s ago") && shown.as_str().contains("2027-01-15 07:59:57"), "{shown:?}");
+        let shown = ago(Time::TOLD.plus_nanos(2_000_000_000), now);
+        assert!(shown.as_str().contains(">no time<"), "nobody looked at a clock: {shown:?}");
     }
 }

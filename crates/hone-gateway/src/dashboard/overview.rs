@@ -83,17 +83,22 @@ impl Stage {
 /// How traces come in: the newest of them, and at what rate.
 fn traced(heads: &[TraceHead], are_more: bool, now: Time) -> Stage {
     let (name, address) = ("Trace", "/dashboard/traces");
-    let (Some(newest), Some(oldest)) = (heads.first(), heads.last()) else {
+    let Some(newest) = heads.first() else {
         return Stage::empty(name, address, &html!("Clients ask this server, or <code>hone trace import</code> brings some."));
     };
-    let n = heads.len();
-    let minutes = newest.started.millis_since(oldest.started) / 60_000.0;
+    let clocked: Vec<Time> = heads.iter().map(|head| head.started).filter(|started| !started.is_told()).collect();
+    let between = clocked.first().zip(clocked.last());
+    let minutes = between.map_or(0.0, |(newest, oldest)| newest.millis_since(*oldest) / 60_000.0);
     let more = if are_more { "+" } else { "" };
-    let mut body = html!("<p><b class=\"big n\">{}{}</b> <span class=\"quiet\">traces</span></p>", count(n as u64), more);
+    let mut body =
+        html!("<p><b class=\"big n\">{}{}</b> <span class=\"quiet\">traces</span></p>", count(heads.len() as u64), more);
     if minutes > 0.0 {
-        html!(body, "<p class=\"quiet\">{} a minute over {}</p>", figure((n - 1) as f64 / minutes), duration(minutes * 60_000.0));
+        let rate = (clocked.len() - 1) as f64 / minutes;
+        html!(body, "<p class=\"quiet\">{} a minute over {}</p>", figure(rate), duration(minutes * 60_000.0));
     }
-    html!(body, "<p class=\"quiet\">last {}</p>", ago(newest.started, now));
+    if let Some(last) = clocked.first() {
+        html!(body, "<p class=\"quiet\">last {}</p>", ago(*last, now));
+    }
     let is_live = (0.0..60_000.0).contains(&now.millis_since(newest.started));
     let (class, state) = if is_live { ("accent", "coming in") } else { ("good", "on the record") };
     Stage { name, address, class, state: state.into(), body }

@@ -2,15 +2,14 @@
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::play::TOLD_START;
 use crate::printer::Style;
 use crate::world::{SHIPPED, World};
 use hone_env::Player;
 use hone_env::rollout::{Limits, Luck, Plan, Timing, rollout};
 use hone_reward::lint::{obstacle, unknown_signals};
 use hone_reward::{Recipe, Severity, lint};
-use hone_trace::RunId;
 use hone_trace::env::Split;
+use hone_trace::{RunId, Time};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -97,7 +96,7 @@ fn signals_of(world: &World, context: &Context<'_>) -> BTreeSet<String> {
             limits: Limits { turns_max: TURNS_MAX, ..Limits::default() },
             tokens_max: BTreeMap::new(),
             n_concurrent: N_SCENARIOS,
-            timing: Timing::Told(TOLD_START),
+            timing: Timing::Told(Time::TOLD),
         };
         rollout(world.env.as_ref(), player, &plan, |played| {
             for turn in played.traces.iter().flat_map(hone_trace::Trace::turns) {

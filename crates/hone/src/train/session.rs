@@ -24,7 +24,7 @@ use hone_reward::alarm::{Alarm, StepReport, TraceReport};
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
-use hone_trace::{Config, Trace, TraceOutcome};
+use hone_trace::{Config, Time, Trace, TraceOutcome};
 use hone_train::settings::{Measure, Settings};
 use hone_train::step::StepStats;
 use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
@@ -426,7 +426,7 @@ impl Session<'_> {
     /// Keeps what was played.
     pub(super) fn record(&self, config: &Config, groups: &[Played]) -> Result<(), Failure> {
         let tenant = self.context.settings.tenant.clone();
-        let config = Write::Document(Document::of(config, 0, tenant, crate::play::TOLD_START));
+        let config = Write::Document(Document::of(config, 0, tenant, Time::TOLD));
         let writes: Vec<Write> = [config].into_iter().chain(groups.iter().cloned().flat_map(crate::play::writes)).collect();
         self.sinks.put(&writes)
     }

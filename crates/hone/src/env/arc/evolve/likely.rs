@@ -7,12 +7,11 @@ use super::search::{Known, Search};
 use crate::context::Context;
 use crate::cost::{self, Forecast};
 use crate::failure::Failure;
-use crate::play::TOLD_START;
 use crate::policy::Ready;
 use hone_arc::world::editor;
 use hone_env::Player;
 use hone_env::rollout::{Plan, Timing};
-use hone_trace::Scenario;
+use hone_trace::{Scenario, Time};
 
 impl Search<'_> {
     /// The forecast of the edits that are still to be asked for; `None` where none is, or none is paid for.
@@ -24,7 +23,7 @@ impl Search<'_> {
         let open: Vec<usize> = (0..self.lines.len()).filter(|&nth| !self.lines[nth].is_right()).collect();
         let scenario = |nth: usize| self.world.arc.edit(&self.lines[nth].task, &self.lines[nth].program).map_err(Failure::user);
         let scenarios: Vec<Scenario> = cost::to_guess(&open).into_iter().map(scenario).collect::<Result<_, _>>()?;
-        let plan = Plan { n_samples: 1, timing: Timing::Told(TOLD_START), ..self.plan(&scenarios, 1, context) };
+        let plan = Plan { n_samples: 1, timing: Timing::Told(Time::TOLD), ..self.plan(&scenarios, 1, context) };
         let episodes = cost::episodes(&self.world.world, Player::Script("arc-editor", &editor), &plan);
         let forecast = Forecast::new(self.args.policy.clone(), ready, &episodes, n_edits);
         if let Some(forecast) = &forecast {

@@ -9,7 +9,6 @@ use crate::cost::Forecast;
 use crate::env::arc::edits::{self, Edit, Origin};
 use crate::env::arc::read_programs;
 use crate::failure::Failure;
-use crate::play::TOLD_START;
 use crate::policy::Bank;
 use crate::rollout::keep;
 use crate::world::World;
@@ -22,7 +21,7 @@ use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
 use hone_reward::Recipe;
 use hone_trace::env::Split;
 use hone_trace::policy::PolicyErrorKind;
-use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId, Trace};
+use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId, Time, Trace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -226,7 +225,7 @@ impl Search<'_> {
             limits: Limits { answer_tokens_max: self.args.max_tokens, ..Limits::default() },
             tokens_max: BTreeMap::new(),
             n_concurrent: usize::from(self.args.concurrency),
-            timing: if self.is_script { Timing::Told(TOLD_START) } else { Timing::Real(&RealClock) },
+            timing: if self.is_script { Timing::Told(Time::TOLD) } else { Timing::Real(&RealClock) },
         }
     }
 
