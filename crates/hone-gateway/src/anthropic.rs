@@ -117,6 +117,8 @@ fn spoken(role: Role, blocks: &[Value], place: &str, messages: &mut Vec<Message>
                 }
                 messages.push(result);
             }
+            // What only its provider reads, or did on its own, such as a search: no other could follow it, and its words are text.
+            _ if role == Role::Assistant => {}
             _ => parts.push(block.clone()),
         }
     }

@@ -18,6 +18,24 @@ async fn a_plain_model_is_asked_about_a_type_of_task_too() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_known_by_its_words_whatever_its_provider_did_besides() {
+    let world = World::open().await;
+    let ask = |messages: serde_json::Value| json!({"model": "claude", "max_tokens": 9, "messages": messages});
+    let first = world.post("/v1/messages", &ask(json!([{"role": "user", "content": "hi"}])), &[]).await;
+    let answer = json!([
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+        {"type": "text", "text": "bonjour"}
+    ]);
+    let said =
+        json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": answer}, {"role": "user", "content": "and?"}]);
+    let second = world.post("/v1/messages", &ask(said.clone()), &[]).await;
+    assert_eq!((second.status, &second.episode), (200, &first.episode), "{}", second.body);
+    assert_eq!(world.heard.last()["messages"], said, "its own provider is sent all of it");
+}
+
+#[tokio::test]
 async fn a_call_is_on_the_record_when_its_answer_is_there() {
     let world = World::open().await;
     let told = world.chat("well", &[("system", "be kind"), ("user", "hi")], &[]).await;
