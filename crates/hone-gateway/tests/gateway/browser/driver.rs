@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a browser is started at most.
+const N_STARTS: usize = 3;
 /// The word under which the protocol hides the id of an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -26,14 +28,26 @@ pub(super) struct Element<'a> {
 }
 
 impl Browser {
-    /// Starts one; says why there is none where this machine has no Chromium.
+    /// Starts one; says why there is none where this machine has no Chromium. A busy machine may fail to bring it up, which says nothing
+    /// of our pages: then it is tried again.
     pub(super) async fn start() -> Option<Self> {
+        for _ in 1..N_STARTS {
+            match Self::try_start().await {
+                Ok(browser) => return browser,
+                Err(why) => eprintln!("no browser yet: {why}"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Self::try_start().await.unwrap_or_else(|why| panic!("no browser: {why}"))
+    }
+
+    async fn try_start() -> Result<Option<Self>, String> {
         let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = match started {
             Ok(driver) => driver,
             Err(error) => {
                 skipped(&format!("chromedriver does not start ({error})"));
-                return None;
+                return Ok(None);
             }
         };
         let port = port(&mut driver);
@@ -44,23 +58,28 @@ impl Browser {
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"},
         }}});
-        let told = browser.send("POST", "", &wanted).await;
+        let told = browser.try_send("POST", "", &wanted).await?;
         match told["value"]["sessionId"].as_str() {
             Some(id) => browser.session = format!("{}/{id}", browser.session),
             None if told.to_string().contains("cannot find Chrome binary") => {
                 skipped("chromedriver finds no Chromium");
-                return None;
+                return Ok(None);
             }
-            None => panic!("no browser: {told}"),
+            None => return Err(told.to_string()),
         }
-        Some(browser)
+        Ok(Some(browser))
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        self.try_send(method, path, body).await.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    async fn try_send(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let url = format!("{}{path}", self.session);
         let request = if method == "GET" { self.http.get(url) } else { self.http.post(url).body(body.to_string()) };
-        let text = request.send().await.unwrap().text().await.unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+        let failed = |error: reqwest::Error| format!("{path}: {error:?}");
+        let text = request.send().await.map_err(failed)?.text().await.map_err(failed)?;
+        serde_json::from_str(&text).map_err(|error| format!("{path}: {error}: {text}"))
     }
 
     /// What a command gives; one that fails ends the test.
