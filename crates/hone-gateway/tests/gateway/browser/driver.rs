@@ -32,9 +32,8 @@ impl Browser {
     /// of our pages: then it is tried again.
     pub(super) async fn start() -> Option<Self> {
         for _ in 1..N_STARTS {
-            match Self::try_start().await {
-                Ok(browser) => return browser,
-                Err(why) => eprintln!("no browser yet: {why}"),
+            if let Ok(browser) = Self::try_start().await {
+                return browser;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
