@@ -325,6 +325,10 @@ pub trait Backend: Send + Sync + 'static {
     fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
         None
     }
+    /// Rows of a step that take little longer than one, because it waits for the weights: room for guesses.
+    fn n_rows_light(&self) -> usize {
+        1
+    }
     /// Most tokens a sequence may draw in one [`Backend::burst`]; 0 where there is no such path.
     fn burst_max(&self) -> usize {
         0

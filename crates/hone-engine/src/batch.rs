@@ -9,20 +9,22 @@
 //! not depend on what else is in the batch. Its adapter version is fixed when it is submitted.
 //! Knows nothing of text or time.
 
+mod draw;
+mod guess;
 mod request;
 mod sequence;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::backend::{Ask, Backend, Drawing, Support};
-use crate::constraint::Constraint;
+use crate::backend::{Backend, Drawing};
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
-use crate::sampler::{Drawn, SamplerOptions};
+use draw::{Found, Ready};
+use guess::Trust;
 use sequence::{Fork, Sequence, SequenceKey, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
@@ -172,26 +174,28 @@ impl<B: Backend> Batcher<B> {
             return drawn;
         }
         let fed = self.feed();
+        let guesses = self.guess(backend, &fed);
+        let n_rows: Vec<usize> = fed.iter().zip(&guesses).map(|(fed, guess)| fed + guess.len()).collect();
         let mut layout = Layout::default();
-        for (index, &n_rows) in fed.iter().enumerate().filter(|&(_, &n_rows)| n_rows > 0) {
-            let seq = &self.running[index];
-            let n_pages = (seq.n_fed + n_rows).div_ceil(PAGE);
-            let ids = &seq.ids[seq.n_fed..seq.n_fed + n_rows];
-            layout.push_run(ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
+        for (index, seq) in self.running.iter().enumerate().filter(|&(index, _)| n_rows[index] > 0) {
+            let n_pages = (seq.n_fed + n_rows[index]).div_ceil(PAGE);
+            let ids = [&seq.ids[seq.n_fed..seq.n_fed + fed[index]], &guesses[index]].concat();
+            layout.push_run(&ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
         }
         layout.finish();
-        let adapters = adapter_rows(&self.running, &fed);
+        let adapters = adapter_rows(&self.running, &n_rows);
         let x = hidden(backend, model, &layout, &mut self.kvs, &adapters);
         drop(adapters);
 
-        // Rows that are the last of their sequence's input.
+        // From the last row of a sequence's input on, rows give tokens.
         let (mut last_rows, mut ready, mut row) = (Vec::new(), Vec::new(), 0);
-        for (index, (seq, &n_rows)) in self.running.iter_mut().zip(&fed).enumerate() {
-            seq.n_fed += n_rows;
-            row += n_rows;
-            if n_rows > 0 && seq.n_fed == seq.ids.len() {
-                last_rows.push(row as u32 - 1);
-                ready.push(index);
+        for (index, (seq, guess)) in self.running.iter_mut().zip(guesses).enumerate() {
+            seq.n_fed += fed[index];
+            row += n_rows[index];
+            if n_rows[index] > 0 && seq.n_fed == seq.ids.len() {
+                let first = last_rows.len();
+                last_rows.extend((row - 1 - guess.len()..row).map(|row| row as u32));
+                ready.push(Ready { index, rows: first..last_rows.len(), guess });
             }
         }
         self.remember_prompts();
@@ -199,8 +203,20 @@ impl<B: Backend> Batcher<B> {
             return vec![];
         }
         let head_in = head_input(backend, model, &x, &last_rows);
-        let drawn = self.draw(backend, model, &head_in, &ready);
-        self.settle(backend, model, &ready, drawn)
+        let found = self.draw(backend, model, &head_in, &ready);
+        self.settle(backend, model, ready, found)
+    }
+
+    /// What each sequence may say behind what it feeds: as much as a step has room for that takes little longer.
+    fn guess(&mut self, backend: &B, fed: &[usize]) -> Vec<Vec<u32>> {
+        let room = backend.n_rows_light().min(self.limits.n_rows_max).saturating_sub(fed.iter().sum());
+        let n_each = room / self.running.len();
+        let guess = |(seq, &n_fed): (&mut Sequence<B>, &usize)| {
+            let guess = seq.guess(n_fed, n_each);
+            seq.take_pages(n_fed + guess.len());
+            guess
+        };
+        self.running.iter_mut().zip(fed).map(guess).collect()
     }
 
     /// Several tokens of every sequence at once, where the machine has such a path. The next burst may begin while the last of them are
@@ -320,6 +336,7 @@ impl<B: Backend> Batcher<B> {
             constraint: first.constraint,
             keep_support: request.keep_support,
             n_likeliest: request.n_likeliest,
+            trust: Trust::new(request.n_guesses_max),
             forks,
         }
     }
@@ -348,71 +365,21 @@ impl<B: Backend> Batcher<B> {
         }
     }
 
-    /// Draws where the logits are, when no ready sequence needs the host for it and the machine can.
-    fn draw_there(&self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Option<Vec<Vec<Option<Drawn>>>> {
-        if !ready.iter().all(|&index| self.running[index].draws_plainly()) {
-            return None;
-        }
-        let asks: Vec<Vec<Ask>> = ready.iter().enumerate().map(|(row, &index)| self.running[index].asks(row)).collect();
-        let mut drawn = backend.draw(head_in, model.head_weight(), &asks.concat())?.into_iter();
-        let mut next = || {
-            let (id, logprob) = drawn.next()?;
-            logprob.is_finite().then_some(Drawn { id, logprob, support: None, likeliest: Vec::new() })
-        };
-        Some(asks.iter().map(|asks| asks.iter().map(|_| next()).collect()).collect())
-    }
-
-    /// Draws for every ready sequence, and for all samples of one that is about to fork.
-    fn draw(&mut self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[usize]) -> Vec<Vec<Option<Drawn>>> {
-        if let Some(drawn) = self.draw_there(backend, model, head_in, ready) {
-            return drawn;
-        }
-        let n_words = model.config.vocab.div_ceil(64);
-        let mut asks: Vec<Vec<(Stream, Option<Support>)>> = Vec::with_capacity(ready.len());
-        for &index in ready {
-            let seq = &mut self.running[index];
-            let ask = |stream, constraint: &mut Option<Box<dyn Constraint>>| {
-                let allowed = constraint.as_mut().and_then(|rule| {
-                    let mut words = vec![u64::MAX; n_words];
-                    rule.mask(&mut words).then(|| words.into())
-                });
-                (stream, allowed)
-            };
-            let mut all = vec![ask(seq.stream, &mut seq.constraint)];
-            all.extend(seq.forks.iter_mut().map(|fork| ask(fork.stream, &mut fork.constraint)));
-            asks.push(all);
-        }
-        let drawn: Vec<Mutex<Vec<Option<Drawn>>>> = ready.iter().map(|_| Mutex::new(Vec::new())).collect();
-        let running: Vec<(SamplerOptions, u64, usize)> = ready
-            .iter()
-            .map(|&index| &self.running[index])
-            .map(|seq| (seq.sampler, seq.ids.len() as u64, seq.n_likeliest))
-            .collect();
-        backend.logits(head_in, model.head_weight(), &|row, logits| {
-            let (sampler, position, n_likeliest) = running[row];
-            let draw = |(stream, allowed): &(Stream, Option<Support>)| {
-                let drawn = sampler.draw(backend, logits, allowed.clone(), stream.uniform(position))?;
-                let likeliest = sampler.likeliest(backend, logits, &drawn.support, n_likeliest);
-                Some(Drawn { likeliest, ..drawn })
-            };
-            *drawn[row].lock().unwrap_or_else(PoisonError::into_inner) = asks[row].iter().map(draw).collect();
-        });
-        drawn.into_iter().map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
-    }
-
     /// Forks, appends the drawn tokens, and ends what has ended.
-    fn settle(&mut self, backend: &B, model: &Model<B>, ready: &[usize], drawn: Vec<Vec<Option<Drawn>>>) -> Vec<Event> {
+    fn settle(&mut self, backend: &B, model: &Model<B>, ready: Vec<Ready>, found: Vec<Found>) -> Vec<Event> {
         let mut events = Vec::new();
-        let mut by_index: BTreeMap<usize, Vec<Option<Drawn>>> = ready.iter().copied().zip(drawn).collect();
+        let mut by_index: BTreeMap<usize, (Vec<u32>, Found)> =
+            ready.into_iter().zip(found).map(|(ready, found)| (ready.index, (ready.guess, found))).collect();
         for (index, mut seq) in std::mem::take(&mut self.running).into_iter().enumerate() {
-            let Some(drawn) = by_index.remove(&index) else {
+            let Some((guess, mut found)) = by_index.remove(&index) else {
                 self.running.push(seq);
                 continue;
             };
             let forks = self.fork(backend, &mut seq);
-            for (mut seq, drawn) in std::iter::once(seq).chain(forks).zip(drawn) {
+            for (sample, mut seq) in std::iter::once(seq).chain(forks).enumerate() {
                 let mut tokens = Vec::new();
-                let finish = seq.take(model, drawn, &mut tokens);
+                // Who forks has guessed nothing, so every sample has one draw.
+                let finish = seq.take_rows(model, &guess, |seq, row| found.draw(backend, seq, sample + row), &mut tokens);
                 events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
                 match finish {
                     None => self.running.push(seq),
@@ -452,6 +419,7 @@ impl<B: Backend> Batcher<B> {
                 constraint: fork.constraint,
                 keep_support: seq.keep_support,
                 n_likeliest: seq.n_likeliest,
+                trust: seq.trust,
                 forks: Vec::new(),
             });
         }

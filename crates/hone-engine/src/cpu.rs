@@ -138,6 +138,15 @@ impl Backend for Cpu {
         format!("cpu-{}-{dtype}", self.isa.name())
     }
 
+    fn n_rows_light(&self) -> usize {
+        match (self.isa.level(), self.dtype) {
+            // A tile has sixteen rows, filled or not.
+            (Level::Amx, Dtype::Bf16) => 16,
+            (Level::Avx512 | Level::Avx512Bf16 | Level::Amx, Dtype::F32) => 8,
+            _ => 4,
+        }
+    }
+
     fn dtype(&self) -> Dtype {
         self.dtype
     }

@@ -432,6 +432,10 @@ impl Backend for Machine {
         on!(self, [x, w], [], |backend| backend.draw(x, w, asks))
     }
 
+    fn n_rows_light(&self) -> usize {
+        on!(self, [], [], |backend| backend.n_rows_light())
+    }
+
     fn burst_max(&self) -> usize {
         on!(self, [], [], |backend| backend.burst_max())
     }

@@ -235,13 +235,14 @@ impl<'a> Chat<'a> {
     ) -> Result<(Vec<Token>, Finish, f64, f64), Failure> {
         // A small model's context may be shorter than the answer that is allowed.
         let n_tokens_max = self.args.max_tokens.min(self.n_positions - episode.ids().len());
+        let rules = self.rules(episode)?;
         let request = Request {
             sampler: self.sampler,
             stop_ids: self.opened.stop_ids.clone(),
             seed: self.args.seed,
             sequence: self.n_answers,
             adapter: self.adapter.and_then(|version| self.host.pin(version)),
-            constraints: vec![Box::new(self.rules(episode)?)],
+            constraints: if rules.is_free() { Vec::new() } else { vec![Box::new(rules)] },
             ..Request::new(episode.ids().to_vec(), n_tokens_max)
         };
         self.host.submit(request).map_err(Failure::world)?;

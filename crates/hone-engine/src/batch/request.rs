@@ -54,6 +54,8 @@ pub struct Request<B: Backend> {
     pub keep_support: bool,
     /// How many of the likeliest tokens are told beside each that was drawn.
     pub n_likeliest: usize,
+    /// Most tokens that are guessed at once, from what was said before; 0 for none. Guesses change no token and no bit.
+    pub n_guesses_max: usize,
 }
 
 impl<B: Backend> Request<B> {
@@ -71,6 +73,7 @@ impl<B: Backend> Request<B> {
             constraints: Vec::new(),
             keep_support: false,
             n_likeliest: 0,
+            n_guesses_max: 15,
         }
     }
 }

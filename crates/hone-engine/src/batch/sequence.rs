@@ -1,7 +1,9 @@
 //! One sequence of a batch: its tokens, its pages, and how it takes what was drawn for it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::guess::Trust;
 use super::request::{Finish, RequestId, Token};
 use crate::backend::{Ask, Backend, BurstRow};
 use crate::constraint::{Constraint, Verdict};
@@ -33,6 +35,7 @@ pub(super) struct Sequence<B: Backend> {
     pub(super) constraint: Option<Box<dyn Constraint>>,
     pub(super) keep_support: bool,
     pub(super) n_likeliest: usize,
+    pub(super) trust: Trust,
     /// Samples still to be forked off, with their streams, constraints and reserves.
     pub(super) forks: Vec<Fork>,
 }
@@ -60,6 +63,14 @@ impl<B: Backend> Sequence<B> {
         }
     }
 
+    /// What it may say behind so many tokens that it feeds now, at most so many: nothing while it has more to feed, or others to fork.
+    pub(super) fn guess(&self, n_fed: usize, n_max: usize) -> Vec<u32> {
+        let n_left = self.n_tokens_max - (self.ids.len() - self.n_prompt);
+        let is_alone = self.n_fed + n_fed == self.ids.len() && self.forks.is_empty();
+        // The row behind the last guess draws too.
+        if is_alone { self.trust.guess(&self.ids, n_max.min(n_left.saturating_sub(1))) } else { Vec::new() }
+    }
+
     /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
     pub(super) fn is_plain(&self) -> bool {
         self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
@@ -71,11 +82,15 @@ impl<B: Backend> Sequence<B> {
         free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
     }
 
-    /// Its draw from a row of logits, and those of all samples that are about to fork.
-    pub(super) fn asks(&self, row: usize) -> Vec<Ask> {
+    /// Its draws from these rows of logits, or from the only one those of all samples that are about to fork.
+    pub(super) fn asks(&self, rows: Range<usize>) -> Vec<Ask> {
         let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
-        let streams = std::iter::once(self.stream).chain(self.forks.iter().map(|fork| fork.stream));
-        streams.map(|stream| Ask { row, inv_temperature, greedy, u: stream.uniform(self.ids.len() as u64) }).collect()
+        let ask = |row: usize, stream: Stream| {
+            let position = self.ids.len() + row - rows.start;
+            Ask { row, inv_temperature, greedy, u: stream.uniform(position as u64) }
+        };
+        let own = rows.clone().map(|row| ask(row, self.stream));
+        own.chain(self.forks.iter().map(|fork| ask(rows.start, fork.stream))).collect()
     }
 
     /// Its part in a burst of so many tokens, behind so many that are not known yet.
@@ -109,6 +124,29 @@ impl<B: Backend> Sequence<B> {
         None
     }
 
+    /// Appends what the rows behind its last token draw: row i counts where the i tokens before it are those that were guessed.
+    pub(super) fn take_rows(
+        &mut self,
+        model: &Model<B>,
+        guess: &[u32],
+        mut draw: impl FnMut(&mut Self, usize) -> Option<Drawn>,
+        tokens: &mut Vec<Token>,
+    ) -> Option<Finish> {
+        let n_before = self.ids.len();
+        let n_right = |ids: &[u32]| ids[n_before..].iter().zip(guess).take_while(|(id, guessed)| id == guessed).count();
+        let mut finish = None;
+        while finish.is_none() && n_right(&self.ids) == self.ids.len() - n_before {
+            let drawn = draw(self, self.ids.len() - n_before);
+            finish = self.take(model, drawn, tokens);
+        }
+        let n_right = n_right(&self.ids);
+        self.n_fed = n_before + n_right;
+        if finish.is_none() {
+            self.trust.learn(guess.len(), n_right);
+        }
+        finish
+    }
+
     /// Appends a drawn token and what its constraint forces after it, here and to `tokens`.
     pub(super) fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>, tokens: &mut Vec<Token>) -> Option<Finish> {
         let Some(Drawn { id, logprob, support, likeliest }) = drawn else {
@@ -139,11 +177,8 @@ impl<B: Backend> Sequence<B> {
 }
 
 /// Row ranges of each adapter; sequences are sorted by version.
-pub(super) fn adapter_rows<'a, B: Backend>(
-    running: &'a [Sequence<B>],
-    fed: &[usize],
-) -> Vec<(std::ops::Range<usize>, &'a Adapter<B>)> {
-    let mut ranges: Vec<(std::ops::Range<usize>, &Adapter<B>, Version)> = Vec::new();
+pub(super) fn adapter_rows<'a, B: Backend>(running: &'a [Sequence<B>], fed: &[usize]) -> Vec<(Range<usize>, &'a Adapter<B>)> {
+    let mut ranges: Vec<(Range<usize>, &Adapter<B>, Version)> = Vec::new();
     let mut row = 0;
     for (seq, &n_rows) in running.iter().zip(fed) {
         let rows = row..row + n_rows;

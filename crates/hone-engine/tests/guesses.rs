@@ -1,0 +1,166 @@
+//! Guesses change how soon tokens come, and nothing else: every token, log-probability and ending is the same without them.
+
+use hone_engine::backend::{Backend, Dtype};
+use hone_engine::batch::{BatchLimits, Finish, Request, Token};
+use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::constraint::{Constraint, Verdict};
+use hone_engine::cpu::{Cpu, Isa};
+use hone_engine::host::Host;
+use hone_engine::lora::{LoraSpec, LoraWeights};
+use hone_engine::model::{Model, Passes, RandomWeights};
+use hone_engine::random::Stream;
+use hone_engine::sampler::SamplerOptions;
+
+const N_TOKENS: usize = 60;
+
+fn weights() -> RandomWeights {
+    let spec: TinySpec = "d32,l2,h4,kv2,ff48,v70,ctx256".parse().expect("a good spec");
+    RandomWeights { config: ModelConfig::try_from(spec).expect("good sizes"), seed: 2 }
+}
+
+fn host(isa: Isa, dtype: Dtype) -> Host<Cpu> {
+    let backend = Cpu::with_isa(dtype, 2, isa);
+    let model = Model::load(&backend, &weights(), 256, Passes::Forward).expect("random weights");
+    Host::new(backend, model, BatchLimits::default())
+}
+
+/// What became of each request's samples, and in how many steps.
+type Told = (Vec<(Vec<Token>, Option<Finish>)>, usize);
+
+fn sample<B: Backend>(host: &mut Host<B>, requests: Vec<Request<B>>, n_guesses_max: usize) -> Told {
+    let mut told: Vec<(Vec<Token>, Option<Finish>)> = Vec::new();
+    let mut places = std::collections::BTreeMap::new();
+    for request in requests {
+        let request = Request { n_guesses_max, ..request };
+        let n_samples = request.n_samples;
+        places.insert(host.submit(request).expect("a sound request"), told.len());
+        told.extend((0..n_samples).map(|_| (Vec::new(), None)));
+    }
+    let mut n_steps = 0;
+    while !host.is_idle() {
+        for event in host.sample_step() {
+            let place = &mut told[places[&event.request] + event.sample];
+            place.0.extend(event.tokens);
+            place.1 = event.finish;
+        }
+        n_steps += 1;
+    }
+    (told, n_steps)
+}
+
+/// A prompt that says the same thing again and again.
+fn prompt(seed: u64) -> Vec<u32> {
+    let stream = Stream::new(3, seed);
+    (0..40).map(|i| (stream.bits(i % 7) % 70) as u32).collect()
+}
+
+/// Draws the same with guesses and without; true when those were of use.
+fn agrees(isa: Isa, dtype: Dtype, requests: &dyn Fn(&Host<Cpu>) -> Vec<Request<Cpu>>) -> bool {
+    let with = |n_guesses_max: usize| {
+        let mut host = host(isa, dtype);
+        let asked = requests(&host);
+        sample(&mut host, asked, n_guesses_max)
+    };
+    let ((guessed, n_with), (plain, n_without)) = (with(15), with(0));
+    assert_eq!(guessed, plain, "{isa:?} {dtype:?}");
+    n_with < n_without
+}
+
+fn greedy() -> SamplerOptions {
+    SamplerOptions { temperature: 0.0, ..SamplerOptions::default() }
+}
+
+#[test]
+fn tokens_are_the_same_and_come_sooner() {
+    for isa in Isa::available() {
+        for dtype in [Dtype::F32, Dtype::Bf16] {
+            // Taking the likeliest token, a model that knows nothing comes back to what it said.
+            let one = |_: &Host<Cpu>| vec![Request { sampler: greedy(), ..Request::new(prompt(1), N_TOKENS) }];
+            assert!(agrees(isa, dtype, &one), "{isa:?} {dtype:?}: guesses were of no use");
+            agrees(isa, dtype, &|_| vec![Request::new(prompt(1), N_TOKENS)]);
+        }
+    }
+}
+
+#[test]
+fn whatever_is_asked_for() {
+    let likely = SamplerOptions { temperature: 0.4, top_k: 5, top_p: 0.9, min_p: 0.01 };
+    let request = |seed: u64, sampler: SamplerOptions| Request { sampler, seed, ..Request::new(prompt(seed), N_TOKENS) };
+    let stops = |_: &Host<Cpu>| {
+        let all = (1..5).map(|seed| Request { stop_ids: vec![3, 20, 41], ..request(seed, greedy()) });
+        all.collect::<Vec<_>>()
+    };
+    let told = |_: &Host<Cpu>| {
+        let told = Request { keep_support: true, n_likeliest: 3, ..request(1, likely) };
+        vec![told, Request { n_samples: 3, ..request(2, likely) }]
+    };
+    for requests in [&stops as &dyn Fn(&Host<Cpu>) -> _, &told] {
+        agrees(Isa::best(), Dtype::Bf16, requests);
+    }
+}
+
+#[test]
+fn every_length_ends_where_it_should() {
+    for n_tokens in 1..20 {
+        agrees(Isa::best(), Dtype::Bf16, &|_| vec![Request { sampler: greedy(), ..Request::new(prompt(1), n_tokens) }]);
+    }
+}
+
+#[test]
+fn adapters_keep_to_their_own_rows() {
+    let with = |n_guesses_max: usize| {
+        let mut host = host(Isa::best(), Dtype::Bf16);
+        let mut adapter = LoraWeights::fresh(&weights().config, &LoraSpec::all(4, 8.0), 1);
+        adapter.matrices.values_mut().flatten().enumerate().for_each(|(i, x)| *x += 0.1 * Stream::new(4, 4).normal(i as u64));
+        let version = host.load(&adapter);
+        let request = |seed: u64, adapter| Request { sampler: greedy(), adapter, ..Request::new(prompt(seed), N_TOKENS) };
+        let requests = vec![request(1, host.pin(version)), request(2, None), request(3, host.pin(version))];
+        sample(&mut host, requests, n_guesses_max).0
+    };
+    assert_eq!(with(15), with(0));
+}
+
+/// Forbids what it saw last, forces two tokens now and then, and ends in time.
+struct Rule {
+    last: u32,
+    n: usize,
+}
+
+impl Constraint for Rule {
+    fn mask(&mut self, allowed: &mut [u64]) -> bool {
+        allowed[self.last as usize / 64] &= !(1 << (self.last % 64));
+        true
+    }
+
+    fn accept(&mut self, id: u32) -> Verdict {
+        (self.last, self.n) = (id, self.n + 1);
+        match self.n {
+            n if n % 9 == 0 => Verdict::Force(vec![7, 9]),
+            40 => Verdict::Stop,
+            _ => Verdict::Go,
+        }
+    }
+}
+
+#[test]
+fn rules_see_every_token_and_none_that_was_only_guessed() {
+    let asked = |_: &Host<Cpu>| {
+        let rule = Box::new(Rule { last: 0, n: 0 }) as Box<dyn Constraint>;
+        vec![Request { sampler: greedy(), constraints: vec![rule], keep_support: true, ..Request::new(prompt(1), N_TOKENS) }]
+    };
+    assert!(agrees(Isa::best(), Dtype::Bf16, &asked), "guesses were of no use");
+}
+
+/// What was only guessed is not remembered as said: a next turn that begins with the answer finds the right pages.
+#[test]
+fn a_next_turn_finds_what_was_said() {
+    let turn = |host: &mut Host<Cpu>, prompt: Vec<u32>, n_guesses_max: usize| {
+        let request = Request { sampler: greedy(), ..Request::new(prompt.clone(), N_TOKENS) };
+        let (told, _) = sample(host, vec![request], n_guesses_max);
+        let said = told[0].0.iter().map(|token| token.id);
+        (prompt.into_iter().chain(said).chain([5, 6]).collect::<Vec<u32>>(), told)
+    };
+    let (mut warm, mut cold) = (host(Isa::best(), Dtype::Bf16), host(Isa::best(), Dtype::Bf16));
+    let (next, _) = turn(&mut warm, prompt(1), 15);
+    assert_eq!(turn(&mut warm, next.clone(), 15), turn(&mut cold, next, 0));
+}
