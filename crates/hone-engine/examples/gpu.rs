@@ -102,7 +102,8 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
             let mut requests = Vec::new();
             for i in 0..size as u64 {
                 let mut request = Request::new(prompt(i + 1000 * round, PROMPT, config.vocab), NEW);
-                (request.seed, request.sequence) = (9, i);
+                // What knows nothing repeats nothing.
+                (request.seed, request.sequence, request.guesses) = (9, i, false);
                 request.adapter = adapter.and_then(|version| host.pin(version));
                 requests.push(request);
             }

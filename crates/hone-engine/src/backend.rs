@@ -131,12 +131,15 @@ pub struct Linear<'a, B: Backend + ?Sized> {
     pub to: usize,
 }
 
-/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between.
+/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between. In a burst of one token
+/// it may have further rows right behind its first: each is fed what the one before it is guessed to draw.
 pub struct BurstRow<'a> {
     /// The token that is fed first; nothing stands for the last one that the burst before draws.
     pub id: Option<u32>,
     /// Its position.
     pub position: usize,
+    /// How many rows before it are of the same sequence.
+    pub n_behind: usize,
     /// Pages of all positions up to the last that is fed.
     pub pages: &'a [u32],
     /// Logits are multiplied by this (1 / temperature).
@@ -325,7 +328,7 @@ pub trait Backend: Send + Sync + 'static {
     fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
         None
     }
-    /// Rows of a step that take little longer than one, because it waits for the weights: room for guesses.
+    /// Rows of a step that take no longer than one, because it waits for the weights: room for guesses.
     fn n_rows_light(&self) -> usize {
         1
     }

@@ -23,11 +23,15 @@ use crate::kv::{PageBook, Version};
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
+use crate::sampler::Drawn;
 use draw::{Found, Ready};
-use guess::Trust;
+use guess::Said;
 use sequence::{Fork, Sequence, SequenceKey, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
+
+/// Most tokens of a burst when nothing could be guessed, and something may be after it.
+const BURST_MAX: usize = 2;
 
 struct Waiting<B: Backend> {
     id: RequestId,
@@ -61,6 +65,7 @@ pub struct Batcher<B: Backend> {
     early: Vec<Event>,
     /// The next burst, begun before the one before it was over.
     ahead: Option<Burst>,
+    said: Said,
 }
 
 impl<B: Backend> Batcher<B> {
@@ -76,6 +81,7 @@ impl<B: Backend> Batcher<B> {
             next_request: 0,
             early: Vec::new(),
             ahead: None,
+            said: Said::default(),
         }
     }
 
@@ -155,7 +161,7 @@ impl<B: Backend> Batcher<B> {
     pub fn step_ahead(&mut self, backend: &B, model: &Model<B>) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.early);
         events.extend(self.advance(backend, model, Next::Begins));
-        if self.ahead.is_none() && self.queue.is_empty() {
+        if self.ahead.is_none() && self.queue.is_empty() && !self.guesses(backend) {
             self.running.sort_by_key(Sequence::key);
             self.ahead = self.begin(backend, model, 0);
         }
@@ -170,7 +176,7 @@ impl<B: Backend> Batcher<B> {
         }
         // Adapters in runs of rows; the order of sequences changes no bit of any of them.
         self.running.sort_by_key(Sequence::key);
-        if let Some(drawn) = self.burst(backend, model, next) {
+        if let Some(drawn) = self.burst_guessed(backend, model).or_else(|| self.burst(backend, model, next)) {
             return drawn;
         }
         let fed = self.feed();
@@ -207,16 +213,47 @@ impl<B: Backend> Batcher<B> {
         self.settle(backend, model, ready, found)
     }
 
-    /// What each sequence may say behind what it feeds: as much as a step has room for that takes little longer.
+    /// True where a step has room for guesses.
+    fn guesses(&self, backend: &B) -> bool {
+        backend.n_rows_light() >= 2 * self.running.len() && self.running.iter().any(|seq| seq.guesses)
+    }
+
+    /// What each sequence may say behind what it feeds: as much as fits into a step that takes no longer for it.
     fn guess(&mut self, backend: &B, fed: &[usize]) -> Vec<Vec<u32>> {
         let room = backend.n_rows_light().min(self.limits.n_rows_max).saturating_sub(fed.iter().sum());
         let n_each = room / self.running.len();
         let guess = |(seq, &n_fed): (&mut Sequence<B>, &usize)| {
-            let guess = seq.guess(n_fed, n_each);
+            let guess = self.said.guess(seq.asker, &seq.ids, seq.n_guessable(n_fed).min(n_each));
             seq.take_pages(n_fed + guess.len());
             guess
         };
         self.running.iter_mut().zip(fed).map(guess).collect()
+    }
+
+    /// What follows the next token of every sequence is guessed, and drawn with it, where the machine has a path of its own for that and
+    /// anything can be guessed.
+    fn burst_guessed(&mut self, backend: &B, model: &Model<B>) -> Option<Vec<Event>> {
+        let is_plain = backend.burst_max() > 0 && self.running.iter().all(Sequence::is_plain);
+        if self.ahead.is_some() || !is_plain || !self.guesses(backend) {
+            return None;
+        }
+        let guesses = self.guess(backend, &vec![1; self.running.len()]);
+        if guesses.iter().all(Vec::is_empty) {
+            return None;
+        }
+        let n_rows: Vec<usize> = guesses.iter().map(|guess| 1 + guess.len()).collect();
+        let adapters = adapter_rows(&self.running, &n_rows);
+        let rows: Vec<_> = self.running.iter().zip(&guesses).flat_map(|(seq, guess)| seq.guessed_rows(guess)).collect();
+        let drawing = backend.burst(model, &mut self.kvs, &adapters, &rows, 1)?;
+        let mut drawn = drawing.flat_map(|draws| draws.tokens).map(|(id, logprob)| Drawn::plain(id, logprob));
+        let mut ready = Vec::with_capacity(guesses.len());
+        let mut found = Vec::with_capacity(guesses.len());
+        for (index, guess) in guesses.into_iter().enumerate() {
+            self.running[index].n_fed += 1;
+            found.push(Found::Drawn(drawn.by_ref().take(1 + guess.len()).collect()));
+            ready.push(Ready { index, rows: 0..0, guess });
+        }
+        Some(self.settle(backend, model, ready, found))
     }
 
     /// Several tokens of every sequence at once, where the machine has such a path. The next burst may begin while the last of them are
@@ -240,7 +277,8 @@ impl<B: Backend> Batcher<B> {
                 }
             }
             n_unknown -= draws.tokens.len() / draws.n_sequences;
-            let is_same = is_of_all && self.queue.is_empty() && events.iter().all(|event| event.finish.is_none());
+            let is_same =
+                is_of_all && self.queue.is_empty() && !self.guesses(backend) && events.iter().all(|event| event.finish.is_none());
             if next == Next::Begins && n_unknown > 0 && is_same {
                 self.ahead = self.begin(backend, model, n_unknown);
             }
@@ -265,7 +303,9 @@ impl<B: Backend> Batcher<B> {
     /// to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
     fn begin(&mut self, backend: &B, model: &Model<B>, n_unknown: usize) -> Option<Burst> {
         let left = |seq: &Sequence<B>| seq.n_tokens_max - (seq.ids.len() - seq.n_prompt);
-        let n_tokens = self.running.iter().map(left).min()?.saturating_sub(n_unknown).min(backend.burst_max());
+        // Guesses are made between bursts.
+        let n_tokens_max = if self.guesses(backend) { BURST_MAX.min(backend.burst_max()) } else { backend.burst_max() };
+        let n_tokens = self.running.iter().map(left).min()?.saturating_sub(n_unknown).min(n_tokens_max);
         if n_tokens == 0 || !self.running.iter().all(Sequence::is_plain) {
             return None;
         }
@@ -336,7 +376,8 @@ impl<B: Backend> Batcher<B> {
             constraint: first.constraint,
             keep_support: request.keep_support,
             n_likeliest: request.n_likeliest,
-            trust: Trust::new(request.n_guesses_max),
+            guesses: request.guesses,
+            asker: request.asker,
             forks,
         }
     }
@@ -419,7 +460,8 @@ impl<B: Backend> Batcher<B> {
                 constraint: fork.constraint,
                 keep_support: seq.keep_support,
                 n_likeliest: seq.n_likeliest,
-                trust: seq.trust,
+                guesses: seq.guesses,
+                asker: seq.asker,
                 forks: Vec::new(),
             });
         }
@@ -429,6 +471,7 @@ impl<B: Backend> Batcher<B> {
     /// Gives pages back; the filled ones stay known, so that a next turn finds them.
     fn release(&mut self, seq: Sequence<B>) {
         let n_filled = seq.n_fed.min(seq.ids.len());
+        self.said.keep(seq.asker, &seq.ids, seq.n_prompt);
         if seq.forks.is_empty() {
             self.book.remember(seq.version, &seq.ids[..n_filled], &seq.pages);
         }

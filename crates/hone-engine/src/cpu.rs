@@ -140,10 +140,10 @@ impl Backend for Cpu {
 
     fn n_rows_light(&self) -> usize {
         match (self.isa.level(), self.dtype) {
-            // A tile has sixteen rows, filled or not.
-            (Level::Amx, Dtype::Bf16) => 16,
-            (Level::Avx512 | Level::Avx512Bf16 | Level::Amx, Dtype::F32) => 8,
-            _ => 4,
+            // A tile has sixteen rows, filled or not; what is left is their attention and their draws.
+            (Level::Amx, Dtype::Bf16) => 8,
+            (Level::Avx512 | Level::Avx512Bf16 | Level::Amx, Dtype::F32) => 4,
+            _ => 2,
         }
     }
 

@@ -59,6 +59,13 @@ pub struct Drawn {
     pub likeliest: Vec<(u32, f32)>,
 }
 
+impl Drawn {
+    /// From the whole vocabulary; nothing where the logits were not finite.
+    pub(crate) fn plain(id: u32, logprob: f32) -> Option<Self> {
+        logprob.is_finite().then_some(Self { id, logprob, support: None, likeliest: Vec::new() })
+    }
+}
+
 impl SamplerOptions {
     /// Checks every option against its range.
     pub fn validated(self) -> Result<Self, SamplerError> {

@@ -56,6 +56,8 @@ fn check(name: &str, tolerance: f32, body: &dyn Fn(&dyn Ops) -> Vec<f32>) {
 operations::operation_tests! { check }
 
 const TINY: &str = "d128,l3,h4,kv2,ff256,v512,ctx256";
+/// Heads so wide that few fit onto the GPU at once.
+const WIDE: &str = "d2048,l1,h8,kv8,ff64,v512,ctx256";
 /// Ten heads ask the same keys.
 const SHARED: &str = "d160,l1,h10,kv1,ff64,v512,ctx256";
 
@@ -230,6 +232,47 @@ fn assert_sampled_is_trained(host: &mut Host<Cuda>, spec: &str, temperature: f32
     let drawn: Vec<u32> = tokens(&samples).iter().map(|&(_, logprob)| logprob).collect();
     let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
     assert_eq!(drawn, trained, "{spec}: temperature {temperature}, adapter {adapter:?}");
+}
+
+/// A block of threads attends to one row after the other where there are more rows than blocks fit.
+#[test]
+fn what_is_sampled_by_many_rows_of_wide_heads_is_what_is_trained() {
+    let Some(mut host) = host(WIDE) else { return };
+    let mut request = Request::new(ids(31, 70), n_new());
+    (request.n_samples, request.seed) = (48, 8);
+    let prompt = request.prompt.clone();
+    let samples = host.sample(vec![request]).expect("a sound request").remove(0);
+    let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
+    let packed = Packed::new(&[Group { prompt, completions }]);
+    let trained: Vec<u32> =
+        host.score(None, &packed, &plain_targets(&packed, 1.0)).iter().map(|scored| scored.logprob.to_bits()).collect();
+    let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
+    assert_eq!(drawn, trained);
+}
+
+/// What a sequence may say next is fed with what is due, in rows of its own, and changes no bit.
+#[test]
+fn what_is_drawn_with_guesses_is_what_is_drawn_without() {
+    for spec in [TINY, SHARED] {
+        let Some(mut host) = host(spec) else { return };
+        let version = host.load(&learned(&weights(spec).0.config));
+        for (temperature, adapter) in [(0.0, None), (0.0, Some(version)), (1.0, Some(version))] {
+            for (i, (n_prompt, n_samples)) in [(5, 1), (16, 3), (58, 1), (70, 2), (121, 4)].into_iter().enumerate() {
+                let mut drawn = |guesses: bool| {
+                    // What was said before is said again, or may be.
+                    let prompt = ids(40 + i as u64, 5).into_iter().cycle().take(n_prompt).collect();
+                    let mut request = Request::new(prompt, n_new());
+                    (request.n_samples, request.seed, request.guesses) = (n_samples, 8, guesses);
+                    request.sampler.temperature = temperature;
+                    request.adapter = adapter.and_then(|version| host.pin(version));
+                    tokens(&host.sample(vec![request]).expect("a sound request"))
+                };
+                let (with, without) = (drawn(true), drawn(false));
+                assert_eq!(with, without, "{spec}: {n_prompt} tokens, temperature {temperature}, adapter {adapter:?}");
+            }
+        }
+        assert!(host.backend().plans().iter().any(|&(n_rows, ..)| n_rows == 8), "nothing was guessed");
+    }
 }
 
 /// The next tokens are begun before the last ones are known, whoever ends with these or is withdrawn meanwhile.

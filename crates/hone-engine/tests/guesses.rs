@@ -27,11 +27,11 @@ fn host(isa: Isa, dtype: Dtype) -> Host<Cpu> {
 /// What became of each request's samples, and in how many steps.
 type Told = (Vec<(Vec<Token>, Option<Finish>)>, usize);
 
-fn sample<B: Backend>(host: &mut Host<B>, requests: Vec<Request<B>>, n_guesses_max: usize) -> Told {
+fn sample<B: Backend>(host: &mut Host<B>, requests: Vec<Request<B>>, guesses: bool) -> Told {
     let mut told: Vec<(Vec<Token>, Option<Finish>)> = Vec::new();
     let mut places = std::collections::BTreeMap::new();
     for request in requests {
-        let request = Request { n_guesses_max, ..request };
+        let request = Request { guesses, ..request };
         let n_samples = request.n_samples;
         places.insert(host.submit(request).expect("a sound request"), told.len());
         told.extend((0..n_samples).map(|_| (Vec::new(), None)));
@@ -56,12 +56,12 @@ fn prompt(seed: u64) -> Vec<u32> {
 
 /// Draws the same with guesses and without; true when those were of use.
 fn agrees(isa: Isa, dtype: Dtype, requests: &dyn Fn(&Host<Cpu>) -> Vec<Request<Cpu>>) -> bool {
-    let with = |n_guesses_max: usize| {
+    let with = |guesses: bool| {
         let mut host = host(isa, dtype);
         let asked = requests(&host);
-        sample(&mut host, asked, n_guesses_max)
+        sample(&mut host, asked, guesses)
     };
-    let ((guessed, n_with), (plain, n_without)) = (with(15), with(0));
+    let ((guessed, n_with), (plain, n_without)) = (with(true), with(false));
     assert_eq!(guessed, plain, "{isa:?} {dtype:?}");
     n_with < n_without
 }
@@ -108,16 +108,16 @@ fn every_length_ends_where_it_should() {
 
 #[test]
 fn adapters_keep_to_their_own_rows() {
-    let with = |n_guesses_max: usize| {
+    let with = |guesses: bool| {
         let mut host = host(Isa::best(), Dtype::Bf16);
         let mut adapter = LoraWeights::fresh(&weights().config, &LoraSpec::all(4, 8.0), 1);
         adapter.matrices.values_mut().flatten().enumerate().for_each(|(i, x)| *x += 0.1 * Stream::new(4, 4).normal(i as u64));
         let version = host.load(&adapter);
         let request = |seed: u64, adapter| Request { sampler: greedy(), adapter, ..Request::new(prompt(seed), N_TOKENS) };
         let requests = vec![request(1, host.pin(version)), request(2, None), request(3, host.pin(version))];
-        sample(&mut host, requests, n_guesses_max).0
+        sample(&mut host, requests, guesses).0
     };
-    assert_eq!(with(15), with(0));
+    assert_eq!(with(true), with(false));
 }
 
 /// Forbids what it saw last, forces two tokens now and then, and ends in time.
@@ -154,13 +154,13 @@ fn rules_see_every_token_and_none_that_was_only_guessed() {
 /// What was only guessed is not remembered as said: a next turn that begins with the answer finds the right pages.
 #[test]
 fn a_next_turn_finds_what_was_said() {
-    let turn = |host: &mut Host<Cpu>, prompt: Vec<u32>, n_guesses_max: usize| {
+    let turn = |host: &mut Host<Cpu>, prompt: Vec<u32>, guesses: bool| {
         let request = Request { sampler: greedy(), ..Request::new(prompt.clone(), N_TOKENS) };
-        let (told, _) = sample(host, vec![request], n_guesses_max);
+        let (told, _) = sample(host, vec![request], guesses);
         let said = told[0].0.iter().map(|token| token.id);
         (prompt.into_iter().chain(said).chain([5, 6]).collect::<Vec<u32>>(), told)
     };
     let (mut warm, mut cold) = (host(Isa::best(), Dtype::Bf16), host(Isa::best(), Dtype::Bf16));
-    let (next, _) = turn(&mut warm, prompt(1), 15);
-    assert_eq!(turn(&mut warm, next.clone(), 15), turn(&mut cold, next, 0));
+    let (next, _) = turn(&mut warm, prompt(1), true);
+    assert_eq!(turn(&mut warm, next.clone(), true), turn(&mut cold, next, false));
 }

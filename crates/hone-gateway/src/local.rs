@@ -10,9 +10,10 @@ use crate::question::Question;
 use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
 use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
-use hone_trace::{LlmCall, Message, Sampled, TraceId};
+use hone_trace::{LlmCall, Message, Sampled, Tenant, TraceId};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
@@ -209,10 +210,19 @@ impl Asked {
                 seed: question.seed(),
                 n_others: usize::try_from(question.choices.n).unwrap_or(usize::MAX).saturating_sub(1),
                 tokens: question.choices.tokens,
+                // How soon an answer comes tells nobody what others were told.
+                asker: asker(&question.caller.tenant),
             },
             prompts: question.prompts.clone(),
         }
     }
+}
+
+/// A tenant, as the engine knows it.
+fn asker(tenant: &Tenant) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tenant.as_str().hash(&mut hasher);
+    hasher.finish()
 }
 
 fn drawn(spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {

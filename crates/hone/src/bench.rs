@@ -15,6 +15,7 @@ mod figures;
 mod gateway;
 mod grpo;
 mod guards;
+mod guess;
 mod kills;
 mod large;
 mod learn;
@@ -48,6 +49,7 @@ enum Command {
     Onpolicy(onpolicy::Args),
     Grpo(grpo::Args),
     Guards(guards::Args),
+    Guess(guess::Args),
     Env(env::Args),
     Alarms(alarms::Args),
     Anonymise(anonymise::Args),
@@ -76,6 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Onpolicy(args) => onpolicy::run(args, context),
         Command::Grpo(args) => grpo::run(args, context),
         Command::Guards(args) => guards::run(args, context),
+        Command::Guess(args) => guess::run(args, context),
         Command::Env(args) => env::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
         Command::Anonymise(args) => anonymise::run(args, context),

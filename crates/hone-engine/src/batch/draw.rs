@@ -122,10 +122,7 @@ impl<B: Backend> Batcher<B> {
         }
         let asks: Vec<Vec<Ask>> = ready.iter().map(|ready| self.running[ready.index].asks(ready.rows.clone())).collect();
         let mut drawn = backend.draw(head_in, model.head_weight(), &asks.concat())?.into_iter();
-        let mut next = || {
-            let (id, logprob) = drawn.next()?;
-            logprob.is_finite().then_some(Drawn { id, logprob, support: None, likeliest: Vec::new() })
-        };
+        let mut next = || drawn.next().and_then(|(id, logprob)| Drawn::plain(id, logprob));
         Some(asks.iter().map(|asks| Found::Drawn(asks.iter().map(|_| next()).collect())).collect())
     }
 }

@@ -1,62 +1,87 @@
-//! Guesses: what a sequence may say next, because its prompt or its own words said it before.
+//! Guesses: what a sequence may say next, because it was said before, by itself or in an earlier answer.
 //!
-//! Agents repeat what they read: names, arguments, whole lines. Guessed tokens are fed behind those that are due, as further rows of
-//! the same step, which take little time where a step waits for the weights. Every row draws its token as always; where that is the
-//! guessed one, the row behind it had the right input, and its draw counts too. So guesses change when tokens are drawn, never which.
-//! Knows ids only.
+//! Agents repeat themselves: names that they read, arguments, the form of their answers. Guessed tokens are fed behind those that are
+//! due, as further rows of the same step, which take no longer while a step waits for the weights. Every row draws its token as always;
+//! where that is the guessed one, the row behind it had the right input, and its draw counts too. So guesses change when tokens are
+//! drawn, never which. Knows ids only.
 
-/// Tokens at the end that must have been there before, all in a row, for a guess.
-const ALIKE_MIN: usize = 2;
-/// Tokens of which more tell no more.
+use std::collections::VecDeque;
+
+/// Tokens of a likeness; more tell no more.
 const ALIKE_MAX: usize = 8;
-/// Tokens that are guessed at first.
-const FIRST: usize = 4;
+/// Tokens of earlier answers that are kept for one asker, and askers that they are kept for.
+const TOKENS_MAX: usize = 8192;
+const ASKERS_MAX: usize = 32;
 
-/// How many tokens of a sequence are worth a guess: its guesses tell.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trust {
-    n: usize,
-    n_max: usize,
+/// What was said in earlier answers, by whom they were for: nobody is guessed to hear what others heard.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Last used last.
+    of: VecDeque<OfAsker>,
 }
 
-impl Trust {
-    /// Never in more than so many.
-    pub(super) fn new(n_max: usize) -> Self {
-        Self { n: FIRST.min(n_max), n_max }
-    }
+/// What one asker was told.
+#[derive(Debug)]
+struct OfAsker {
+    asker: u64,
+    /// Oldest first, each with the end of what it answers.
+    answers: VecDeque<Vec<u32>>,
+    n_tokens: usize,
+}
 
-    /// At most so many tokens that may come next.
-    pub(super) fn guess(self, ids: &[u32], n_max: usize) -> Vec<u32> {
-        continuation(ids, n_max.min(self.n))
-    }
-
-    /// So many of the guessed tokens were right: twice as many next time where all were, else no more than were, and one.
-    pub(super) fn learn(&mut self, n_guessed: usize, n_right: usize) {
-        if n_guessed > 0 {
-            let n = if n_right == n_guessed { self.n.max(2 * n_right) } else { n_right + 1 };
-            self.n = n.min(self.n_max);
+impl Said {
+    /// Keeps an answer, which begins behind so many tokens.
+    pub(super) fn keep(&mut self, asker: u64, ids: &[u32], n_prompt: usize) {
+        let answer = &ids[n_prompt.saturating_sub(ALIKE_MAX)..];
+        if ids.len() == n_prompt || answer.len() > TOKENS_MAX {
+            return;
+        }
+        let place = self.of.iter().position(|of| of.asker == asker);
+        let known = place.and_then(|place| self.of.remove(place));
+        let mut of = known.unwrap_or_else(|| OfAsker { asker, answers: VecDeque::new(), n_tokens: 0 });
+        of.answers.push_back(answer.to_vec());
+        of.n_tokens += answer.len();
+        while of.n_tokens > TOKENS_MAX {
+            of.n_tokens -= of.answers.pop_front().map_or(of.n_tokens, |oldest| oldest.len());
+        }
+        self.of.push_back(of);
+        if self.of.len() > ASKERS_MAX {
+            self.of.pop_front();
         }
     }
-}
 
-/// What followed the place that is most alike to the end, the last such place; where that reaches the end it goes round.
-fn continuation(ids: &[u32], n: usize) -> Vec<u32> {
-    let Some(place) = most_alike(ids).filter(|_| n > 0) else {
-        return Vec::new();
-    };
-    (place..ids.len()).cycle().take(n).map(|i| ids[i]).collect()
-}
-
-/// The place before which stand the same tokens as at the end, the most of them.
-fn most_alike(ids: &[u32]) -> Option<usize> {
-    let (mut best, mut n_best) = (None, ALIKE_MIN - 1);
-    for place in (1..ids.len()).rev() {
-        let alike = ids[..place].iter().rev().zip(ids.iter().rev()).take(ALIKE_MAX).take_while(|(a, b)| a == b).count();
-        if alike > n_best {
-            (best, n_best) = (Some(place), alike);
-            if alike == ALIKE_MAX {
+    /// At most `n` tokens that may follow: what followed the place that is most alike to the end, in these ids or in an answer before,
+    /// the last such place. A place in these ids reaches their end, and then goes round.
+    pub(super) fn guess(&self, asker: u64, ids: &[u32], n: usize) -> Vec<u32> {
+        if n == 0 {
+            return Vec::new();
+        }
+        let answers = self.of.iter().find(|of| of.asker == asker).into_iter().flat_map(|of| of.answers.iter().rev());
+        let (mut rest, mut n_best): (&[u32], usize) = (&[], 0);
+        for said in std::iter::once(ids).chain(answers.map(Vec::as_slice)) {
+            if let Some((place, alike)) = most_alike(said, ids, n_best) {
+                (rest, n_best) = (&said[place..], alike);
+            }
+            if n_best == ALIKE_MAX {
                 break;
             }
+        }
+        let is_own = rest.as_ptr_range().end == ids.as_ptr_range().end;
+        rest.iter().copied().cycle().take(if is_own { n } else { n.min(rest.len()) }).collect()
+    }
+}
+
+/// The place in `said` before which stand more than so many of the tokens at the end of `ids`, the most of them; and how many.
+fn most_alike(said: &[u32], ids: &[u32], n_min: usize) -> Option<(usize, usize)> {
+    let (&last, mut best) = (ids.last()?, None);
+    let mut n_best = n_min;
+    for place in (1..said.len()).rev().filter(|&place| said[place - 1] == last) {
+        let alike = said[..place].iter().rev().zip(ids.iter().rev()).take(ALIKE_MAX).take_while(|(a, b)| a == b).count();
+        if alike > n_best {
+            (best, n_best) = (Some((place, alike)), alike);
+        }
+        if alike == ALIKE_MAX {
+            break;
         }
     }
     best
@@ -66,34 +91,53 @@ fn most_alike(ids: &[u32]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_followed_the_longest_likeness_is_guessed() {
-        // `7 8` was there twice, `5 7 8` once.
-        assert_eq!(continuation(&[5, 7, 8, 1, 2, 9, 7, 8, 3, 4, 5, 7, 8], 2), [1, 2]);
-        assert_eq!(continuation(&[6, 7, 8, 1, 2, 9, 7, 8, 3, 4, 5, 7, 8], 2), [3, 4], "the last one among equals");
+    fn alone(ids: &[u32], n: usize) -> Vec<u32> {
+        Said::default().guess(0, ids, n)
     }
 
     #[test]
-    fn one_token_alone_is_no_likeness() {
-        assert!(continuation(&[1, 2, 3, 1], 4).is_empty());
-        assert!(continuation(&[1], 4).is_empty() && continuation(&[], 4).is_empty());
-        assert!(continuation(&[1, 2, 3, 1, 2], 0).is_empty());
+    fn what_followed_the_longest_likeness_is_guessed() {
+        // `7 8` was there twice, `5 7 8` once.
+        assert_eq!(alone(&[5, 7, 8, 1, 2, 9, 7, 8, 3, 4, 5, 7, 8], 2), [1, 2]);
+        assert_eq!(alone(&[6, 7, 8, 1, 2, 9, 7, 8, 3, 4, 5, 7, 8], 2), [3, 4], "the last one among equals");
+        assert_eq!(alone(&[8, 1, 2, 8], 2), [1, 2]);
+    }
+
+    #[test]
+    fn what_was_never_said_is_not_guessed() {
+        assert!(alone(&[1, 2, 3], 4).is_empty() && alone(&[1], 4).is_empty() && alone(&[], 4).is_empty());
+        assert!(alone(&[1, 2, 3, 1, 2], 0).is_empty());
     }
 
     #[test]
     fn a_round_is_guessed_to_go_on() {
-        assert_eq!(continuation(&[4, 1, 2, 3, 1, 2, 3], 5), [1, 2, 3, 1, 2]);
-        assert_eq!(continuation(&[7, 7, 7], 4), [7; 4]);
+        assert_eq!(alone(&[4, 1, 2, 3, 1, 2, 3], 5), [1, 2, 3, 1, 2]);
+        assert_eq!(alone(&[7, 7, 7], 4), [7; 4]);
     }
 
     #[test]
-    fn trust_follows_what_was_right() {
-        let mut trust = Trust::new(6);
-        let mut after = |n_guessed, n_right| {
-            trust.learn(n_guessed, n_right);
-            trust.n
-        };
-        assert_eq!([after(4, 4), after(6, 0), after(1, 1), after(0, 0), after(2, 1)], [6, 1, 2, 2, 2]);
-        assert!(Trust::new(0).guess(&[7, 7, 7], 4).is_empty());
+    fn answers_before_are_guessed_to_come_again_to_the_same_asker() {
+        let mut said = Said::default();
+        said.keep(1, &[9, 9, 9, 5, 6, 7, 8], 3);
+        assert_eq!(said.guess(1, &[2, 2, 5, 6], 4), [7, 8], "an answer ends");
+        assert_eq!(said.guess(1, &[6, 2, 5, 6], 1), [7], "the longer likeness counts, wherever it is");
+        assert_eq!(said.guess(1, &[5, 6, 2, 5, 6], 1), [2], "and a sequence's own among equals");
+        assert!(said.guess(2, &[5, 6], 4).is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_has_a_limit() {
+        let mut said = Said::default();
+        for i in 0..100 {
+            said.keep(u64::from(i), &[i, i + 1], 1);
+            said.keep(1000, &vec![i; 1000], 0);
+        }
+        assert_eq!(said.of.len(), ASKERS_MAX);
+        let kept = said.of.iter().find(|of| of.asker == 1000).expect("it was used last");
+        assert_eq!((kept.answers.len(), kept.n_tokens), (8, 8000));
+        assert_eq!(kept.answers.front().map(|answer| answer[0]), Some(92));
+        said.keep(1000, &vec![1; 9000], 0);
+        said.keep(1000, &[1, 2], 2);
+        assert_eq!(said.of.back().map(|of| of.answers.len()), Some(8), "nothing too long, and nothing empty");
     }
 }

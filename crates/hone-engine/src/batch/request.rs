@@ -54,8 +54,10 @@ pub struct Request<B: Backend> {
     pub keep_support: bool,
     /// How many of the likeliest tokens are told beside each that was drawn.
     pub n_likeliest: usize,
-    /// Most tokens that are guessed at once, from what was said before; 0 for none. Guesses change no token and no bit.
-    pub n_guesses_max: usize,
+    /// Guess tokens from what was said before, so that they come sooner. Guesses change no token and no bit.
+    pub guesses: bool,
+    /// Who asks: guesses are also taken from earlier answers to the same asker.
+    pub asker: u64,
 }
 
 impl<B: Backend> Request<B> {
@@ -73,7 +75,8 @@ impl<B: Backend> Request<B> {
             constraints: Vec::new(),
             keep_support: false,
             n_likeliest: 0,
-            n_guesses_max: 15,
+            guesses: true,
+            asker: 0,
         }
     }
 }

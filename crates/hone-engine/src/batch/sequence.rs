@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::guess::Trust;
 use super::request::{Finish, RequestId, Token};
 use crate::backend::{Ask, Backend, BurstRow};
 use crate::constraint::{Constraint, Verdict};
@@ -35,7 +34,8 @@ pub(super) struct Sequence<B: Backend> {
     pub(super) constraint: Option<Box<dyn Constraint>>,
     pub(super) keep_support: bool,
     pub(super) n_likeliest: usize,
-    pub(super) trust: Trust,
+    pub(super) guesses: bool,
+    pub(super) asker: u64,
     /// Samples still to be forked off, with their streams, constraints and reserves.
     pub(super) forks: Vec<Fork>,
 }
@@ -63,12 +63,12 @@ impl<B: Backend> Sequence<B> {
         }
     }
 
-    /// What it may say behind so many tokens that it feeds now, at most so many: nothing while it has more to feed, or others to fork.
-    pub(super) fn guess(&self, n_fed: usize, n_max: usize) -> Vec<u32> {
+    /// How many tokens may be guessed behind so many that it feeds now: none while it has more to feed, or others to fork.
+    pub(super) fn n_guessable(&self, n_fed: usize) -> usize {
         let n_left = self.n_tokens_max - (self.ids.len() - self.n_prompt);
-        let is_alone = self.n_fed + n_fed == self.ids.len() && self.forks.is_empty();
+        let is_last = self.n_fed + n_fed == self.ids.len() && self.forks.is_empty();
         // The row behind the last guess draws too.
-        if is_alone { self.trust.guess(&self.ids, n_max.min(n_left.saturating_sub(1))) } else { Vec::new() }
+        if self.guesses && is_last { n_left.saturating_sub(1) } else { 0 }
     }
 
     /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
@@ -99,11 +99,24 @@ impl<B: Backend> Sequence<B> {
         BurstRow {
             id: (n_unknown == 0).then(|| self.ids[position]),
             position,
+            n_behind: 0,
             pages: &self.pages[..(position + n_tokens).div_ceil(PAGE)],
             inv_temperature: self.sampler.inv_temperature(),
             greedy: self.sampler.temperature == 0.0,
             stream: self.stream,
         }
+    }
+
+    /// Its rows in a burst of one token: what it feeds, and what it is guessed to say.
+    pub(super) fn guessed_rows<'a>(&'a self, guess: &'a [u32]) -> impl Iterator<Item = BurstRow<'a>> {
+        let fed = std::iter::once(&self.ids[self.n_fed]).chain(guess);
+        fed.enumerate().map(|(i, &id)| BurstRow {
+            id: Some(id),
+            position: self.n_fed + i,
+            n_behind: i,
+            pages: &self.pages[..(self.n_fed + i + 1).div_ceil(PAGE)],
+            ..self.burst_row(0, 1)
+        })
     }
 
     /// Appends tokens drawn in a row, here and to `tokens`, up to the one that ends the sequence.
@@ -114,9 +127,8 @@ impl<B: Backend> Sequence<B> {
         tokens: &mut Vec<Token>,
     ) -> Option<Finish> {
         for (id, logprob) in drawn {
-            let drawn = Drawn { id, logprob, support: None, likeliest: Vec::new() };
             self.n_fed += 1;
-            let finish = self.take(model, logprob.is_finite().then_some(drawn), tokens);
+            let finish = self.take(model, Drawn::plain(id, logprob), tokens);
             if finish.is_some() {
                 return finish;
             }
@@ -139,11 +151,7 @@ impl<B: Backend> Sequence<B> {
             let drawn = draw(self, self.ids.len() - n_before);
             finish = self.take(model, drawn, tokens);
         }
-        let n_right = n_right(&self.ids);
-        self.n_fed = n_before + n_right;
-        if finish.is_none() {
-            self.trust.learn(guess.len(), n_right);
-        }
+        self.n_fed = n_before + n_right(&self.ids);
         finish
     }
 

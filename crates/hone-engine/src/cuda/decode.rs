@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use drawing::Drawing;
 pub(super) use project::Choices;
+pub(super) use ring::ROWS_MAX as SEQUENCE_ROWS_MAX;
 pub(super) use room::TOKENS_MAX;
 use room::{Room, Start};
 use search::{Logits, Plan};
@@ -79,6 +80,7 @@ struct Kind {
     /// The model, by where it lies.
     model: u64,
     n_rows: usize,
+    guessed: bool,
     /// Of the adapter, or 0: its rank, and how many weights it has a part for.
     rank: usize,
     n_pairs: usize,
@@ -151,12 +153,15 @@ impl Cuda {
         if rows.len() > ROWS_MAX || !step::fits(&model.config) {
             return None;
         }
-        let n_rows = batch_size(rows.len());
+        let guessed = room::has_guesses(rows);
+        // All numbers of guesses are one size: a graph costs time, and rows that are left over do not.
+        let n_rows = if guessed { rows.len().next_multiple_of(SEQUENCE_ROWS_MAX) } else { batch_size(rows.len()) };
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
-        let key = held(model, kvs, adapter, n_rows, n_pages_max);
+        let key = held(model, kvs, adapter, &[n_rows, n_pages_max, usize::from(guessed)]);
         let kind = Kind {
             model: B::gpu_weight(&model.embed).address(),
             n_rows,
+            guessed,
             rank: rank(adapter),
             n_pairs: adapter.map_or(0, |adapter| pairs(model, adapter).flatten().count()),
         };
@@ -223,7 +228,8 @@ impl Cuda {
         planned: &mut Planned,
     ) -> Option<Graph> {
         let kv = B::gpu_kv(kvs.first()?);
-        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
+        let guessed = room::has_guesses(rows);
+        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan, guessed };
         let record = |plan: Plan| self.device.record(|| step(plan).run());
         // Every run starts at the rows' own positions: behind them are pages of others.
         let start = || self.start(model, kv, room, rows);
@@ -281,11 +287,12 @@ fn pairs<'a, B: OnGpu>(model: &Model<B>, adapter: &'a Adapter<B>) -> impl Iterat
 }
 
 /// Every address that a recorded step holds, its sizes and its other numbers: a graph is good while these are the same.
-fn held<B: OnGpu>(model: &Model<B>, kvs: &[B::Kv], adapter: Option<&Adapter<B>>, n_rows: usize, n_pages_max: usize) -> Vec<u64> {
+fn held<B: OnGpu>(model: &Model<B>, kvs: &[B::Kv], adapter: Option<&Adapter<B>>, sizes: &[usize]) -> Vec<u64> {
     let weight = |weight: &B::Weight| B::gpu_weight(weight).address();
     let buf = |buf: &B::Buf| B::gpu_buf(buf).address();
     let config = &model.config;
-    let mut all = vec![n_rows as u64, n_pages_max as u64, u64::from(config.norm_eps.to_bits())];
+    let mut all = vec![u64::from(config.norm_eps.to_bits())];
+    all.extend(sizes.iter().map(|&n| n as u64));
     all.extend([config.dim, config.n_heads, config.n_kv_heads, config.head_dim, config.ffn_dim, config.vocab].map(|n| n as u64));
     all.extend([weight(&model.embed), weight(model.head_weight()), buf(&model.final_norm), buf(&model.angles)]);
     for (block, kv) in model.blocks.iter().zip(kvs) {

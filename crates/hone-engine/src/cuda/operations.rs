@@ -440,6 +440,10 @@ impl Backend for Cuda {
         Some(self.draw_rows(x, w, asks))
     }
 
+    fn n_rows_light(&self) -> usize {
+        super::decode::SEQUENCE_ROWS_MAX
+    }
+
     fn burst_max(&self) -> usize {
         super::decode::TOKENS_MAX
     }

@@ -6,6 +6,9 @@ use crate::backend::Heads;
 /// Threads of a block: four warps that attend, one that fetches.
 pub(super) const THREADS: usize = 160;
 
+/// Rows of one sequence: one that is fed, and those that are guessed.
+pub(in crate::cuda) const ROWS_MAX: usize = 8;
+
 /// Pieces below which a block waits for one while it could work on another.
 const PIECES_MIN: usize = 3;
 /// Pieces beyond which there is nothing to gain.
@@ -33,14 +36,17 @@ impl Ring {
         width: usize,
         n_rows: usize,
         n_pieces_max: usize,
+        guessed: bool,
     ) -> Self {
         let Heads { n_heads, n_kv_heads, .. } = heads;
         // With two barriers.
         let piece = 64 * width * 2 + 16;
-        let declared = n_heads.div_ceil(8 * n_kv_heads) * (1920 + 16 * width) + 4 * width;
+        let n_fresh = if guessed { ROWS_MAX } else { 1 };
+        let declared = n_heads.div_ceil(8 * n_kv_heads) * (1920 + 16 * width) + n_fresh * 4 * width;
         let pieces_of = |n_blocks: usize| ((shared_max + RESERVED) / n_blocks).saturating_sub(declared + RESERVED) / piece;
         // By the registers that are left to a thread.
         let n_blocks_max = match width {
+            _ if guessed => 1,
             0..=64 => 6,
             65..=128 => 4,
             _ => 2,
@@ -59,7 +65,7 @@ mod tests {
 
     /// Rows at once and pieces of a block, on a GPU of 132 multiprocessors with 227 KiB for a block.
     fn check(n_heads: usize, n_kv_heads: usize, head_dim: usize, n_rows: usize, expected: (usize, usize)) {
-        let ring = Ring::new(132, 227 << 10, Heads { n_heads, n_kv_heads, head_dim }, head_dim, n_rows, PIECES_MAX);
+        let ring = Ring::new(132, 227 << 10, Heads { n_heads, n_kv_heads, head_dim }, head_dim, n_rows, PIECES_MAX, false);
         assert_eq!((ring.n_rows, ring.n_pieces), expected);
     }
 

@@ -26,7 +26,8 @@ pub(super) enum Start {
     Drawn = 4,
     Inverses = 5,
     Greedy = 6,
-    Pages = 7,
+    Behind = 7,
+    Pages = 8,
 }
 
 impl Start {
@@ -37,6 +38,11 @@ impl Start {
 /// True when sequences go on from the tokens that the burst before draws, which the host does not know yet.
 pub(super) fn go_on(rows: &[BurstRow<'_>]) -> bool {
     rows.iter().any(|row| row.id.is_none())
+}
+
+/// True when sequences have further rows for what they are guessed to say.
+pub(super) fn has_guesses(rows: &[BurstRow<'_>]) -> bool {
+    rows.iter().any(|row| row.n_behind > 0)
 }
 
 /// The memory of a step of so many rows.
@@ -114,6 +120,7 @@ impl Room {
             put(Start::Positions, row.map_or(0, |row| row.position as u32));
             put(Start::Inverses, row.map_or(1.0, |row| row.inv_temperature).to_bits());
             put(Start::Greedy, row.is_none_or(|row| row.greedy).into());
+            put(Start::Behind, row.map_or(0, |row| row.n_behind as u32));
         }
         pages.fill(scratch);
         for (row, pages) in rows.iter().zip(pages.chunks_exact_mut(n_pages_max)) {

@@ -38,6 +38,7 @@ struct One {
     out: u64,
     positions: u64,
     pages: u64,
+    behind: u64,
     n_rows: i32,
     n_pages_max: i32,
     fan: i32,
@@ -57,6 +58,8 @@ pub(super) struct Step<'a, B: OnGpu> {
     pub(super) adapter: Option<&'a Adapter<B>>,
     pub(super) room: &'a Room,
     pub(super) plan: Plan,
+    /// Sequences have further rows for what they are guessed to say.
+    pub(super) guessed: bool,
 }
 
 impl<B: OnGpu> Step<'_, B> {
@@ -97,7 +100,15 @@ impl<B: OnGpu> Step<'_, B> {
         let Heads { n_heads, n_kv_heads, head_dim } = kv.heads;
         let fan = n_heads / n_kv_heads;
         let device = &self.cuda.device;
-        let ring = Ring::new(device.n_processors, device.shared_max, kv.heads, kv.width, room.n_rows, self.plan.n_pieces_max);
+        let ring = Ring::new(
+            device.n_processors,
+            device.shared_max,
+            kv.heads,
+            kv.width,
+            room.n_rows,
+            self.plan.n_pieces_max,
+            self.guessed,
+        );
         let n_all = config.q_dim() + 2 * config.kv_dim();
         let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
         self.project(layer, Projection::Qkv, Input::Norm(&block.attn_norm), to);
@@ -113,6 +124,7 @@ impl<B: OnGpu> Step<'_, B> {
             out: room.attended.address(),
             positions: room.start(Start::Positions),
             pages: room.start(Start::Pages),
+            behind: room.start(Start::Behind),
             n_rows: room.n_rows as i32,
             n_pages_max: room.n_pages_max as i32,
             fan: fan as i32,
@@ -123,7 +135,12 @@ impl<B: OnGpu> Step<'_, B> {
             eps: config.norm_eps,
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
         };
-        let name = if fan <= 8 { "attend_one" } else { "attend_one_wide" };
+        let name = match (self.guessed, fan <= 8) {
+            (false, true) => "attend_one",
+            (false, false) => "attend_one_wide",
+            (true, true) => "attend_guessed",
+            (true, false) => "attend_guessed_wide",
+        };
         let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
         device.launch_with(Code::Attention(kv.width), name, grid, &mut one);
         self.project(layer, Projection::O, Input::Act(room.attended.address()), self.stream());
