@@ -168,8 +168,8 @@ impl Draws {
     }
 }
 
-/// A draw from the whole vocabulary.
-#[derive(Clone, Copy, Debug)]
+/// A draw from a row of logits.
+#[derive(Clone, Debug)]
 pub struct Ask {
     /// The row of logits.
     pub row: usize,
@@ -179,6 +179,8 @@ pub struct Ask {
     pub greedy: bool,
     /// Uniform in [0, 1).
     pub u: f32,
+    /// What may be drawn, when it is not the whole vocabulary.
+    pub allowed: Option<Support>,
 }
 
 /// A machine that computes.
@@ -326,6 +328,21 @@ pub trait Backend: Send + Sync + 'static {
     /// Draws where the logits are, instead of showing them to the host: per ask, the token and its log-probability. `None` where
     /// there is no such path.
     fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+        None
+    }
+    /// Feeds a token to each of these rows, and gives the head's input of all of them, where there is a shorter path for few rows than the
+    /// general pass, with the same bits. Rows of one sequence follow each other, as many as are light. `None` where this model or these
+    /// adapters cannot be run so.
+    fn feed(
+        &self,
+        _model: &Model<Self>,
+        _kvs: &mut [Self::Kv],
+        _adapters: &AdapterRows<'_, Self>,
+        _rows: &[BurstRow<'_>],
+    ) -> Option<Self::Act>
+    where
+        Self: Sized,
+    {
         None
     }
     /// Rows of a step that take no longer than one, because it waits for the weights: room for guesses.

@@ -9,48 +9,44 @@
 //! not depend on what else is in the batch. Its adapter version is fixed when it is submitted.
 //! Knows nothing of text or time.
 
+mod burst;
 mod draw;
 mod guess;
 mod request;
 mod sequence;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::backend::{Backend, Drawing};
+use crate::backend::Backend;
 use crate::forward::{head_input, hidden};
 use crate::kv::{PageBook, Version};
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
 use crate::sampler::Drawn;
-use draw::{Found, Ready};
+use burst::{Burst, Next};
+use draw::{Head, Ready};
 use guess::Said;
-use sequence::{Fork, Sequence, SequenceKey, adapter_rows};
+use sequence::{Fork, Sequence, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
-
-/// Most tokens of a burst when nothing could be guessed, and something may be after it.
-const BURST_MAX: usize = 2;
 
 struct Waiting<B: Backend> {
     id: RequestId,
     request: Request<B>,
 }
 
-/// Several tokens of some sequences, on their way.
-struct Burst {
-    /// Whose tokens.
-    of: Vec<SequenceKey>,
-    n_tokens: usize,
-    drawing: Drawing,
+/// What a sequence feeds in a step: tokens that are due, and behind them what it is guessed to say.
+struct Fed {
+    n: usize,
+    guess: Vec<u32>,
 }
 
-/// What the next burst does while this one is computed and used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Waits,
-    Begins,
+impl Fed {
+    fn n_rows(&self) -> usize {
+        self.n + self.guess.len()
+    }
 }
 
 /// The batcher and its pages.
@@ -179,145 +175,58 @@ impl<B: Backend> Batcher<B> {
         if let Some(drawn) = self.burst_guessed(backend, model).or_else(|| self.burst(backend, model, next)) {
             return drawn;
         }
-        let fed = self.feed();
-        let guesses = self.guess(backend, &fed);
-        let n_rows: Vec<usize> = fed.iter().zip(&guesses).map(|(fed, guess)| fed + guess.len()).collect();
-        let mut layout = Layout::default();
-        for (index, seq) in self.running.iter().enumerate().filter(|&(index, _)| n_rows[index] > 0) {
-            let n_pages = (seq.n_fed + n_rows[index]).div_ceil(PAGE);
-            let ids = [&seq.ids[seq.n_fed..seq.n_fed + fed[index]], &guesses[index]].concat();
-            layout.push_run(&ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
-        }
-        layout.finish();
-        let adapters = adapter_rows(&self.running, &n_rows);
-        let x = hidden(backend, model, &layout, &mut self.kvs, &adapters);
-        drop(adapters);
-
+        let fed = self.feed(backend);
         // From the last row of a sequence's input on, rows give tokens.
-        let (mut last_rows, mut ready, mut row) = (Vec::new(), Vec::new(), 0);
-        for (index, (seq, guess)) in self.running.iter_mut().zip(guesses).enumerate() {
-            seq.n_fed += fed[index];
-            row += n_rows[index];
-            if n_rows[index] > 0 && seq.n_fed == seq.ids.len() {
-                let first = last_rows.len();
-                last_rows.extend((row - 1 - guess.len()..row).map(|row| row as u32));
-                ready.push(Ready { index, rows: first..last_rows.len(), guess });
+        let (mut ready, mut row) = (Vec::new(), 0);
+        for (index, (seq, fed)) in self.running.iter().zip(&fed).enumerate() {
+            row += fed.n_rows();
+            let Fed { n, ref guess } = *fed;
+            if n > 0 && seq.n_fed + n == seq.ids.len() {
+                ready.push(Ready { index, rows: row - 1 - guess.len()..row, guess: guess.clone() });
             }
+        }
+        let input = self.feed_few(backend, model, &fed);
+        let input = input.unwrap_or_else(|| self.feed_all(backend, model, &fed, &mut ready));
+        for (seq, fed) in self.running.iter_mut().zip(fed) {
+            seq.n_fed += fed.n;
         }
         self.remember_prompts();
         if ready.is_empty() {
             return vec![];
         }
-        let head_in = head_input(backend, model, &x, &last_rows);
-        let found = self.draw(backend, model, &head_in, &ready);
-        self.settle(backend, model, ready, found)
+        let head = Head { backend, model, input };
+        let mut found = self.draw(&head, &ready);
+        self.settle(backend, model, ready, |seq, which, place| found[which].draw(&head, seq, place))
     }
 
-    /// True where a step has room for guesses.
-    fn guesses(&self, backend: &B) -> bool {
-        backend.n_rows_light() >= 2 * self.running.len() && self.running.iter().any(|seq| seq.guesses)
-    }
-
-    /// What each sequence may say behind what it feeds: as much as fits into a step that takes no longer for it.
-    fn guess(&mut self, backend: &B, fed: &[usize]) -> Vec<Vec<u32>> {
-        let room = backend.n_rows_light().min(self.limits.n_rows_max).saturating_sub(fed.iter().sum());
-        let n_each = room / self.running.len();
-        let guess = |(seq, &n_fed): (&mut Sequence<B>, &usize)| {
-            let guess = self.said.guess(seq.asker, &seq.ids, seq.n_guessable(n_fed).min(n_each));
-            seq.take_pages(n_fed + guess.len());
-            guess
-        };
-        self.running.iter_mut().zip(fed).map(guess).collect()
-    }
-
-    /// What follows the next token of every sequence is guessed, and drawn with it, where the machine has a path of its own for that and
-    /// anything can be guessed.
-    fn burst_guessed(&mut self, backend: &B, model: &Model<B>) -> Option<Vec<Event>> {
-        let is_plain = backend.burst_max() > 0 && self.running.iter().all(Sequence::is_plain);
-        if self.ahead.is_some() || !is_plain || !self.guesses(backend) {
+    /// The head's input of all rows, where the machine has a path of its own for few of them.
+    fn feed_few(&mut self, backend: &B, model: &Model<B>, fed: &[Fed]) -> Option<B::Act> {
+        let n_rows: Vec<usize> = fed.iter().map(Fed::n_rows).collect();
+        if backend.burst_max() == 0 || n_rows.iter().any(|&n| n > backend.n_rows_light()) {
             return None;
         }
-        let guesses = self.guess(backend, &vec![1; self.running.len()]);
-        if guesses.iter().all(Vec::is_empty) {
-            return None;
-        }
-        let n_rows: Vec<usize> = guesses.iter().map(|guess| 1 + guess.len()).collect();
-        let adapters = adapter_rows(&self.running, &n_rows);
-        let rows: Vec<_> = self.running.iter().zip(&guesses).flat_map(|(seq, guess)| seq.guessed_rows(guess)).collect();
-        let drawing = backend.burst(model, &mut self.kvs, &adapters, &rows, 1)?;
-        let mut drawn = drawing.flat_map(|draws| draws.tokens).map(|(id, logprob)| Drawn::plain(id, logprob));
-        let mut ready = Vec::with_capacity(guesses.len());
-        let mut found = Vec::with_capacity(guesses.len());
-        for (index, guess) in guesses.into_iter().enumerate() {
-            self.running[index].n_fed += 1;
-            found.push(Found::Drawn(drawn.by_ref().take(1 + guess.len()).collect()));
-            ready.push(Ready { index, rows: 0..0, guess });
-        }
-        Some(self.settle(backend, model, ready, found))
+        let rows: Vec<_> = self.running.iter().zip(fed).flat_map(|(seq, fed)| seq.rows(fed.n, &fed.guess)).collect();
+        backend.feed(model, &mut self.kvs, &adapter_rows(&self.running, &n_rows), &rows)
     }
 
-    /// Several tokens of every sequence at once, where the machine has such a path. The next burst may begin while the last of them are
-    /// computed, if it is likely to be of the same sequences: then the machine waits for nobody.
-    fn burst(&mut self, backend: &B, model: &Model<B>, next: Next) -> Option<Vec<Event>> {
-        let ahead = self.ahead.take().filter(|burst| burst.of.iter().any(|key| self.place(key).is_some()));
-        let Burst { of, n_tokens, drawing } = ahead.or_else(|| self.begin(backend, model, 0))?;
-        // Whoever was withdrawn meanwhile has no place, and whoever came is not among them.
-        let places: Vec<Option<usize>> = of.iter().map(|key| self.place(key)).collect();
-        let is_of_all = places.len() == self.running.len() && places.iter().all(Option::is_some);
-        let event = |&(_, request, sample): &SequenceKey| {
-            let tokens = Vec::with_capacity(n_tokens);
-            Event { request, sample, tokens, finish: None }
-        };
-        let mut events: Vec<Event> = of.iter().map(event).collect();
-        let mut n_unknown = n_tokens;
-        for draws in drawing {
-            for (index, (&place, event)) in places.iter().zip(&mut events).enumerate() {
-                if let (Some(place), None) = (place, event.finish) {
-                    event.finish = self.running[place].take_all(model, draws.of(index), &mut event.tokens);
-                }
-            }
-            n_unknown -= draws.tokens.len() / draws.n_sequences;
-            let is_same =
-                is_of_all && self.queue.is_empty() && !self.guesses(backend) && events.iter().all(|event| event.finish.is_none());
-            if next == Next::Begins && n_unknown > 0 && is_same {
-                self.ahead = self.begin(backend, model, n_unknown);
-            }
+    /// The head's input of the rows that give tokens, which are its only ones then, by the general pass.
+    fn feed_all(&mut self, backend: &B, model: &Model<B>, fed: &[Fed], ready: &mut [Ready]) -> B::Act {
+        let mut layout = Layout::default();
+        for (index, (seq, fed)) in self.running.iter().zip(fed).enumerate().filter(|(_, (_, fed))| fed.n > 0) {
+            let ids = [&seq.ids[seq.n_fed..seq.n_fed + fed.n], &fed.guess].concat();
+            let n_pages = (seq.n_fed + ids.len()).div_ceil(PAGE);
+            layout.push_run(&ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
         }
-        // From the end, so that those before keep their places.
-        for (event, place) in events.iter().zip(&places).rev() {
-            if let (Some(_), &Some(place)) = (event.finish, place) {
-                let seq = self.running.remove(place);
-                self.release(seq);
-            }
+        layout.finish();
+        let n_rows: Vec<usize> = fed.iter().map(Fed::n_rows).collect();
+        let x = hidden(backend, model, &layout, &mut self.kvs, &adapter_rows(&self.running, &n_rows));
+        let mut chosen = Vec::new();
+        for ready in ready {
+            let first = chosen.len();
+            chosen.extend(ready.rows.clone().map(|row| row as u32));
+            ready.rows = first..chosen.len();
         }
-        let kept = events.into_iter().zip(places).filter(|(_, place)| place.is_some());
-        Some(kept.map(|(event, _)| event).collect())
-    }
-
-    /// Where a sequence is among those that run, which are sorted.
-    fn place(&self, key: &SequenceKey) -> Option<usize> {
-        self.running.binary_search_by_key(key, Sequence::key).ok()
-    }
-
-    /// Begins a burst of all sequences, behind so many tokens that are not known yet, if nobody must be asked in between: one token
-    /// to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
-    fn begin(&mut self, backend: &B, model: &Model<B>, n_unknown: usize) -> Option<Burst> {
-        let left = |seq: &Sequence<B>| seq.n_tokens_max - (seq.ids.len() - seq.n_prompt);
-        // Guesses are made between bursts.
-        let n_tokens_max = if self.guesses(backend) { BURST_MAX.min(backend.burst_max()) } else { backend.burst_max() };
-        let n_tokens = self.running.iter().map(left).min()?.saturating_sub(n_unknown).min(n_tokens_max);
-        if n_tokens == 0 || !self.running.iter().all(Sequence::is_plain) {
-            return None;
-        }
-        for seq in &mut self.running {
-            seq.take_pages(n_unknown + n_tokens);
-        }
-        let fed = vec![1; self.running.len()];
-        let adapters = adapter_rows(&self.running, &fed);
-        let rows: Vec<_> = self.running.iter().map(|seq| seq.burst_row(n_unknown, n_tokens)).collect();
-        let drawing = backend.burst(model, &mut self.kvs, &adapters, &rows, n_tokens)?;
-        let of = self.running.iter().map(Sequence::key).collect();
-        Some(Burst { of, n_tokens, drawing })
+        head_input(backend, model, &x, &chosen)
     }
 
     /// Moves requests from the queue while sequences and pages are left.
@@ -382,8 +291,8 @@ impl<B: Backend> Batcher<B> {
         }
     }
 
-    /// How many tokens each sequence feeds: continuing ones first, then prompts as far as the step has room.
-    fn feed(&mut self) -> Vec<usize> {
+    /// What each sequence feeds: continuing ones first, then prompts as far as the step has room; and behind that what it may say next.
+    fn feed(&mut self, backend: &B) -> Vec<Fed> {
         let pending: Vec<usize> = self.running.iter().map(|seq| seq.ids.len() - seq.n_fed).collect();
         let mut fed: Vec<usize> = pending.iter().map(|&n| n.min(1)).collect();
         let mut room = self.limits.n_rows_max.saturating_sub(fed.iter().sum());
@@ -392,10 +301,24 @@ impl<B: Backend> Batcher<B> {
             *fed += more;
             room -= more;
         }
-        for (seq, &n) in self.running.iter_mut().zip(&fed) {
-            seq.take_pages(n);
-        }
-        fed
+        self.with_guesses(backend, fed)
+    }
+
+    /// True where a step has room for guesses.
+    fn guesses(&self, backend: &B) -> bool {
+        backend.n_rows_light() >= 2 * self.running.len() && self.running.iter().any(|seq| seq.guesses)
+    }
+
+    /// What each sequence may say behind what it feeds: as much as fits into a step that takes no longer for it.
+    fn with_guesses(&mut self, backend: &B, fed: Vec<usize>) -> Vec<Fed> {
+        let room = backend.n_rows_light().min(self.limits.n_rows_max).saturating_sub(fed.iter().sum());
+        let n_each = room / self.running.len();
+        let with_guess = |(seq, n): (&mut Sequence<B>, usize)| {
+            let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.ids, seq.n_guessable(n).min(n_each)) };
+            seq.take_pages(fed.n_rows());
+            fed
+        };
+        self.running.iter_mut().zip(fed).map(with_guess).collect()
     }
 
     fn remember_prompts(&mut self) {
@@ -406,13 +329,19 @@ impl<B: Backend> Batcher<B> {
         }
     }
 
-    /// Forks, appends the drawn tokens, and ends what has ended.
-    fn settle(&mut self, backend: &B, model: &Model<B>, ready: Vec<Ready>, found: Vec<Found>) -> Vec<Event> {
+    /// Forks, appends what is drawn, and ends what has ended. `draw` is asked for the draw of a row of a ready sequence, as that one is
+    /// then, or for that of one of its samples.
+    fn settle(
+        &mut self,
+        backend: &B,
+        model: &Model<B>,
+        ready: Vec<Ready>,
+        mut draw: impl FnMut(&mut Sequence<B>, usize, usize) -> Option<Drawn>,
+    ) -> Vec<Event> {
         let mut events = Vec::new();
-        let mut by_index: BTreeMap<usize, (Vec<u32>, Found)> =
-            ready.into_iter().zip(found).map(|(ready, found)| (ready.index, (ready.guess, found))).collect();
+        let mut ready = ready.into_iter().enumerate().peekable();
         for (index, mut seq) in std::mem::take(&mut self.running).into_iter().enumerate() {
-            let Some((guess, mut found)) = by_index.remove(&index) else {
+            let Some((which, Ready { guess, .. })) = ready.next_if(|(_, ready)| ready.index == index) else {
                 self.running.push(seq);
                 continue;
             };
@@ -420,7 +349,7 @@ impl<B: Backend> Batcher<B> {
             for (sample, mut seq) in std::iter::once(seq).chain(forks).enumerate() {
                 let mut tokens = Vec::new();
                 // Who forks has guessed nothing, so every sample has one draw.
-                let finish = seq.take_rows(model, &guess, |seq, row| found.draw(backend, seq, sample + row), &mut tokens);
+                let finish = seq.take_rows(model, &guess, |seq, row| draw(seq, which, sample + row), &mut tokens);
                 events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
                 match finish {
                     None => self.running.push(seq),

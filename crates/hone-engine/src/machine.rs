@@ -451,6 +451,10 @@ impl Backend for Machine {
         self.gpu()?.decode(model, kvs, adapters, rows, n_tokens)
     }
 
+    fn feed(&self, model: &Model<Self>, kvs: &mut [Kv], adapters: &AdapterRows<'_, Self>, rows: &[BurstRow<'_>]) -> Option<Act> {
+        self.gpu()?.feed_rows(model, kvs, adapters, rows).map(Either::Cuda)
+    }
+
     fn sum_squares(&self, buf: &Buf) -> f64 {
         on!(self, [buf], [], |backend| backend.sum_squares(buf))
     }

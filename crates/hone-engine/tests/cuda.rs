@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::constraint::{Constraint, Verdict};
 use hone_engine::cpu::Cpu;
 use hone_engine::cuda::{Cuda, CudaOptions, ProductsBy};
 use hone_engine::host::{AdapterVersion, Host, Sample};
@@ -272,6 +273,53 @@ fn what_is_drawn_with_guesses_is_what_is_drawn_without() {
             }
         }
         assert!(host.backend().plans().iter().any(|&(n_rows, ..)| n_rows == 8), "nothing was guessed");
+    }
+}
+
+/// Forbids what it saw last, forces two tokens after every fifth, and has its say in one sample more than in another.
+struct Rule {
+    last: u32,
+    n: usize,
+}
+
+impl Constraint for Rule {
+    fn mask(&mut self, allowed: &mut [u64]) -> bool {
+        allowed[self.last as usize / 64] &= !(1 << (self.last % 64));
+        self.last > 0
+    }
+
+    fn accept(&mut self, id: u32) -> Verdict {
+        (self.last, self.n) = (id, self.n + 1);
+        if self.n.is_multiple_of(5) { Verdict::Force(vec![7, 9]) } else { Verdict::Go }
+    }
+}
+
+/// What the host draws, or a rule cuts, comes from the same rows as what is drawn without the host.
+#[test]
+fn what_is_drawn_from_a_part_of_the_vocabulary_is_what_is_trained() {
+    let Some(mut host) = host(TINY) else { return };
+    let all = SamplerOptions::default();
+    let cut = SamplerOptions { top_p: 0.9, top_k: 50, ..all };
+    for (sampler, has_rule) in [(all, true), (SamplerOptions { temperature: 0.0, ..all }, true), (cut, false), (cut, true)] {
+        let mut drawn = |guesses: bool| {
+            let prompt: Vec<u32> = ids(50, 5).into_iter().cycle().take(58).collect();
+            let mut request = Request::new(prompt, n_new());
+            (request.n_samples, request.seed, request.guesses, request.sampler) = (3, 8, guesses, sampler);
+            (request.keep_support, request.n_likeliest) = (true, usize::from(!has_rule));
+            let rule = |last: u32| Box::new(Rule { last, n: 0 }) as Box<dyn Constraint>;
+            request.constraints = if has_rule { (0..3).map(rule).collect() } else { Vec::new() };
+            (request.prompt.clone(), host.sample(vec![request]).expect("a sound request").remove(0))
+        };
+        let ((prompt, samples), (_, without)) = (drawn(true), drawn(false));
+        assert_eq!(samples, without, "{sampler:?}, a rule: {has_rule}");
+        let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
+        let packed = Packed::new(&[Group { prompt, completions }]);
+        let mut targets = plain_targets(&packed, 1.0);
+        let tokens: Vec<_> = samples.iter().flat_map(|sample| &sample.tokens).collect();
+        targets.iter_mut().zip(&tokens).for_each(|(target, token)| target.support = token.support.clone());
+        for (scored, token) in host.score(None, &packed, &targets).iter().zip(tokens) {
+            assert!(token.forced || scored.logprob.to_bits() == token.logprob.to_bits(), "{sampler:?}, a rule: {has_rule}");
+        }
     }
 }
 

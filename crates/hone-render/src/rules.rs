@@ -58,6 +58,10 @@ impl Constraint for Rules {
         }
     }
 
+    fn only_stops(&self) -> bool {
+        self.think.is_none() && self.grammar.is_none()
+    }
+
     fn accept(&mut self, id: u32) -> Verdict {
         self.is_begun = true;
         let was_thinking = self.is_thinking();

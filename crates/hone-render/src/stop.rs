@@ -39,6 +39,10 @@ impl Constraint for StopStrings {
     fn accept(&mut self, id: u32) -> Verdict {
         if self.tail.push(self.tokenizer.bytes(id)) { Verdict::Stop } else { Verdict::Go }
     }
+
+    fn only_stops(&self) -> bool {
+        true
+    }
 }
 
 /// The text before the first stop string.

@@ -1,12 +1,11 @@
-//! The draws of a step: from rows of logits to the tokens of every sequence whose input is used up.
+//! The draws of a step: from the head's input to the tokens of every sequence whose input is used up.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::Batcher;
-use super::sequence::Sequence;
+use super::sequence::{Sequence, allowed};
 use crate::backend::{Ask, Backend, Support};
-use crate::constraint::Constraint;
 use crate::model::Model;
 use crate::random::Stream;
 use crate::sampler::{Drawn, SamplerOptions};
@@ -15,26 +14,55 @@ use crate::sampler::{Drawn, SamplerOptions};
 pub(super) struct Ready {
     /// Where it is among those that run.
     pub(super) index: usize,
-    /// Its rows of logits: one, and one for every guessed token.
+    /// Its rows of the head's input: one, and one for every guessed token.
     pub(super) rows: Range<usize>,
     /// What was fed behind its last token.
     pub(super) guess: Vec<u32>,
 }
 
-/// What the rows of a sequence gave.
+/// What the rows of a sequence give. A rule says what may be drawn once it has seen the token before, so of several rows it is not known
+/// in advance.
 pub(super) enum Found {
     /// A draw of every row, or of every sample that is about to fork.
     Drawn(Vec<Option<Drawn>>),
-    /// The logits of every row: its rule says what may be drawn once it has seen the token before.
+    /// The logits of every row.
     Logits(Vec<Vec<f32>>),
+    /// The rows of the head's input, where the machine draws from them.
+    There(Range<usize>),
+}
+
+/// The head's input, and what draws from it.
+pub(super) struct Head<'a, B: Backend> {
+    pub(super) backend: &'a B,
+    pub(super) model: &'a Model<B>,
+    pub(super) input: B::Act,
+}
+
+impl<B: Backend> Head<'_, B> {
+    /// Draws where the logits are; `None` where the machine cannot.
+    fn draw(&self, asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
+        let drawn = self.backend.draw(&self.input, self.model.head_weight(), asks)?;
+        let told = |(ask, (id, logprob)): (&Ask, (u32, f32))| {
+            Drawn::plain(id, logprob).map(|drawn| Drawn { support: ask.allowed.clone(), ..drawn })
+        };
+        Some(asks.iter().zip(drawn).map(told).collect())
+    }
 }
 
 impl Found {
     /// The draw of one row, for the sequence as it is now, or the one of a sample.
-    pub(super) fn draw<B: Backend>(&mut self, backend: &B, seq: &mut Sequence<B>, place: usize) -> Option<Drawn> {
+    pub(super) fn draw<B: Backend>(&mut self, head: &Head<'_, B>, seq: &mut Sequence<B>, place: usize) -> Option<Drawn> {
+        let vocab = head.model.config.vocab;
         match self {
             Self::Drawn(drawn) => drawn.get_mut(place)?.take(),
-            Self::Logits(rows) => seq.draw(backend, &rows[place]),
+            Self::Logits(rows) => {
+                let allowed = allowed(&mut seq.constraint, vocab);
+                seq.how_drawn(0).draw(head.backend, &rows[place], seq.stream, allowed)
+            }
+            Self::There(rows) => {
+                let row = rows.start + place;
+                head.draw(&seq.asks(row..row + 1, vocab))?.pop()?
+            }
         }
     }
 }
@@ -58,6 +86,8 @@ impl HowDrawn {
 enum Row {
     Draw(HowDrawn, Vec<(Stream, Option<Support>)>),
     Keep,
+    /// It is not the last one of its sequence's input.
+    Skip,
 }
 
 impl<B: Backend> Sequence<B> {
@@ -65,65 +95,71 @@ impl<B: Backend> Sequence<B> {
     fn how_drawn(&self, n_ahead: usize) -> HowDrawn {
         HowDrawn { sampler: self.sampler, position: (self.ids.len() + n_ahead) as u64, n_likeliest: self.n_likeliest }
     }
-
-    /// Draws its next token from a row of logits.
-    pub(super) fn draw(&mut self, backend: &B, logits: &[f32]) -> Option<Drawn> {
-        let allowed = allowed(&mut self.constraint, logits.len());
-        self.how_drawn(0).draw(backend, logits, self.stream, allowed)
-    }
-}
-
-/// What a rule allows next; nothing stands for all of the vocabulary.
-fn allowed(constraint: &mut Option<Box<dyn Constraint>>, vocab: usize) -> Option<Support> {
-    let rule = constraint.as_mut()?;
-    let mut words = vec![u64::MAX; vocab.div_ceil(64)];
-    rule.mask(&mut words).then(|| words.into())
 }
 
 impl<B: Backend> Batcher<B> {
     /// Draws for every ready sequence, and for all samples of one that is about to fork.
-    pub(super) fn draw(&mut self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[Ready]) -> Vec<Found> {
-        if let Some(drawn) = self.draw_there(backend, model, head_in, ready) {
+    pub(super) fn draw(&mut self, head: &Head<'_, B>, ready: &[Ready]) -> Vec<Found> {
+        if let Some(drawn) = self.draw_there(head, ready) {
             return drawn;
         }
-        let vocab = model.config.vocab;
-        let mut rows = Vec::new();
-        for Ready { index, guess, .. } in ready {
+        let vocab = head.model.config.vocab;
+        let n_rows = ready.iter().map(|ready| ready.rows.end).max().unwrap_or(0);
+        let mut rows: Vec<Row> = (0..n_rows).map(|_| Row::Skip).collect();
+        for Ready { index, rows: of_head, guess } in ready {
             let seq = &mut self.running[*index];
-            if seq.constraint.is_some() && !guess.is_empty() {
-                rows.extend((0..=guess.len()).map(|_| Row::Keep));
+            if !seq.is_free() && !guess.is_empty() {
+                of_head.clone().for_each(|row| rows[row] = Row::Keep);
                 continue;
             }
             let mut draws = vec![(seq.stream, allowed(&mut seq.constraint, vocab))];
             draws.extend(seq.forks.iter_mut().map(|fork| (fork.stream, allowed(&mut fork.constraint, vocab))));
-            rows.push(Row::Draw(seq.how_drawn(0), draws));
-            rows.extend((1..=guess.len()).map(|i| Row::Draw(seq.how_drawn(i), vec![(seq.stream, None)])));
+            rows[of_head.start] = Row::Draw(seq.how_drawn(0), draws);
+            for i in 1..=guess.len() {
+                rows[of_head.start + i] = Row::Draw(seq.how_drawn(i), vec![(seq.stream, None)]);
+            }
         }
         let found: Vec<Mutex<Found>> = rows.iter().map(|_| Mutex::new(Found::Drawn(Vec::new()))).collect();
-        backend.logits(head_in, model.head_weight(), &|row, logits| {
-            let this = match &rows[row] {
+        head.backend.logits(&head.input, head.model.head_weight(), &|row, logits| {
+            let this = match rows.get(row).unwrap_or(&Row::Skip) {
                 Row::Draw(how, draws) => {
                     let draw =
-                        |(stream, allowed): &(Stream, Option<Support>)| how.draw(backend, logits, *stream, allowed.clone());
+                        |(stream, allowed): &(Stream, Option<Support>)| how.draw(head.backend, logits, *stream, allowed.clone());
                     Found::Drawn(draws.iter().map(draw).collect())
                 }
                 Row::Keep => Found::Logits(vec![logits.to_vec()]),
+                Row::Skip => return,
             };
             *found[row].lock().unwrap_or_else(PoisonError::into_inner) = this;
         });
-        let mut found = found.into_iter().map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner));
-        ready.iter().map(|Ready { rows, .. }| joined(found.by_ref().take(rows.len()))).collect()
+        let mut found: Vec<Option<Found>> =
+            found.into_iter().map(|cell| Some(cell.into_inner().unwrap_or_else(PoisonError::into_inner))).collect();
+        ready.iter().map(|ready| joined(found[ready.rows.clone()].iter_mut().filter_map(Option::take))).collect()
     }
 
     /// Draws where the logits are, when no ready sequence needs the host for it and the machine can.
-    fn draw_there(&self, backend: &B, model: &Model<B>, head_in: &B::Act, ready: &[Ready]) -> Option<Vec<Found>> {
-        if !ready.iter().all(|ready| self.running[ready.index].draws_plainly()) {
+    fn draw_there(&mut self, head: &Head<'_, B>, ready: &[Ready]) -> Option<Vec<Found>> {
+        if !ready.iter().all(|ready| self.running[ready.index].draws_there()) {
             return None;
         }
-        let asks: Vec<Vec<Ask>> = ready.iter().map(|ready| self.running[ready.index].asks(ready.rows.clone())).collect();
-        let mut drawn = backend.draw(head_in, model.head_weight(), &asks.concat())?.into_iter();
-        let mut next = || drawn.next().and_then(|(id, logprob)| Drawn::plain(id, logprob));
-        Some(asks.iter().map(|asks| Found::Drawn(asks.iter().map(|_| next()).collect())).collect())
+        // Who cannot draw from nothing cannot draw there at all.
+        head.draw(&[])?;
+        let (mut asks, mut counts) = (Vec::new(), Vec::with_capacity(ready.len()));
+        for Ready { index, rows, guess } in ready {
+            let seq = &mut self.running[*index];
+            let is_now = guess.is_empty() || seq.is_free();
+            let n_before = asks.len();
+            if is_now {
+                asks.extend(seq.asks(rows.clone(), head.model.config.vocab));
+            }
+            counts.push(is_now.then(|| asks.len() - n_before));
+        }
+        let mut drawn = head.draw(&asks)?.into_iter();
+        let found = |(n_drawn, ready): (Option<usize>, &Ready)| match n_drawn {
+            Some(n) => Found::Drawn(drawn.by_ref().take(n).collect()),
+            None => Found::There(ready.rows.clone()),
+        };
+        Some(counts.into_iter().zip(ready).map(found).collect())
     }
 }
 
@@ -134,6 +170,7 @@ fn joined(rows: impl Iterator<Item = Found>) -> Found {
         match row {
             Found::Drawn(more) => drawn.extend(more),
             Found::Logits(more) => logits.extend(more),
+            Found::There(_) => {}
         }
     }
     if logits.is_empty() { Found::Drawn(drawn) } else { Found::Logits(logits) }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::request::{Finish, RequestId, Token};
-use crate::backend::{Ask, Backend, BurstRow};
+use crate::backend::{Ask, Backend, BurstRow, Support};
 use crate::constraint::{Constraint, Verdict};
 use crate::kv::Version;
 use crate::layout::PAGE;
@@ -73,24 +73,29 @@ impl<B: Backend> Sequence<B> {
 
     /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
     pub(super) fn is_plain(&self) -> bool {
-        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_plainly()
+        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_there() && self.is_free()
     }
 
-    /// True when its draws need nothing but logits: no rule, no cut of the vocabulary, nothing told beside the token.
-    pub(super) fn draws_plainly(&self) -> bool {
-        let free = self.constraint.is_none() && self.forks.iter().all(|fork| fork.constraint.is_none());
-        free && self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+    /// True when it can be drawn where the logits are: no cut of the vocabulary but a rule's, nothing told beside the token.
+    pub(super) fn draws_there(&self) -> bool {
+        self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+    }
+
+    /// True when no rule has a say in what is drawn.
+    pub(super) fn is_free(&self) -> bool {
+        let is_free = |rule: &Option<Box<dyn Constraint>>| rule.as_ref().is_none_or(|rule| rule.only_stops());
+        is_free(&self.constraint) && self.forks.iter().all(|fork| is_free(&fork.constraint))
     }
 
     /// Its draws from these rows of logits, or from the only one those of all samples that are about to fork.
-    pub(super) fn asks(&self, rows: Range<usize>) -> Vec<Ask> {
-        let (inv_temperature, greedy) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0);
-        let ask = |row: usize, stream: Stream| {
-            let position = self.ids.len() + row - rows.start;
-            Ask { row, inv_temperature, greedy, u: stream.uniform(position as u64) }
+    pub(super) fn asks(&mut self, rows: Range<usize>, vocab: usize) -> Vec<Ask> {
+        let (inv_temperature, greedy, n_ids) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0, self.ids.len());
+        let ask = |row: usize, stream: Stream, rule: &mut Option<Box<dyn Constraint>>| {
+            let position = n_ids + row - rows.start;
+            Ask { row, inv_temperature, greedy, u: stream.uniform(position as u64), allowed: allowed(rule, vocab) }
         };
-        let own = rows.clone().map(|row| ask(row, self.stream));
-        own.chain(self.forks.iter().map(|fork| ask(rows.start, fork.stream))).collect()
+        let own = rows.clone().map(|row| ask(row, self.stream, &mut self.constraint));
+        own.chain(self.forks.iter_mut().map(|fork| ask(rows.start, fork.stream, &mut fork.constraint))).collect()
     }
 
     /// Its part in a burst of so many tokens, behind so many that are not known yet.
@@ -107,9 +112,9 @@ impl<B: Backend> Sequence<B> {
         }
     }
 
-    /// Its rows in a burst of one token: what it feeds, and what it is guessed to say.
-    pub(super) fn guessed_rows<'a>(&'a self, guess: &'a [u32]) -> impl Iterator<Item = BurstRow<'a>> {
-        let fed = std::iter::once(&self.ids[self.n_fed]).chain(guess);
+    /// A row for each of so many tokens that it feeds, and for what it is guessed to say behind them.
+    pub(super) fn rows<'a>(&'a self, n_fed: usize, guess: &'a [u32]) -> impl Iterator<Item = BurstRow<'a>> {
+        let fed = self.ids[self.n_fed..self.n_fed + n_fed].iter().chain(guess);
         fed.enumerate().map(|(i, &id)| BurstRow {
             id: Some(id),
             position: self.n_fed + i,
@@ -182,6 +187,13 @@ impl<B: Backend> Sequence<B> {
         }
         finish
     }
+}
+
+/// What a rule allows next; nothing stands for all of the vocabulary.
+pub(super) fn allowed(rule: &mut Option<Box<dyn Constraint>>, vocab: usize) -> Option<Support> {
+    let rule = rule.as_mut()?;
+    let mut words = vec![u64::MAX; vocab.div_ceil(64)];
+    rule.mask(&mut words).then(|| words.into())
 }
 
 /// Row ranges of each adapter; sequences are sorted by version.

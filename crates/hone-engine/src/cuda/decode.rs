@@ -26,7 +26,7 @@ use step::Step;
 
 use super::device::{Grid, args, locked};
 use super::graph::Graph;
-use super::{Buf, Cuda, Kv, Weight};
+use super::{Act, Buf, Cuda, Kv, Weight};
 use crate::backend::{self, Backend, BurstRow};
 use crate::forward::AdapterRows;
 use crate::lora::{Adapter, Pair};
@@ -74,6 +74,15 @@ const ROWS_MAX: usize = 512;
 const PLANS_MAX: usize = 256;
 const CHOICES_MAX: usize = 1024;
 
+/// What a step ends with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Gives {
+    /// The next tokens, and their rows in the stream.
+    Tokens,
+    /// The input of the head.
+    HeadInput,
+}
+
 /// What a plan is chosen for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
@@ -81,6 +90,7 @@ struct Kind {
     model: u64,
     n_rows: usize,
     guessed: bool,
+    gives: Gives,
     /// Of the adapter, or 0: its rank, and how many weights it has a part for.
     rank: usize,
     n_pairs: usize,
@@ -145,23 +155,58 @@ impl Cuda {
         rows: &[BurstRow<'_>],
         n_tokens: usize,
     ) -> Option<backend::Drawing> {
+        self.with_step(model, kvs, adapters, rows, Gives::Tokens, |graph, room| {
+            Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)) as backend::Drawing
+        })
+    }
+
+    /// One step of rows, as far as the head; see `Backend::feed`.
+    pub(crate) fn feed_rows<B: OnGpu>(
+        &self,
+        model: &Model<B>,
+        kvs: &mut [B::Kv],
+        adapters: &AdapterRows<'_, B>,
+        rows: &[BurstRow<'_>],
+    ) -> Option<Act> {
+        self.with_step(model, kvs, adapters, rows, Gives::HeadInput, |graph, room| {
+            graph.launch();
+            let (cols, n_rows) = (model.config.dim, rows.len());
+            let stride = cols.next_multiple_of(8);
+            let memory = self.device.memory(n_rows * stride * 2);
+            self.device.copy(room.act.address(), memory.address(), n_rows * stride * 2);
+            Act { memory, rows: n_rows, cols, stride }
+        })
+    }
+
+    /// Puts sequences at their start and uses the step that was recorded for them, or is now.
+    fn with_step<B: OnGpu, T>(
+        &self,
+        model: &Model<B>,
+        kvs: &mut [B::Kv],
+        adapters: &AdapterRows<'_, B>,
+        rows: &[BurstRow<'_>],
+        gives: Gives,
+        use_it: impl FnOnce(&Graph, &Arc<Room>) -> T,
+    ) -> Option<T> {
         let adapter = match adapters {
             [] => None,
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
             _ => return None,
         };
-        if rows.len() > ROWS_MAX || !step::fits(&model.config) {
+        let fits = |row: &BurstRow<'_>| row.n_behind < SEQUENCE_ROWS_MAX;
+        if rows.len() > ROWS_MAX || !rows.iter().all(fits) || !step::fits(&model.config) {
             return None;
         }
         let guessed = room::has_guesses(rows);
         // All numbers of guesses are one size: a graph costs time, and rows that are left over do not.
         let n_rows = if guessed { rows.len().next_multiple_of(SEQUENCE_ROWS_MAX) } else { batch_size(rows.len()) };
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
-        let key = held(model, kvs, adapter, &[n_rows, n_pages_max, usize::from(guessed)]);
+        let key = held(model, kvs, adapter, &[n_rows, n_pages_max, usize::from(guessed), gives as usize]);
         let kind = Kind {
             model: B::gpu_weight(&model.embed).address(),
             n_rows,
             guessed,
+            gives,
             rank: rank(adapter),
             n_pairs: adapter.map_or(0, |adapter| pairs(model, adapter).flatten().count()),
         };
@@ -193,7 +238,7 @@ impl Cuda {
                 let first = Planned { plan: Plan::first(Logits::All), is_searched: false, n_bursts: 0 };
                 let planned = plans.entry(kind).or_insert(first);
                 let room = Arc::new(Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max));
-                let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
+                let graph = self.record_step(model, kvs, adapter, &room, rows, gives, planned)?;
                 kept.push(Decoder { kind, key, graph, room });
                 kept.len() - 1
             }
@@ -204,7 +249,7 @@ impl Cuda {
         let Decoder { graph, room, .. } = &kept[at];
         self.start(model, B::gpu_kv(kvs.first()?), room, rows);
         *last = Some(Arc::clone(room));
-        Some(Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)))
+        Some(use_it(graph, room))
     }
 
     /// Puts every sequence at its start, with its token's row in the stream, or lets all go on from where they are.
@@ -225,11 +270,12 @@ impl Cuda {
         adapter: Option<&Adapter<B>>,
         room: &Room,
         rows: &[BurstRow<'_>],
+        gives: Gives,
         planned: &mut Planned,
     ) -> Option<Graph> {
         let kv = B::gpu_kv(kvs.first()?);
         let guessed = room::has_guesses(rows);
-        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan, guessed };
+        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan, guessed, gives };
         let record = |plan: Plan| self.device.record(|| step(plan).run());
         // Every run starts at the rows' own positions: behind them are pages of others.
         let start = || self.start(model, kv, room, rows);

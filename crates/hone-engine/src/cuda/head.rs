@@ -30,15 +30,18 @@ impl Asked {
     fn new(cuda: &Cuda, targets: &[Target]) -> Self {
         let ids: Vec<u32> = targets.iter().map(|target| target.id).collect();
         let inverses: Vec<f32> = targets.iter().map(|target| target.inv_temperature).collect();
-        let supports: Vec<&Support> = targets.iter().filter_map(|target| target.support.as_ref()).collect();
+        let supports: Vec<Option<&Support>> = targets.iter().map(|target| target.support.as_ref()).collect();
+        Self { ids: cuda.device.upload(&ids), ..Self::without_targets(cuda, &inverses, &supports) }
+    }
+
+    fn without_targets(cuda: &Cuda, inverses: &[f32], supports: &[Option<&Support>]) -> Self {
         let mut next = 0..;
-        let index = |target: &Target| target.support.as_ref().and_then(|_| next.next()).unwrap_or(-1);
-        let masks: Vec<i32> = targets.iter().map(index).collect();
-        let bits: Vec<u64> = supports.iter().flat_map(|support| support.iter().copied()).collect();
-        let some = !supports.is_empty();
+        let masks: Vec<i32> = supports.iter().map(|support| support.and_then(|_| next.next()).unwrap_or(-1)).collect();
+        let bits: Vec<u64> = supports.iter().flatten().flat_map(|support| support.iter().copied()).collect();
+        let some = !bits.is_empty();
         Self {
-            ids: cuda.device.upload(&ids),
-            inverses: cuda.device.upload(&inverses),
+            ids: cuda.device.memory(0),
+            inverses: cuda.device.upload(inverses),
             masks: some.then(|| cuda.device.upload(&masks)),
             bits: some.then(|| cuda.device.upload(&bits)),
         }
@@ -209,28 +212,42 @@ impl Cuda {
         }
     }
 
-    /// Draws from the whole vocabulary; see `Backend::draw`.
+    /// Draws where the logits are; see `Backend::draw`.
     pub(super) fn draw_rows(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Vec<(u32, f32)> {
-        let (chunk, stride, n_parts) = (Self::chunk_rows(w.rows), logits_stride(w.rows), w.rows.div_ceil(SEGMENT));
-        let logits = self.device.memory(chunk.min(x.rows) * stride * 4);
+        let (chunk, stride) = (Self::chunk_rows(w.rows), logits_stride(w.rows));
+        let logits = self.device.memory(if asks.is_empty() { 0 } else { chunk.min(x.rows) * stride * 4 });
         let mut drawn = Vec::with_capacity(asks.len());
-        for (i, asks) in asks.chunk_by(|a, b| a.row / chunk == b.row / chunk).enumerate() {
-            let (first, rows) = (i * chunk, chunk.min(x.rows - i * chunk));
+        for asks in asks.chunk_by(|a, b| a.row / chunk == b.row / chunk) {
+            let first = asks[0].row / chunk * chunk;
+            let rows = chunk.min(x.rows - first);
             self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
-            let mut inverses = vec![1f32; rows];
-            asks.iter().for_each(|ask| inverses[ask.row - first] = ask.inv_temperature);
-            let asked = Asked { ids: self.device.memory(0), inverses: self.device.upload(&inverses), masks: None, bits: None };
-            let [parts, _] = self.parts(logits.address(), w.rows, rows, &asked);
-            let of_ask = |ask: &Ask| [(ask.row - first) as u32, u32::from(ask.greedy), ask.u.to_bits()];
-            let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
-            let out = self.device.memory(asks.len() * 8);
-            let (inverses, to) = (asked.inverses.address(), out.address());
-            let values = args![logits.address(), stride, w.rows, parts.address(), n_parts, inverses, wanted.address(), to];
-            self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
-            let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
-            drawn.extend(found.into_iter().map(|[id, logprob]| (id, f32::from_bits(logprob))));
+            // A row is cut to one support at a time; samples that are about to fork may have others.
+            for asks in asks.chunk_by(|a, b| a.row != b.row || a.allowed == b.allowed) {
+                drawn.extend(self.choose(logits.address(), w.rows, first..first + rows, asks));
+            }
         }
         drawn
+    }
+
+    /// Draws from these rows of logits, each cut to one support.
+    fn choose(&self, logits: u64, vocab: usize, rows: Range<usize>, asks: &[Ask]) -> Vec<(u32, f32)> {
+        let (mut inverses, mut supports) = (vec![1f32; rows.len()], vec![None; rows.len()]);
+        for ask in asks {
+            inverses[ask.row - rows.start] = ask.inv_temperature;
+            supports[ask.row - rows.start] = ask.allowed.as_ref();
+        }
+        let asked = Asked::without_targets(self, &inverses, &supports);
+        let [parts, _] = self.parts(logits, vocab, rows.len(), &asked);
+        let of_ask = |ask: &Ask| [(ask.row - rows.start) as u32, u32::from(ask.greedy), ask.u.to_bits()];
+        let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
+        let out = self.device.memory(asks.len() * 8);
+        let AskedAt { inverses, masks, bits } = asked.at();
+        let (stride, n_parts, n_words) = (logits_stride(vocab), vocab.div_ceil(SEGMENT), vocab.div_ceil(64));
+        let (parts, wanted, to) = (parts.address(), wanted.address(), out.address());
+        let values = args![logits, stride, vocab, parts, n_parts, inverses, masks, bits, n_words, wanted, to];
+        self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
+        let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
+        found.into_iter().map(|[id, logprob]| (id, f32::from_bits(logprob))).collect()
     }
 
     fn row(&self, logits: &[f32]) -> Memory {

@@ -459,6 +459,10 @@ impl Backend for Cuda {
         self.decode(model, kvs, adapters, rows, n_tokens)
     }
 
+    fn feed(&self, model: &Model<Self>, kvs: &mut [Kv], adapters: &AdapterRows<'_, Self>, rows: &[BurstRow<'_>]) -> Option<Act> {
+        self.feed_rows(model, kvs, adapters, rows)
+    }
+
     fn sum_squares(&self, buf: &Buf) -> f64 {
         self.sums_squares(&[buf]).iter().sum()
     }

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     model: String,
     /// How many tasks of each kind
-    #[arg(long, default_value_t = 6, value_name = "N")]
+    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=6))]
     tasks: u64,
     /// The most tokens of an answer
     #[arg(long, default_value_t = 128, value_name = "N")]
@@ -191,8 +191,8 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 
 impl<'a> Bench<'a> {
     fn new(args: &'a Args, context: &Context<'_>) -> Result<Self, Failure> {
-        if args.tasks == 0 || args.max_tokens < 2 {
-            return Err(Failure::user("--tasks needs at least 1 and --max-tokens at least 2"));
+        if args.max_tokens < 2 {
+            return Err(Failure::user("--max-tokens needs at least 2"));
         }
         let opened = Opened::named(&args.model, context)?;
         if !opened.has_template {

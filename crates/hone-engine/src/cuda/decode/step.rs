@@ -1,10 +1,10 @@
 //! One step of decoding as launches.
 
-use super::OnGpu;
 use super::project::{Input, Out, Projection};
 use super::ring::{Ring, THREADS};
 use super::room::{Room, Start};
 use super::search::{Logits, Plan};
+use super::{Gives, OnGpu};
 use crate::backend::{Heads, Put};
 use crate::config::ModelConfig;
 use crate::cuda::compile::Code;
@@ -60,10 +60,11 @@ pub(super) struct Step<'a, B: OnGpu> {
     pub(super) plan: Plan,
     /// Sequences have further rows for what they are guessed to say.
     pub(super) guessed: bool,
+    pub(super) gives: Gives,
 }
 
 impl<B: OnGpu> Step<'_, B> {
-    /// From the tokens' rows in the stream to those of the next tokens.
+    /// From the tokens' rows in the stream to those of the next tokens, or to the input of the head.
     pub(super) fn run(&self) {
         let Self { model, room, .. } = *self;
         let config = &model.config;
@@ -75,8 +76,10 @@ impl<B: OnGpu> Step<'_, B> {
             self.project(layer, Projection::Down, Input::Act(hidden), self.stream());
         }
         self.norm(&model.final_norm);
-        self.score();
-        self.draw();
+        if self.gives == Gives::Tokens {
+            self.score();
+            self.draw();
+        }
     }
 
     /// `act = norm(x)`.

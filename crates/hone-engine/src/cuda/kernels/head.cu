@@ -211,7 +211,8 @@ __device__ __forceinline__ int choose(const float *logits, int vocab, const floa
 }
 
 // The lowest of the ids with the largest z. One block per row.
-__device__ __forceinline__ int largest_of(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, float top) {
+__device__ __forceinline__ int largest_of(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
+                                          float top) {
     __shared__ int segment, chosen;
     if (threadIdx.x == 0) segment = n_parts - 1, chosen = vocab;
     __syncthreads();
@@ -219,7 +220,7 @@ __device__ __forceinline__ int largest_of(const float *logits, int vocab, const 
         if (parts[i].x == top) atomicMin(&segment, i);
     __syncthreads();
     for (int id = segment * SEGMENT + threadIdx.x; id < min(vocab, (segment + 1) * SEGMENT); id += HEAD_THREADS)
-        if (logits[id] * inverse == top) atomicMin(&chosen, id);
+        if (logits[id] * inverse == top && is_allowed(allowed, id)) atomicMin(&chosen, id);
     __syncthreads();
     return chosen < vocab ? chosen : 0;
 }
@@ -231,26 +232,27 @@ extern "C" __global__ void head_pick(const float *logits, int vocab, const float
 }
 
 // The token of a row: drawn with u, or the largest.
-__device__ __forceinline__ int draw_row(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, bool greedy,
-                                        float u, float *logprob) {
+__device__ __forceinline__ int draw_row(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
+                                        bool greedy, float u, float *logprob) {
     __shared__ float room[32];
     float top, sum;
     join(parts, n_parts, room, &top, &sum);
     float log_norm = top + logf(sum);
-    int id = greedy ? largest_of(logits, vocab, parts, n_parts, inverse, top)
-                    : choose(logits, vocab, parts, n_parts, inverse, nullptr, log_norm, u);
+    int id = greedy ? largest_of(logits, vocab, parts, n_parts, inverse, allowed, top)
+                    : choose(logits, vocab, parts, n_parts, inverse, allowed, log_norm, u);
     *logprob = __fadd_rn(__fmul_rn(logits[id], inverse), -log_norm);
     return id;
 }
 
 // One draw per block; asks: (row, greedy, u).
 extern "C" __global__ void head_choose(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
-                                       const float *inverse_temperatures, const u32 *asks, u32 *out) {
+                                       const float *inverse_temperatures, const int *masks, const u64 *bits, int n_words, const u32 *asks,
+                                       u32 *out) {
     const u32 *ask = asks + 3 * blockIdx.x;
     i64 row = ask[0];
     float logprob;
-    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], ask[1],
-                      __uint_as_float(ask[2]), &logprob);
+    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row],
+                      row_mask(masks, bits, n_words, row), ask[1], __uint_as_float(ask[2]), &logprob);
     if (threadIdx.x == 0) out[2 * blockIdx.x] = id, out[2 * blockIdx.x + 1] = __float_as_uint(logprob);
 }
 
@@ -263,7 +265,7 @@ extern "C" __global__ void head_draw(const float *logits, int stride, int vocab,
     i64 row = blockIdx.x;
     u32 position = positions[row] + 1;
     float logprob;
-    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], greedy[row],
+    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], nullptr, greedy[row],
                       uniform(keys[row], position), &logprob);
     embed_row(table, table_stride, cols, id, stream + row * cols);
     if (threadIdx.x != 0) return;
