@@ -27,7 +27,7 @@ use crate::random::Stream;
 use crate::sampler::Drawn;
 use burst::{Burst, Next};
 use draw::{Head, Ready};
-use guess::Said;
+use guess::{Hope, Said};
 use sequence::{Fork, Sequence, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
@@ -181,7 +181,7 @@ impl<B: Backend> Batcher<B> {
         for (index, (seq, fed)) in self.running.iter().zip(&fed).enumerate() {
             row += fed.n_rows();
             let Fed { n, ref guess } = *fed;
-            if n > 0 && seq.n_fed + n == seq.ids.len() {
+            if seq.n_fed + n == seq.ids.len() {
                 ready.push(Ready { index, rows: row - 1 - guess.len()..row, guess: guess.clone() });
             }
         }
@@ -202,7 +202,8 @@ impl<B: Backend> Batcher<B> {
     /// The head's input of all rows, where the machine has a path of its own for few of them.
     fn feed_few(&mut self, backend: &B, model: &Model<B>, fed: &[Fed]) -> Option<B::Act> {
         let n_rows: Vec<usize> = fed.iter().map(Fed::n_rows).collect();
-        if backend.burst_max() == 0 || n_rows.iter().any(|&n| n > backend.n_rows_light()) {
+        let are_few = n_rows.iter().sum::<usize>() <= backend.n_rows_light() || n_rows.iter().all(|&n| n == 1);
+        if backend.burst_max() == 0 || !are_few {
             return None;
         }
         let rows: Vec<_> = self.running.iter().zip(fed).flat_map(|(seq, fed)| seq.rows(fed.n, &fed.guess)).collect();
@@ -212,7 +213,7 @@ impl<B: Backend> Batcher<B> {
     /// The head's input of the rows that give tokens, which are its only ones then, by the general pass.
     fn feed_all(&mut self, backend: &B, model: &Model<B>, fed: &[Fed], ready: &mut [Ready]) -> B::Act {
         let mut layout = Layout::default();
-        for (index, (seq, fed)) in self.running.iter().zip(fed).enumerate().filter(|(_, (_, fed))| fed.n > 0) {
+        for (index, (seq, fed)) in self.running.iter().zip(fed).enumerate() {
             let ids = [&seq.ids[seq.n_fed..seq.n_fed + fed.n], &fed.guess].concat();
             let n_pages = (seq.n_fed + ids.len()).div_ceil(PAGE);
             layout.push_run(&ids, seq.n_fed, seq.pages[..n_pages].to_vec(), index);
@@ -285,7 +286,7 @@ impl<B: Backend> Batcher<B> {
             constraint: first.constraint,
             keep_support: request.keep_support,
             n_likeliest: request.n_likeliest,
-            guesses: request.guesses,
+            hope: Hope::new(request.guesses),
             asker: request.asker,
             forks,
         }
@@ -304,14 +305,18 @@ impl<B: Backend> Batcher<B> {
         self.with_guesses(backend, fed)
     }
 
-    /// True where a step has room for guesses.
+    /// True where a step has room for guesses, and there is hope in some.
     fn guesses(&self, backend: &B) -> bool {
-        backend.n_rows_light() >= 2 * self.running.len() && self.running.iter().any(|seq| seq.guesses)
+        self.n_rows_light(backend) >= 2 * self.running.len() && self.running.iter().any(|seq| seq.hope.is_there(seq.ids.len()))
+    }
+
+    fn n_rows_light(&self, backend: &B) -> usize {
+        backend.n_rows_light().min(self.limits.n_rows_max)
     }
 
     /// What each sequence may say behind what it feeds: as much as fits into a step that takes no longer for it.
     fn with_guesses(&mut self, backend: &B, fed: Vec<usize>) -> Vec<Fed> {
-        let room = backend.n_rows_light().min(self.limits.n_rows_max).saturating_sub(fed.iter().sum());
+        let room = self.n_rows_light(backend).saturating_sub(fed.iter().sum());
         let n_each = room / self.running.len();
         let with_guess = |(seq, n): (&mut Sequence<B>, usize)| {
             let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.ids, seq.n_guessable(n).min(n_each)) };
@@ -389,7 +394,7 @@ impl<B: Backend> Batcher<B> {
                 constraint: fork.constraint,
                 keep_support: seq.keep_support,
                 n_likeliest: seq.n_likeliest,
-                guesses: seq.guesses,
+                hope: seq.hope,
                 asker: seq.asker,
                 forks: Vec::new(),
             });

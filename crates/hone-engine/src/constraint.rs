@@ -20,7 +20,7 @@ pub trait Constraint: Send {
     fn mask(&mut self, allowed: &mut [u64]) -> bool;
     /// Takes note of a drawn token.
     fn accept(&mut self, id: u32) -> Verdict;
-    /// True when it never forbids and never forces a token: then it may be told of several after they are drawn.
+    /// True when it never forbids and never forces a token: then it need not be asked, and may be told of several after they are drawn.
     fn only_stops(&self) -> bool {
         false
     }

@@ -134,26 +134,42 @@ impl SamplerOptions {
             kept.truncate(self.top_k);
         }
         if self.top_p < 1.0 || self.min_p > 0.0 {
-            kept.sort_unstable_by(|&a, &b| rank(logits, a, b));
-            let z = |id: u32| f64::from(logits[id as usize]) * f64::from(inv_temperature);
-            let top = z(*kept.first()?);
-            let weights: Vec<f64> = kept.iter().map(|&id| (z(id) - top).exp()).collect();
-            let enough = weights.iter().sum::<f64>() * f64::from(self.top_p);
-            let mut passed = 0.0;
-            let mut n = 0;
-            for &weight in &weights {
-                // The largest is always kept.
-                if n > 0 && (passed >= enough || weight < f64::from(self.min_p)) {
-                    break;
-                }
-                passed += weight;
-                n += 1;
-            }
+            let n = self.n_likely(logits, &mut kept, inv_temperature)?;
             kept.truncate(n);
         }
         let mut words = vec![0u64; logits.len().div_ceil(64)];
         kept.iter().for_each(|&id| words[id as usize / 64] |= 1 << (id % 64));
         (!kept.is_empty()).then(|| words.into())
+    }
+
+    /// How many ids top-p and min-p keep; those come first then, the likeliest at the front. There are few of them as a rule, so no more
+    /// are sorted than are looked at.
+    fn n_likely(&self, logits: &[f32], ids: &mut [u32], inv_temperature: f32) -> Option<usize> {
+        let z = |id: u32| f64::from(logits[id as usize]) * f64::from(inv_temperature);
+        let top = ids.iter().map(|&id| z(id)).max_by(f64::total_cmp)?;
+        let weight = |id: u32| (z(id) - top).exp();
+        let by_rank = |a: &u32, b: &u32| rank(logits, *a, *b);
+        // A sum has one order.
+        ids.sort_unstable();
+        let enough = ids.iter().map(|&id| weight(id)).sum::<f64>() * f64::from(self.top_p);
+        let (mut n, mut n_sorted, mut passed) = (0, 0, 0.0);
+        while n_sorted < ids.len() {
+            let n_next = (8 * n_sorted).max(64).min(ids.len());
+            if n_next < ids.len() {
+                ids[n_sorted..].select_nth_unstable_by(n_next - n_sorted - 1, by_rank);
+            }
+            ids[n_sorted..n_next].sort_unstable_by(by_rank);
+            for &id in &ids[n_sorted..n_next] {
+                // The largest is always kept.
+                if n > 0 && (passed >= enough || weight(id) < f64::from(self.min_p)) {
+                    return Some(n);
+                }
+                passed += weight(id);
+                n += 1;
+            }
+            n_sorted = n_next;
+        }
+        Some(n)
     }
 }
 
@@ -196,6 +212,26 @@ mod tests {
         assert_eq!(support(SamplerOptions { min_p: 0.3, ..options() }, None), Some(0b00_1110));
         assert_eq!(support(SamplerOptions { top_k: 2, ..options() }, Some(0b11_0101)), Some(0b00_0101));
         assert_eq!(support(options(), Some(0)), None);
+    }
+
+    /// More are kept than are sorted at first.
+    #[test]
+    fn large_supports_are_cut_where_they_should_be() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        let logits: Vec<f32> = (0..2000).map(|id| Stream::new(1, 2).uniform(id)).collect();
+        let mut sorted: Vec<u32> = (0..2000).collect();
+        sorted.sort_by(|&a, &b| rank(&logits, a, b));
+        for (top_p, min_p) in [(0.01, 0.0), (0.5, 0.0), (0.999, 0.0), (1.0, 0.7), (0.9, 0.5)] {
+            let options = SamplerOptions { top_p, min_p, ..options() };
+            let support = options.draw(&backend, &logits, None, 0.3).expect("a token").support.expect("a cut");
+            let n = support.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+            let weight = |&id: &u32| f64::from(logits[id as usize] - logits[sorted[0] as usize]).exp();
+            let enough = f64::from(top_p) * sorted.iter().map(weight).sum::<f64>();
+            let by_mass = (1..=2000).find(|&n| sorted[..n].iter().map(weight).sum::<f64>() >= enough).unwrap_or(2000);
+            let by_share = sorted.iter().filter(|id| weight(id) >= f64::from(min_p)).count();
+            assert_eq!(n, by_mass.min(by_share), "top_p {top_p}, min_p {min_p}");
+            assert!(sorted[..n].iter().all(|&id| support[id as usize / 64] >> (id % 64) & 1 == 1));
+        }
     }
 
     #[test]

@@ -20,15 +20,15 @@ pub(super) struct Ready {
     pub(super) guess: Vec<u32>,
 }
 
-/// What the rows of a sequence give. A rule says what may be drawn once it has seen the token before, so of several rows it is not known
-/// in advance.
+/// What the rows of a sequence give.
 pub(super) enum Found {
     /// A draw of every row, or of every sample that is about to fork.
     Drawn(Vec<Option<Drawn>>),
-    /// The logits of every row.
+    /// The logits of every row: a draw takes the host time, which guesses that are wrong are not worth.
     Logits(Vec<Vec<f32>>),
-    /// The rows of the head's input, where the machine draws from them.
-    There(Range<usize>),
+    /// The draw of the first row, and the rows of the head's input, where the machine draws from them: a rule says what may be drawn from
+    /// the next row when it has seen the token before.
+    There(Option<Drawn>, Range<usize>),
 }
 
 /// The head's input, and what draws from it.
@@ -57,9 +57,10 @@ impl Found {
             Self::Drawn(drawn) => drawn.get_mut(place)?.take(),
             Self::Logits(rows) => {
                 let allowed = allowed(&mut seq.constraint, vocab);
-                seq.how_drawn(0).draw(head.backend, &rows[place], seq.stream, allowed)
+                seq.how_drawn().draw(head.backend, &rows[place], seq.stream, allowed)
             }
-            Self::There(rows) => {
+            Self::There(first, _) if place == 0 => first.take(),
+            Self::There(_, rows) => {
                 let row = rows.start + place;
                 head.draw(&seq.asks(row..row + 1, vocab))?.pop()?
             }
@@ -84,6 +85,7 @@ impl HowDrawn {
 
 /// What to do with a row.
 enum Row {
+    /// For the sequence, or for every sample of it.
     Draw(HowDrawn, Vec<(Stream, Option<Support>)>),
     Keep,
     /// It is not the last one of its sequence's input.
@@ -91,9 +93,9 @@ enum Row {
 }
 
 impl<B: Backend> Sequence<B> {
-    /// How the draw of its next token but so many is made.
-    fn how_drawn(&self, n_ahead: usize) -> HowDrawn {
-        HowDrawn { sampler: self.sampler, position: (self.ids.len() + n_ahead) as u64, n_likeliest: self.n_likeliest }
+    /// How its next token is drawn.
+    fn how_drawn(&self) -> HowDrawn {
+        HowDrawn { sampler: self.sampler, position: self.ids.len() as u64, n_likeliest: self.n_likeliest }
     }
 }
 
@@ -108,16 +110,13 @@ impl<B: Backend> Batcher<B> {
         let mut rows: Vec<Row> = (0..n_rows).map(|_| Row::Skip).collect();
         for Ready { index, rows: of_head, guess } in ready {
             let seq = &mut self.running[*index];
-            if !seq.is_free() && !guess.is_empty() {
+            if !guess.is_empty() {
                 of_head.clone().for_each(|row| rows[row] = Row::Keep);
                 continue;
             }
             let mut draws = vec![(seq.stream, allowed(&mut seq.constraint, vocab))];
             draws.extend(seq.forks.iter_mut().map(|fork| (fork.stream, allowed(&mut fork.constraint, vocab))));
-            rows[of_head.start] = Row::Draw(seq.how_drawn(0), draws);
-            for i in 1..=guess.len() {
-                rows[of_head.start + i] = Row::Draw(seq.how_drawn(i), vec![(seq.stream, None)]);
-            }
+            rows[of_head.start] = Row::Draw(seq.how_drawn(), draws);
         }
         let found: Vec<Mutex<Found>> = rows.iter().map(|_| Mutex::new(Found::Drawn(Vec::new()))).collect();
         head.backend.logits(&head.input, head.model.head_weight(), &|row, logits| {
@@ -145,19 +144,17 @@ impl<B: Backend> Batcher<B> {
         // Who cannot draw from nothing cannot draw there at all.
         head.draw(&[])?;
         let (mut asks, mut counts) = (Vec::new(), Vec::with_capacity(ready.len()));
-        for Ready { index, rows, guess } in ready {
+        for Ready { index, rows, .. } in ready {
             let seq = &mut self.running[*index];
-            let is_now = guess.is_empty() || seq.is_free();
-            let n_before = asks.len();
-            if is_now {
-                asks.extend(seq.asks(rows.clone(), head.model.config.vocab));
-            }
-            counts.push(is_now.then(|| asks.len() - n_before));
+            let n_now = if seq.is_free() { rows.len() } else { 1 };
+            let asked = seq.asks(rows.start..rows.start + n_now, head.model.config.vocab);
+            counts.push((asked.len(), n_now == rows.len()));
+            asks.extend(asked);
         }
         let mut drawn = head.draw(&asks)?.into_iter();
-        let found = |(n_drawn, ready): (Option<usize>, &Ready)| match n_drawn {
-            Some(n) => Found::Drawn(drawn.by_ref().take(n).collect()),
-            None => Found::There(ready.rows.clone()),
+        let found = |((n, is_all), ready): ((usize, bool), &Ready)| {
+            let mut now = drawn.by_ref().take(n);
+            if is_all { Found::Drawn(now.collect()) } else { Found::There(now.next().flatten(), ready.rows.clone()) }
         };
         Some(counts.into_iter().zip(ready).map(found).collect())
     }
@@ -170,7 +167,7 @@ fn joined(rows: impl Iterator<Item = Found>) -> Found {
         match row {
             Found::Drawn(more) => drawn.extend(more),
             Found::Logits(more) => logits.extend(more),
-            Found::There(_) => {}
+            Found::There(..) => {}
         }
     }
     if logits.is_empty() { Found::Drawn(drawn) } else { Found::Logits(logits) }

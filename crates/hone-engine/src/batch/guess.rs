@@ -13,10 +13,44 @@ const ALIKE_MAX: usize = 8;
 const TOKENS_MAX: usize = 8192;
 const ASKERS_MAX: usize = 32;
 
+/// Guesses in a row that may all be wrong, and tokens that are drawn before another one is made.
+const WRONG_MAX: usize = 8;
+const PAUSE: usize = 16;
+
+/// Whether a sequence is worth guesses: one that says nothing twice is left alone for a while.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hope {
+    is_wished: bool,
+    /// Guesses in a row that were wrong from their first token on.
+    n_wrong: usize,
+    /// Nothing is guessed before there are so many tokens.
+    from: usize,
+}
+
+impl Hope {
+    /// None at all, unless it is wished.
+    pub(super) fn new(is_wished: bool) -> Self {
+        Self { is_wished, n_wrong: 0, from: 0 }
+    }
+
+    /// True when something may be guessed behind so many tokens.
+    pub(super) fn is_there(self, n_tokens: usize) -> bool {
+        self.is_wished && n_tokens >= self.from
+    }
+
+    /// So many tokens of a guess were right, and so many tokens are there now.
+    pub(super) fn learn(&mut self, n_right: usize, n_tokens: usize) {
+        self.n_wrong = if n_right > 0 { 0 } else { self.n_wrong + 1 };
+        if self.n_wrong >= WRONG_MAX {
+            self.from = n_tokens + PAUSE;
+        }
+    }
+}
+
 /// What was said in earlier answers, by whom they were for: nobody is guessed to hear what others heard.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// Last used last.
+    /// Who was answered last is the last.
     of: VecDeque<OfAsker>,
 }
 
@@ -123,6 +157,25 @@ mod tests {
         assert_eq!(said.guess(1, &[6, 2, 5, 6], 1), [7], "the longer likeness counts, wherever it is");
         assert_eq!(said.guess(1, &[5, 6, 2, 5, 6], 1), [2], "and a sequence's own among equals");
         assert!(said.guess(2, &[5, 6], 4).is_empty());
+    }
+
+    #[test]
+    fn who_says_nothing_twice_is_left_alone_for_a_while() {
+        let mut hope = Hope::new(true);
+        assert!(hope.is_there(0) && !Hope::new(false).is_there(0));
+        for n_tokens in 1..WRONG_MAX {
+            hope.learn(0, n_tokens);
+        }
+        hope.learn(1, 50);
+        assert!(hope.is_there(50));
+        for _ in 0..WRONG_MAX {
+            hope.learn(0, 60);
+        }
+        assert!(!hope.is_there(60) && hope.is_there(60 + PAUSE));
+        hope.learn(0, 80);
+        assert!(!hope.is_there(80), "one more that is wrong is enough");
+        hope.learn(3, 100);
+        assert!(hope.is_there(100));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::guess::Hope;
 use super::request::{Finish, RequestId, Token};
 use crate::backend::{Ask, Backend, BurstRow, Support};
 use crate::constraint::{Constraint, Verdict};
@@ -34,7 +35,7 @@ pub(super) struct Sequence<B: Backend> {
     pub(super) constraint: Option<Box<dyn Constraint>>,
     pub(super) keep_support: bool,
     pub(super) n_likeliest: usize,
-    pub(super) guesses: bool,
+    pub(super) hope: Hope,
     pub(super) asker: u64,
     /// Samples still to be forked off, with their streams, constraints and reserves.
     pub(super) forks: Vec<Fork>,
@@ -68,7 +69,7 @@ impl<B: Backend> Sequence<B> {
         let n_left = self.n_tokens_max - (self.ids.len() - self.n_prompt);
         let is_last = self.n_fed + n_fed == self.ids.len() && self.forks.is_empty();
         // The row behind the last guess draws too.
-        if self.guesses && is_last { n_left.saturating_sub(1) } else { 0 }
+        if self.hope.is_there(self.ids.len()) && is_last { n_left.saturating_sub(1) } else { 0 }
     }
 
     /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
@@ -156,7 +157,11 @@ impl<B: Backend> Sequence<B> {
             let drawn = draw(self, self.ids.len() - n_before);
             finish = self.take(model, drawn, tokens);
         }
-        self.n_fed = n_before + n_right(&self.ids);
+        let n_right = n_right(&self.ids);
+        self.n_fed = n_before + n_right;
+        if !guess.is_empty() {
+            self.hope.learn(n_right, self.ids.len());
+        }
         finish
     }
 
@@ -174,7 +179,7 @@ impl<B: Backend> Sequence<B> {
             Verdict::Go => {}
             Verdict::Stop => finish = Some(Finish::Constraint),
             Verdict::Force(ids) => {
-                let room = self.n_tokens_max - (self.ids.len() - self.n_prompt);
+                let room = self.n_tokens_max.saturating_sub(self.ids.len() - self.n_prompt);
                 for id in ids.into_iter().take(room) {
                     assert!((id as usize) < model.config.vocab, "a constraint forced an unknown token");
                     self.ids.push(id);

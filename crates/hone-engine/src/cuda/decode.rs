@@ -193,13 +193,13 @@ impl Cuda {
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
             _ => return None,
         };
-        let fits = |row: &BurstRow<'_>| row.n_behind < SEQUENCE_ROWS_MAX;
-        if rows.len() > ROWS_MAX || !rows.iter().all(fits) || !step::fits(&model.config) {
+        let guessed = room::has_guesses(rows);
+        let n_rows_max = if guessed { SEQUENCE_ROWS_MAX } else { ROWS_MAX };
+        if rows.len() > n_rows_max || !step::fits(&model.config) {
             return None;
         }
-        let guessed = room::has_guesses(rows);
         // All numbers of guesses are one size: a graph costs time, and rows that are left over do not.
-        let n_rows = if guessed { rows.len().next_multiple_of(SEQUENCE_ROWS_MAX) } else { batch_size(rows.len()) };
+        let n_rows = if guessed { SEQUENCE_ROWS_MAX } else { batch_size(rows.len()) };
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
         let key = held(model, kvs, adapter, &[n_rows, n_pages_max, usize::from(guessed), gives as usize]);
         let kind = Kind {

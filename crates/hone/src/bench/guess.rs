@@ -1,6 +1,6 @@
 //! `hone bench guess`: how much sooner one answer comes when what was said before is guessed to come again.
 
-use super::figures::{Spread, rounded};
+use super::figures::Spread;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::model::Opened;
@@ -61,13 +61,11 @@ struct Report {
 struct Figures {
     kind: &'static str,
     tokens: usize,
-    /// Of each task, milliseconds per token after the first.
+    /// Of each task, milliseconds per token but for those that came first.
     plain_ms: Spread,
     guessed_ms: Spread,
     /// Rate with guesses over the rate without, task by task.
     speedup: Spread,
-    /// Tokens of one run of the model.
-    tokens_per_step: f64,
 }
 
 /// What is asked for.
@@ -145,14 +143,8 @@ fn schema() -> Json {
 /// An answer, and how long it took.
 struct Answer {
     tokens: Vec<Token>,
-    n_steps: usize,
-    seconds: f64,
-}
-
-impl Answer {
-    fn ms_per_token(&self) -> f64 {
-        1e3 * self.seconds / self.tokens.len().saturating_sub(1).max(1) as f64
-    }
+    /// Of each token but those that came first.
+    ms_per_token: f64,
 }
 
 struct Bench<'a> {
@@ -177,11 +169,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     let row = |figures: &Figures| {
-        let Figures { kind, plain_ms, guessed_ms, speedup, tokens_per_step, .. } = figures;
-        vec![(*kind).to_owned(), plain_ms.to_string(), guessed_ms.to_string(), speedup.to_string(), tokens_per_step.to_string()]
+        let Figures { kind, plain_ms, guessed_ms, speedup, .. } = figures;
+        vec![(*kind).to_owned(), plain_ms.to_string(), guessed_ms.to_string(), speedup.to_string()]
     };
     let rows: Vec<Vec<String>> = report.kinds.iter().map(row).collect();
-    context.printer.table(&["asked for", "ms a token", "with guesses", "times as fast", "tokens a step"], &rows)?;
+    context.printer.table(&["asked for", "ms a token", "with guesses", "times as fast"], &rows)?;
     context.printer.say(&match differ {
         0 => format!("{}: the same tokens and log-probs with guesses and without", report.path),
         n => format!("{}: {n} answers differ", report.path),
@@ -212,7 +204,7 @@ impl<'a> Bench<'a> {
     /// The figures of a kind, and how many of its answers differ.
     fn measure(&mut self, kind: Kind, context: &Context<'_>) -> Result<(Figures, usize), Failure> {
         let (mut plain_ms, mut guessed_ms, mut speedup) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut n_tokens, mut n_steps, mut differ) = (0, 0, 0);
+        let (mut n_tokens, mut differ) = (0, 0);
         // A GPU finds out how to compute first; what it then computes is measured.
         for guesses in [false, true].repeat(2) {
             self.answer(kind, self.args.tasks, guesses, 0)?;
@@ -223,10 +215,10 @@ impl<'a> Bench<'a> {
             let bits =
                 |answer: &Answer| answer.tokens.iter().map(|token| (token.id, token.logprob.to_bits())).collect::<Vec<_>>();
             differ += usize::from(bits(&plain) != bits(&guessed));
-            plain_ms.push(plain.ms_per_token());
-            guessed_ms.push(guessed.ms_per_token());
-            speedup.push(plain.ms_per_token() / guessed.ms_per_token());
-            (n_tokens, n_steps) = (n_tokens + guessed.tokens.len() - 1, n_steps + guessed.n_steps);
+            plain_ms.push(plain.ms_per_token);
+            guessed_ms.push(guessed.ms_per_token);
+            speedup.push(plain.ms_per_token / guessed.ms_per_token);
+            n_tokens += guessed.tokens.len();
         }
         let figures = Figures {
             kind: kind.name(),
@@ -234,7 +226,6 @@ impl<'a> Bench<'a> {
             plain_ms: Spread::of(&plain_ms),
             guessed_ms: Spread::of(&guessed_ms),
             speedup: Spread::of(&speedup),
-            tokens_per_step: rounded(n_tokens as f64 / n_steps.max(1) as f64),
         };
         Ok((figures, differ))
     }
@@ -255,14 +246,14 @@ impl<'a> Bench<'a> {
             ..Request::new(episode.ids().to_vec(), self.args.max_tokens)
         };
         self.host.submit(request).map_err(Failure::world)?;
-        let (mut tokens, mut n_steps, mut first) = (Vec::new(), 0, None);
+        let (mut tokens, mut first) = (Vec::new(), None);
         while !self.host.is_idle() {
             let events = self.host.sample_step();
-            n_steps += usize::from(first.is_some());
             tokens.extend(events.into_iter().flat_map(|event| event.tokens));
-            first = first.or_else(|| (!tokens.is_empty()).then(Instant::now));
+            first = first.or_else(|| (!tokens.is_empty()).then(|| (Instant::now(), tokens.len())));
         }
-        let seconds = first.unwrap_or_else(Instant::now).elapsed().as_secs_f64();
-        Ok(Answer { tokens, n_steps, seconds })
+        let (since, n_first) = first.unwrap_or_else(|| (Instant::now(), 0));
+        let n_timed = tokens.len().saturating_sub(n_first).max(1);
+        Ok(Answer { tokens, ms_per_token: 1e3 * since.elapsed().as_secs_f64() / n_timed as f64 })
     }
 }
