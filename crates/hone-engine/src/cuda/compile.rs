@@ -48,12 +48,15 @@ pub(super) struct Compiler {
     pub(super) cache: Option<PathBuf>,
     /// `sm_90`, say.
     pub(super) architecture: String,
+    /// For a checker of races, which does not follow all ways to wait.
+    pub(super) checked: bool,
 }
 
 impl Compiler {
     /// The GPU's own code, compiled unless it is kept.
     pub(super) fn code(&self, code: Code) -> Result<Vec<u8>, Unavailable> {
-        let (source, options) = (code.source(), code.options(&self.architecture));
+        let (source, mut options) = (code.source(), code.options(&self.architecture));
+        options.extend(self.checked.then(|| "-DCHECKED=1".to_owned()));
         let kept = self.cache.as_ref().map(|folder| folder.join(file_name(&source, &options)));
         if let Some(code) = kept.as_ref().and_then(|path| std::fs::read(path).ok()).filter(|code| !code.is_empty()) {
             return Ok(code);
@@ -146,7 +149,7 @@ mod tests {
         if let Err(missing) = Nvrtc::find(&[]) {
             return eprintln!("skipped: {missing}");
         }
-        let compiler = Compiler { folders: vec![], cache: None, architecture: architecture.to_owned() };
+        let compiler = Compiler { folders: vec![], cache: None, architecture: architecture.to_owned(), checked: false };
         let attention = [16, 64, 80, 128, 256].map(Code::Attention);
         for code in [Code::Rows].into_iter().chain(attention).chain(families.iter().map(|&family| Code::Wide(family))) {
             let compiled = compiler.code(code);
@@ -171,12 +174,12 @@ mod tests {
         }
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Some(folder.path().to_owned());
-        let compiler = Compiler { folders: vec![], cache, architecture: "sm_90".to_owned() };
+        let compiler = Compiler { folders: vec![], cache, architecture: "sm_90".to_owned(), checked: false };
         let all = [Code::Attention(64), Code::Attention(128)];
         compiler.prepare(&all);
         let kept = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(kept, all.len());
-        let elsewhere = Compiler { folders: vec![], cache: None, architecture: "sm_90".to_owned() };
+        let elsewhere = Compiler { folders: vec![], cache: None, architecture: "sm_90".to_owned(), checked: false };
         assert_eq!(compiler.code(all[0]), elsewhere.code(all[0]));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::compile::{Code, Compiler};
 use super::library::{Address, Attribute, Driver, Handle, Launch, Map};
 use super::wide::Family;
-use super::{CudaOptions, GpuFacts, Unavailable};
+use super::{CudaOptions, GpuFacts, ProductsBy, Unavailable};
 
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
@@ -158,7 +158,8 @@ impl Device {
             return Err(Unavailable::TooOld { name, major, minor });
         }
         let architecture = format!("sm_{major}{minor}");
-        let compiler = Compiler { folders: options.folders.clone(), cache: options.cache.clone(), architecture };
+        let checked = options.products == ProductsBy::Ours;
+        let compiler = Compiler { folders: options.folders.clone(), cache: options.cache.clone(), architecture, checked };
         let opened = Self {
             driver,
             context,

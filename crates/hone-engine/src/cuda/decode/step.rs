@@ -38,7 +38,6 @@ struct One {
     out: u64,
     positions: u64,
     pages: u64,
-    behind: u64,
     n_rows: i32,
     n_pages_max: i32,
     fan: i32,
@@ -48,6 +47,7 @@ struct One {
     n_pieces: i32,
     eps: f32,
     scale: f32,
+    behind: u64,
 }
 
 /// One step of all rows, as launches.
@@ -127,7 +127,6 @@ impl<B: OnGpu> Step<'_, B> {
             out: room.attended.address(),
             positions: room.start(Start::Positions),
             pages: room.start(Start::Pages),
-            behind: room.start(Start::Behind),
             n_rows: room.n_rows as i32,
             n_pages_max: room.n_pages_max as i32,
             fan: fan as i32,
@@ -137,6 +136,7 @@ impl<B: OnGpu> Step<'_, B> {
             n_pieces: ring.n_pieces as i32,
             eps: config.norm_eps,
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
+            behind: room.start(Start::Behind),
         };
         let name = match (self.guessed, fan <= 8) {
             (false, true) => "attend_one",

@@ -8,9 +8,10 @@
 struct One {
     const float *qkv, *q_bias, *k_bias, *v_bias, *q_gain, *k_gain, *angles;
     u16 *keys, *values, *out;
-    const u32 *positions, *pages, *behind;
+    const u32 *positions, *pages;
     int n_rows, n_pages_max, fan, n_kv_heads, head_dim, stride, n_pieces;
     float eps, scale;
+    const u32 *behind;
 };
 
 // Blocks that a multiprocessor is to hold; who launches them counts on it.
@@ -63,18 +64,57 @@ __device__ __forceinline__ void store_head(u16 *to, const Head &head, int half, 
     if (2 * half + lane < WIDTH) to[(2 * half + lane) ^ turned] = 0;
 }
 
-// The queries that share a key, and the key and the value of each of up to FRESH rows of the sequence, this one last, to shared memory
-// by four warps; this row's own also to their page. What the kernel in front has no part in is asked for before that one is done, and
-// MOST heads of a warp before one is needed.
-template <int MOST, int FRESH>
-__device__ __forceinline__ void enter_heads(const One &one, int row, int last, int n_behind, u16 *queries, u16 *fresh) {
+// The queries that share a key, the key and the value, to shared memory by four warps, and the last two to their page. What the
+// kernel in front has no part in is asked for before that one is done, and MOST heads of a warp before one is needed.
+template <int MOST>
+__device__ __forceinline__ void enter_heads(const One &one, int row, int last, u16 *queries, u16 *fresh) {
+    int warp = threadIdx.x >> 5, fan = one.fan, n_kv_heads = one.n_kv_heads, head_dim = one.head_dim, half = head_dim / 2;
+    int turned = turn(last, WIDTH), n_here = fan + 2, kv_head = blockIdx.y;
+    Head angle = load_head(one.angles + (i64)last * head_dim, half, true), heads[MOST], biases[MOST];
+    i64 page = one.pages[(i64)row * one.n_pages_max + last / PAGE];
+    i64 new_at = ((page * n_kv_heads + kv_head) * PAGE + last % PAGE) * WIDTH;
+#pragma unroll
+    for (int j = 0; j < MOST; j++) {
+        int head = warp + 4 * j;
+        const float *bias = head < fan ? one.q_bias + (kv_head * fan + head) * head_dim
+                                       : (head == fan ? one.k_bias : one.v_bias) + kv_head * head_dim;
+        biases[j] = load_head(bias, half, one.q_bias && head < n_here);
+    }
+    await_previous();
+    const float *products = one.qkv + (i64)row * (fan + 2) * n_kv_heads * head_dim;
+#pragma unroll
+    for (int j = 0; j < MOST; j++) {
+        int head = warp + 4 * j, at = head < fan ? kv_head * fan + head : head * n_kv_heads + kv_head;
+        heads[j] = load_head(products + at * head_dim, half, head < n_here);
+    }
+#pragma unroll 1
+    for (int head = warp; head < n_here; head += 4) {
+        Head x = heads[0];
+        const float *gain = head < fan ? one.q_gain : head == fan ? one.k_gain : nullptr;
+        if (one.q_bias)
+#pragma unroll
+            for (int i = 0; i < PAIRS; i++) x.first[i] += biases[0].first[i], x.second[i] += biases[0].second[i];
+        if (gain) norm_head(x, gain, half, one.eps);
+        if (head <= fan)
+#pragma unroll
+            for (int i = 0; i < PAIRS; i++)
+                rotate(x.first[i], x.second[i], angle.first[i], angle.second[i], &x.first[i], &x.second[i]);
+        store_head(head < fan ? queries + head * Q_PITCH : fresh + (head - fan) * WIDTH, x, half, head < fan ? 0 : turned);
+        if (head >= fan) store_head((head == fan ? one.keys : one.values) + new_at, x, half, turned);
+#pragma unroll
+        for (int j = 0; j + 1 < MOST; j++) heads[j] = heads[j + 1], biases[j] = biases[j + 1];
+    }
+}
+
+// The same where the rows before this one are of its sequence: their keys and values come in front of its own, and stay out of its page.
+template <int MOST>
+__device__ __forceinline__ void enter_several(const One &one, int row, int last, int n_behind, u16 *queries, u16 *fresh) {
     int warp = threadIdx.x >> 5, fan = one.fan, n_kv_heads = one.n_kv_heads, head_dim = one.head_dim, half = head_dim / 2;
     int n_here = fan + 2 * (n_behind + 1), kv_head = blockIdx.y;
-    // Behind the queries are keys and values in turn; how far before this row is a head's, and is it a value's?
-    auto before = [&](int head) { return FRESH == 1 || head < fan ? 0 : n_behind - (head - fan) / 2; };
-    auto of_value = [&](int head) { return FRESH == 1 ? head > fan : head > fan && (head - fan) % 2 == 1; };
-    Head angles[FRESH == 1 ? 1 : MOST], heads[MOST], biases[MOST];
-    if (FRESH == 1) angles[0] = load_head(one.angles + (i64)last * head_dim, half, true);
+    // How far before this row a head's is, and whether it is a value's: behind the queries, keys and values take turns.
+    auto before = [&](int head) { return head < fan ? 0 : n_behind - (head - fan) / 2; };
+    auto of_value = [&](int head) { return head >= fan && (head - fan) % 2 == 1; };
+    Head angles[MOST], heads[MOST], biases[MOST];
     i64 page = one.pages[(i64)row * one.n_pages_max + last / PAGE];
     i64 new_at = ((page * n_kv_heads + kv_head) * PAGE + last % PAGE) * WIDTH;
 #pragma unroll
@@ -83,7 +123,7 @@ __device__ __forceinline__ void enter_heads(const One &one, int row, int last, i
         const float *bias = head < fan ? one.q_bias + (kv_head * fan + head) * head_dim
                                        : (of_value(head) ? one.v_bias : one.k_bias) + kv_head * head_dim;
         biases[j] = load_head(bias, half, one.q_bias && head < n_here);
-        if (FRESH > 1) angles[j] = load_head(one.angles + (i64)(last - before(head)) * head_dim, half, head < n_here);
+        angles[j] = load_head(one.angles + (i64)(last - before(head)) * head_dim, half, head < n_here);
     }
     await_previous();
 #pragma unroll
@@ -108,10 +148,7 @@ __device__ __forceinline__ void enter_heads(const One &one, int row, int last, i
         store_head(head < fan ? queries + head * Q_PITCH : fresh + (head - fan) * WIDTH, x, half, head < fan ? 0 : turned);
         if (head >= fan && before(head) == 0) store_head((of_value(head) ? one.values : one.keys) + new_at, x, half, turned);
 #pragma unroll
-        for (int j = 0; j + 1 < MOST; j++) {
-            heads[j] = heads[j + 1], biases[j] = biases[j + 1];
-            if (FRESH > 1) angles[j] = angles[j + 1];
-        }
+        for (int j = 0; j + 1 < MOST; j++) heads[j] = heads[j + 1], biases[j] = biases[j + 1], angles[j] = angles[j + 1];
     }
 }
 
@@ -133,6 +170,12 @@ struct Slot {
         if (at == n) at = 0, parity ^= 1;
     }
 };
+
+// A warp is done with a piece when its lanes have waited for each other, and one of them says so. A checker of races does not follow that:
+// for it, all of them do.
+#ifndef CHECKED
+#define CHECKED 0
+#endif
 
 // Lanes of the warp that fetches, all of which arrive for a piece.
 #define LANES 32
@@ -173,12 +216,6 @@ __device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys
 #endif
 }
 
-// Rows before this one that are of its sequence.
-template <int FRESH>
-__device__ __forceinline__ int rows_behind(const One &one, int row) {
-    return FRESH == 1 ? 0 : one.behind[row];
-}
-
 // The pieces of a block's rows in the order of their use, as soon as there is room. All of it is older than this step: the newest
 // keys and values are put in by whoever uses them.
 template <int FRESH>
@@ -188,7 +225,7 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
 #pragma unroll 1
     for (int row = blockIdx.x; row < one.n_rows; row += gridDim.x) {
         const u32 *pages = one.pages + (i64)row * one.n_pages_max;
-        int last = one.positions[row], n_old = last - rows_behind<FRESH>(one, row);
+        int last = one.positions[row], n_old = FRESH == 1 ? last : last - one.behind[row];
         u32 held = lane < one.n_pages_max ? pages[lane] : 0;
 #pragma unroll 1
         for (int block = 0; block * KEYS <= last; block++) {
@@ -201,7 +238,8 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
                 // Whoever was done with the piece may have put something in.
                 if (row != blockIdx.x) before_copies();
                 const u16 *from = (of_values ? one.values : one.keys) + page;
-                fetch_piece(ring + slot.at * PIECE, from, max(0, min(KEYS, n_old - block * KEYS)), of_values, full + 8 * slot.at);
+                int n_keys = FRESH == 1 ? min(KEYS, last - block * KEYS) : max(0, min(KEYS, n_old - block * KEYS));
+                fetch_piece(ring + slot.at * PIECE, from, n_keys, of_values, full + 8 * slot.at);
                 slot.advance(one.n_pieces);
             }
         }
@@ -210,15 +248,12 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
 
 // ---- attention
 
-// Calls `put(fresh, place in the piece, key of the block)` for every fresh key, or value, of a block of keys.
+// Calls `put(which, position)` for every fresh key and value of a block of keys.
 template <typename Put>
-__device__ __forceinline__ void put_in(const u16 *fresh, u16 *piece, int block, int last, int n_behind, Put put) {
-    if ((last - n_behind) / KEYS > block || last / KEYS < block) return;
+__device__ __forceinline__ void for_fresh(int block, int last, int n_behind, Put put) {
 #pragma unroll 1
-    for (int i = 0; i <= n_behind; i++) {
-        int at = last - n_behind + i;
-        if (at / KEYS == block) put(fresh + 2 * i * WIDTH, piece + at % KEYS * WIDTH, at % KEYS);
-    }
+    for (int i = 0; i <= n_behind; i++)
+        if ((last - n_behind + i) / KEYS == block) put(i, last - n_behind + i);
     __syncwarp();
 }
 
@@ -235,7 +270,7 @@ __device__ __forceinline__ void attend_rows(const One &one) {
     u16 *ring = (u16 *)memory;
     int n_pieces = one.n_pieces, fan = one.fan;
     u32 full = shared_address(ring + n_pieces * PIECE), empty = full + 8 * n_pieces;
-    if (threadIdx.x < n_pieces) barrier_init(full + 8 * threadIdx.x, LANES), barrier_init(empty + 8 * threadIdx.x, 4);
+    if (threadIdx.x < n_pieces) barrier_init(full + 8 * threadIdx.x, LANES), barrier_init(empty + 8 * threadIdx.x, CHECKED ? THREADS : 4);
     before_copies();
     __syncthreads();
     if (threadIdx.x >= THREADS) return fetch_rows<FRESH>(one, ring, full, empty);
@@ -245,8 +280,12 @@ __device__ __forceinline__ void attend_rows(const One &one) {
     float factor = one.scale * LOG2E;
 #pragma unroll 1
     for (int row = blockIdx.x; row < one.n_rows; row += gridDim.x) {
-        int last = one.positions[row], n_behind = rows_behind<FRESH>(one, row);
-        enter_heads<MOST, FRESH>(one, row, last, n_behind, queries, fresh);
+        int last = one.positions[row], turned = turn(last, WIDTH);
+        int n_behind = FRESH == 1 ? 0 : one.behind[row];
+        if (FRESH == 1)
+            enter_heads<MOST>(one, row, last, queries, fresh);
+        else
+            enter_several<MOST>(one, row, last, n_behind, queries, fresh);
         together();
         u32 a[STEPS][4] = {};
 #pragma unroll
@@ -260,12 +299,20 @@ __device__ __forceinline__ void attend_rows(const One &one) {
         for (int i = 0; i < EACH; i++) top[i] = NEVER, sum[i] = 0.0f;
 #pragma unroll 1
         for (int block = 0; block * KEYS <= last; block++) {
+            bool has_newest = last / KEYS == block;
+            u16 *newest = ring + slot.at * PIECE + last % KEYS * WIDTH;
             float s[2][4] = {};
             barrier_wait(full + 8 * slot.at, slot.parity);
-            put_in(fresh, ring + slot.at * PIECE, block, last, n_behind, [&](const u16 *from, u16 *to, int at) {
-                if (at / 16 != warp) return;
-                for (int i = lane * 8; i < WIDTH; i += 256) *(uint4 *)(to + i) = *(const uint4 *)(from + i);
-            });
+            if (FRESH == 1 && has_newest && last % KEYS / 16 == warp) {
+                for (int i = lane * 8; i < WIDTH; i += 256) *(uint4 *)(newest + i) = *(const uint4 *)(fresh + i);
+                __syncwarp();
+            }
+            if (FRESH > 1)
+                for_fresh(block, last, n_behind, [&](int which, int at) {
+                    if (at % KEYS / 16 != warp) return;
+                    u16 *to = ring + slot.at * PIECE + at % KEYS * WIDTH;
+                    for (int i = lane * 8; i < WIDTH; i += 256) *(uint4 *)(to + i) = *(const uint4 *)(fresh + 2 * which * WIDTH + i);
+                });
             score<1>(s, a, ring + slot.at * PIECE + warp * 16 * WIDTH);
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
@@ -273,7 +320,7 @@ __device__ __forceinline__ void attend_rows(const One &one) {
                 if (quad == 0) tops[warp][group + 8 * i] = largest;
             }
             __syncwarp();
-            if (lane == 0) barrier_arrive(empty + 8 * slot.at);
+            if (CHECKED || lane == 0) barrier_arrive(empty + 8 * slot.at);
             slot.advance(n_pieces);
             together();
 #pragma unroll
@@ -297,16 +344,26 @@ __device__ __forceinline__ void attend_rows(const One &one) {
                 else
                     p[k][0] = both[0], p[k][2] = both[1], p[k + 1][0] = both[2], p[k + 1][2] = both[3];
             }
+            newest = ring + slot.at * PIECE + last % KEYS * WIDTH;
             barrier_wait(full + 8 * slot.at, slot.parity);
-            put_in(fresh + WIDTH, ring + slot.at * PIECE, block, last, n_behind, [&](const u16 *from, u16 *to, int at) {
+            if (FRESH == 1 && has_newest) {
                 // A warp needs its own part of the width, and puts in that.
-                int part = (warp * 16 + lane / 2 * 64 + lane % 2 * 8) ^ turn(at, WIDTH);
-                if (lane < 2 * OWN && warp * 16 + lane / 2 * 64 < WIDTH) *(uint4 *)(to + part) = *(const uint4 *)(from + part);
-            });
+                int part = warp * 16 + lane / 2 * 64 + lane % 2 * 8;
+                if (lane < 2 * OWN && part < WIDTH)
+                    *(uint4 *)(newest + (part ^ turned)) = *(const uint4 *)(fresh + WIDTH + (part ^ turned));
+                __syncwarp();
+            }
+            if (FRESH > 1)
+                for_fresh(block, last, n_behind, [&](int which, int at) {
+                    int part = warp * 16 + lane / 2 * 64 + lane % 2 * 8, turned = turn(at, WIDTH);
+                    u16 *to = ring + slot.at * PIECE + at % KEYS * WIDTH;
+                    if (lane < 2 * OWN && part < WIDTH)
+                        *(uint4 *)(to + (part ^ turned)) = *(const uint4 *)(fresh + (2 * which + 1) * WIDTH + (part ^ turned));
+                });
 #pragma unroll
             for (int k = 0; k < KEYS / 16; k++) add_values<4>(o, p[k], ring + slot.at * PIECE + k * 16 * WIDTH, warp);
             __syncwarp();
-            if (lane == 0) barrier_arrive(empty + 8 * slot.at);
+            if (CHECKED || lane == 0) barrier_arrive(empty + 8 * slot.at);
             slot.advance(n_pieces);
         }
 #pragma unroll
