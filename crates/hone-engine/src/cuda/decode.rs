@@ -237,8 +237,8 @@ impl Cuda {
                 }
                 let first = Planned { plan: Plan::first(Logits::All), is_searched: false, n_bursts: 0 };
                 let planned = plans.entry(kind).or_insert(first);
-                let room = Arc::new(Room::new(self, &model.config, rank(adapter), n_rows, n_pages_max));
-                let graph = self.record_step(model, kvs, adapter, &room, rows, gives, planned)?;
+                let room = Arc::new(Room::new(self, &model.config, kind, n_pages_max));
+                let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
                 kept.push(Decoder { kind, key, graph, room });
                 kept.len() - 1
             }
@@ -270,12 +270,10 @@ impl Cuda {
         adapter: Option<&Adapter<B>>,
         room: &Room,
         rows: &[BurstRow<'_>],
-        gives: Gives,
         planned: &mut Planned,
     ) -> Option<Graph> {
         let kv = B::gpu_kv(kvs.first()?);
-        let guessed = room::has_guesses(rows);
-        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan, guessed, gives };
+        let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
         let record = |plan: Plan| self.device.record(|| step(plan).run());
         // Every run starts at the rows' own positions: behind them are pages of others.
         let start = || self.start(model, kv, room, rows);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::{Gives, Kind};
 use crate::backend::{BurstRow, Draws};
 use crate::config::ModelConfig;
 use crate::cuda::Cuda;
@@ -48,6 +49,9 @@ pub(super) fn has_guesses(rows: &[BurstRow<'_>]) -> bool {
 /// The memory of a step of so many rows.
 pub(super) struct Room {
     pub(super) n_rows: usize,
+    /// Sequences have further rows for what they are guessed to say.
+    pub(super) guessed: bool,
+    pub(super) gives: Gives,
     pub(super) n_pages_max: usize,
     /// What a burst begins with, in one piece: see `Start`.
     start: Memory,
@@ -71,7 +75,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new(cuda: &Cuda, config: &ModelConfig, rank: usize, n_rows: usize, n_pages_max: usize) -> Self {
+    pub(super) fn new(cuda: &Cuda, config: &ModelConfig, kind: Kind, n_pages_max: usize) -> Self {
+        let Kind { n_rows, guessed, gives, rank, .. } = kind;
         let memory = |bytes: usize| cuda.device.memory(n_rows * bytes);
         let widest = config.dim.max(config.q_dim()).max(config.ffn_dim).next_multiple_of(8);
         let rank = rank.next_multiple_of(8);
@@ -81,8 +86,12 @@ impl Room {
             cuda.device.clear(memory.address(), n_rows * bytes);
             memory
         };
+        // What is drawn elsewhere has its logits there.
+        let drawn = |bytes: usize| memory(if gives == Gives::Tokens { bytes } else { 0 });
         Self {
             n_rows,
+            guessed,
+            gives,
             n_pages_max,
             start: memory(4 * (Start::N_WORDS + n_pages_max)),
             drawn: memory(size_of::<Drawn>() * TOKENS_MAX),
@@ -96,8 +105,8 @@ impl Room {
             attended: zeros(2 * widest),
             gates: memory(8 * config.ffn_dim),
             hidden: zeros(2 * widest),
-            logits: memory(4 * logits_stride(config.vocab)),
-            parts: memory(8 * config.vocab.div_ceil(SEGMENT)),
+            logits: drawn(4 * logits_stride(config.vocab)),
+            parts: drawn(8 * config.vocab.div_ceil(SEGMENT)),
         }
     }
 

@@ -58,9 +58,6 @@ pub(super) struct Step<'a, B: OnGpu> {
     pub(super) adapter: Option<&'a Adapter<B>>,
     pub(super) room: &'a Room,
     pub(super) plan: Plan,
-    /// Sequences have further rows for what they are guessed to say.
-    pub(super) guessed: bool,
-    pub(super) gives: Gives,
 }
 
 impl<B: OnGpu> Step<'_, B> {
@@ -76,7 +73,7 @@ impl<B: OnGpu> Step<'_, B> {
             self.project(layer, Projection::Down, Input::Act(hidden), self.stream());
         }
         self.norm(&model.final_norm);
-        if self.gives == Gives::Tokens {
+        if room.gives == Gives::Tokens {
             self.score();
             self.draw();
         }
@@ -110,7 +107,7 @@ impl<B: OnGpu> Step<'_, B> {
             kv.width,
             room.n_rows,
             self.plan.n_pieces_max,
-            self.guessed,
+            room.guessed,
         );
         let n_all = config.q_dim() + 2 * config.kv_dim();
         let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
@@ -138,7 +135,7 @@ impl<B: OnGpu> Step<'_, B> {
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
             behind: room.start(Start::Behind),
         };
-        let name = match (self.guessed, fan <= 8) {
+        let name = match (room.guessed, fan <= 8) {
             (false, true) => "attend_one",
             (false, false) => "attend_one_wide",
             (true, true) => "attend_guessed",
