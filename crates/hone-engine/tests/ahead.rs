@@ -12,6 +12,7 @@ use hone_engine::backend::{
 };
 use hone_engine::batch::{BatchLimits, Event, Finish, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
+use hone_engine::constraint::{Constraint, Verdict};
 use hone_engine::forward::AdapterRows;
 use hone_engine::host::Host;
 use hone_engine::layout::{Layout, PAGE};
@@ -228,6 +229,42 @@ fn all_that_was_asked_for_is_drawn_ahead() {
         }
         assert!(n_ahead(&host) > 0, "nothing was drawn ahead of {n_sequences_max} sequences");
     }
+}
+
+/// Ends an answer as its stop ids would.
+struct Ends;
+
+impl Constraint for Ends {
+    fn mask(&mut self, _: &mut [u64]) -> bool {
+        false
+    }
+
+    fn accept(&mut self, id: u32) -> Verdict {
+        if id < N_STOPS { Verdict::Stop } else { Verdict::Go }
+    }
+
+    fn only_stops(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_rule_that_only_stops_hears_of_tokens_after_they_are_drawn() {
+    let mut host = host(64);
+    let with_rule = |i: usize| {
+        let constraints = (0..ASKED[i].1).map(|_| Box::new(Ends) as Box<dyn Constraint>).collect();
+        Request { stop_ids: vec![], constraints, ..request(i) }
+    };
+    let samples = host.sample((0..ASKED.len()).map(with_rule).collect()).expect("sound requests");
+    for (i, samples) in samples.iter().enumerate() {
+        for (sample, found) in samples.iter().enumerate() {
+            let (ids, finish) = expected(i, sample);
+            let finish = if finish == Finish::StopId { Finish::Constraint } else { finish };
+            let drawn: Vec<u32> = found.tokens.iter().map(|token| token.id).collect();
+            assert_eq!((drawn, found.finish), (ids, finish), "request {i}, sample {sample}");
+        }
+    }
+    assert!(n_ahead(&host) > 0, "nothing was drawn ahead");
 }
 
 /// Draws all, with one that leaves and one that comes after so many steps, where they do.

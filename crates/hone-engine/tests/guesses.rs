@@ -151,6 +151,34 @@ fn rules_see_every_token_and_none_that_was_only_guessed() {
     assert!(agrees(Isa::best(), Dtype::Bf16, &asked), "guesses were of no use");
 }
 
+/// Ends an answer, wherever it is in a guess.
+struct Ends(usize);
+
+impl Constraint for Ends {
+    fn mask(&mut self, _: &mut [u64]) -> bool {
+        false
+    }
+
+    fn accept(&mut self, _: u32) -> Verdict {
+        self.0 -= 1;
+        if self.0 == 0 { Verdict::Stop } else { Verdict::Go }
+    }
+
+    fn only_stops(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_rule_that_only_stops_does_so_in_time() {
+    for n in 1..30 {
+        agrees(Isa::best(), Dtype::Bf16, &|_| {
+            let rule = Box::new(Ends(n)) as Box<dyn Constraint>;
+            vec![Request { sampler: greedy(), constraints: vec![rule], ..Request::new(prompt(1), N_TOKENS) }]
+        });
+    }
+}
+
 /// What was only guessed is not remembered as said: a next turn that begins with the answer finds the right pages.
 #[test]
 fn a_next_turn_finds_what_was_said() {
