@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::forward::{head_input, hidden};
-use crate::kv::{PageBook, Version};
+use crate::kv::{PageBook, Root, Version};
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
@@ -254,7 +254,8 @@ impl<B: Backend> Batcher<B> {
         let version = Version(self.model_version << 40 | adapter_version);
         let n_prompt = request.prompt.len();
         // The last prompt token is always fed: its row predicts the first token.
-        let mut pages = self.book.take_known(version, &request.prompt[..n_prompt - 1]);
+        let root = Root { asker: request.asker, version };
+        let mut pages = self.book.take_known(root, &request.prompt[..n_prompt - 1]);
         let n_fed = pages.len() * PAGE;
         let mut take = |n: usize| -> Vec<u32> {
             (0..n).map(|_| self.book.take_empty().expect("pages were counted before admission")).collect()
@@ -329,7 +330,7 @@ impl<B: Backend> Batcher<B> {
     fn remember_prompts(&mut self) {
         for seq in &self.running {
             if seq.n_fed >= seq.n_prompt && seq.ids.len() == seq.n_prompt {
-                self.book.remember(seq.version, &seq.ids, &seq.pages);
+                self.book.remember(seq.root(), &seq.ids, &seq.pages);
             }
         }
     }
@@ -407,7 +408,7 @@ impl<B: Backend> Batcher<B> {
         let n_filled = seq.n_fed.min(seq.ids.len());
         self.said.keep(seq.asker, &seq.ids, seq.n_prompt);
         if seq.forks.is_empty() {
-            self.book.remember(seq.version, &seq.ids[..n_filled], &seq.pages);
+            self.book.remember(seq.root(), &seq.ids[..n_filled], &seq.pages);
         }
         self.book.leave(&seq.pages);
         self.book.leave(&seq.reserve);

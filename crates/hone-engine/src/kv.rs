@@ -1,7 +1,8 @@
 //! The book of pages: which are free, which are shared, and which hold a prefix that may come again.
 //!
-//! A full page is known by its chain: the adapter version it was computed with, then the tokens of each page before it
-//! and its own. Sequences with the same beginning share those pages; when the last user leaves, a known page stays until
+//! A full page is known by its chain: whom it was computed for and with which adapter version, then the tokens of each page before
+//! it and its own. Sequences of one asker with the same beginning share those pages, and nobody can tell what others asked by how soon
+//! an answer comes; when the last user leaves, a known page stays until
 //! its room is needed (least recently used first). Half-filled pages belong to one sequence.
 //! The book knows counts and tokens; the keys and values themselves lie in the backend.
 
@@ -13,12 +14,21 @@ use crate::layout::PAGE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u64);
 
+/// Where a chain begins: whose it is, and what its keys were computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Root {
+    /// Who asks.
+    pub asker: u64,
+    /// The weights.
+    pub version: Version,
+}
+
 /// A node in the tree of known prefixes, by a number that no other ever has.
 type NodeId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Parent {
-    Root(Version),
+    Root(Root),
     Node(NodeId),
 }
 
@@ -77,8 +87,8 @@ impl PageBook {
     }
 
     /// Takes the known pages of the longest known beginning of `ids`; whole pages only. They gain a user.
-    pub fn take_known(&mut self, version: Version, ids: &[u32]) -> Vec<u32> {
-        let mut parent = Parent::Root(version);
+    pub fn take_known(&mut self, root: Root, ids: &[u32]) -> Vec<u32> {
+        let mut parent = Parent::Root(root);
         let mut taken = Vec::new();
         for tokens in ids.chunks_exact(PAGE) {
             let Some(&page) = self.by_key.get(&(parent, page_of(tokens))) else {
@@ -122,8 +132,8 @@ impl PageBook {
     /// Makes the full pages of a sequence known, so that others can share them. Where another sequence's page is known
     /// for the same tokens the chain ends: a user of a page is always a user of the pages before it, so among idle
     /// pages there is always one that nothing continues.
-    pub fn remember(&mut self, version: Version, ids: &[u32], pages: &[u32]) {
-        let (mut parent, mut before) = (Parent::Root(version), None);
+    pub fn remember(&mut self, root: Root, ids: &[u32], pages: &[u32]) {
+        let (mut parent, mut before) = (Parent::Root(root), None);
         for (tokens, &page) in ids.chunks_exact(PAGE).zip(pages) {
             let key = (parent, page_of(tokens));
             match self.by_key.get(&key) {
@@ -196,35 +206,40 @@ mod tests {
         (first..first + (n_pages * PAGE) as u32).collect()
     }
 
-    fn fill(book: &mut PageBook, version: Version, ids: &[u32]) -> Vec<u32> {
-        let mut pages = book.take_known(version, ids);
+    fn root(asker: u64, version: u64) -> Root {
+        Root { asker, version: Version(version) }
+    }
+
+    fn fill(book: &mut PageBook, root: Root, ids: &[u32]) -> Vec<u32> {
+        let mut pages = book.take_known(root, ids);
         while pages.len() * PAGE < ids.len() {
             pages.push(book.take_empty().expect("room"));
         }
-        book.remember(version, ids, &pages);
+        book.remember(root, ids, &pages);
         pages
     }
 
     #[test]
-    fn the_same_beginning_is_shared_within_a_version() {
+    fn the_same_beginning_is_shared_by_one_asker_within_a_version() {
         let mut book = PageBook::new(8);
         let long = ids(3, 0);
-        let first = fill(&mut book, Version(1), &long);
-        assert_eq!(book.take_known(Version(1), &long[..40]), first[..2]);
-        assert!(book.take_known(Version(2), &long).is_empty());
+        let first = fill(&mut book, root(3, 1), &long);
+        assert_eq!(book.take_known(root(3, 1), &long[..40]), first[..2]);
+        assert!(book.take_known(root(3, 2), &long).is_empty());
+        assert!(book.take_known(root(4, 1), &long).is_empty());
     }
 
     #[test]
     fn idle_prefixes_go_oldest_first_and_leaves_before_roots() {
         let mut book = PageBook::new(4);
         let (old, new) = (ids(2, 0), ids(2, 1000));
-        let a = fill(&mut book, Version(0), &old);
+        let a = fill(&mut book, root(0, 0), &old);
         book.leave(&a);
-        let b = fill(&mut book, Version(0), &new);
+        let b = fill(&mut book, root(0, 0), &new);
         book.leave(&b);
         assert_eq!(book.n_available(), 4);
         assert_eq!(book.take_empty(), Some(a[1]));
-        assert_eq!(book.take_known(Version(0), &old), a[..1]);
+        assert_eq!(book.take_known(root(0, 0), &old), a[..1]);
         assert_eq!(book.take_empty(), Some(b[1]));
         assert_eq!(book.take_empty(), Some(b[0]));
         assert_eq!(book.take_empty(), None);

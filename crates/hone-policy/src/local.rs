@@ -122,7 +122,7 @@ pub struct Wishes {
     pub n_others: usize,
     /// Tell the tokens that were drawn, with so many of the likeliest in the place of each.
     pub tokens: Option<usize>,
-    /// Who asks: an answer comes sooner where it is like earlier ones to the same asker.
+    /// Who asks: an answer comes sooner where the question or the answer is like an earlier one of the same asker.
     pub asker: u64,
 }
 

@@ -56,7 +56,7 @@ pub struct Request<B: Backend> {
     pub n_likeliest: usize,
     /// Guess tokens from what was said before, so that they come sooner. Guesses change no token and no bit.
     pub guesses: bool,
-    /// Who asks: guesses are also taken from earlier answers to the same asker.
+    /// Who asks: prompts that were computed before, and answers that were given, serve the same asker alone.
     pub asker: u64,
 }
 

@@ -7,7 +7,7 @@ use super::guess::Hope;
 use super::request::{Finish, RequestId, Token};
 use crate::backend::{Ask, Backend, BurstRow, Support};
 use crate::constraint::{Constraint, Verdict};
-use crate::kv::Version;
+use crate::kv::{Root, Version};
 use crate::layout::PAGE;
 use crate::lora::Adapter;
 use crate::model::Model;
@@ -54,6 +54,11 @@ impl<B: Backend> Sequence<B> {
     /// Which of all that run it is; they run in this order.
     pub(super) fn key(&self) -> SequenceKey {
         (self.version, self.request, self.sample)
+    }
+
+    /// Where the chain of its pages begins.
+    pub(super) fn root(&self) -> Root {
+        Root { asker: self.asker, version: self.version }
     }
 
     /// Pages for so many more tokens, from those set aside.
