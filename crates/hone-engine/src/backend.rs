@@ -131,8 +131,8 @@ pub struct Linear<'a, B: Backend + ?Sized> {
     pub to: usize,
 }
 
-/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between. In a burst of one token
-/// it may have further rows right behind its first: each is fed what the one before it is guessed to draw.
+/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between. Where it
+/// is fed several tokens at once, because they are due or guessed, each has a row, right behind the one before.
 pub struct BurstRow<'a> {
     /// The token that is fed first; nothing stands for the last one that the burst before draws.
     pub id: Option<u32>,

@@ -4,13 +4,13 @@
 #![expect(clippy::print_stderr, reason = "a test that skips says so")]
 
 mod operations;
+mod rule;
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
-use hone_engine::constraint::{Constraint, Verdict};
 use hone_engine::cpu::Cpu;
 use hone_engine::cuda::{Cuda, CudaOptions, ProductsBy};
 use hone_engine::host::{AdapterVersion, Host, Sample};
@@ -26,6 +26,7 @@ use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape::{Recompute, plain_targets};
 use hone_engine::trainer::Trainer;
 use operations::{Ops, close};
+use rule::Rule;
 
 /// With `HONE_TEST_PRODUCTS=ours` nothing but our kernels runs on the GPU: a checker of races comes to no end in the library's.
 #[expect(clippy::disallowed_methods, reason = "the test run says by a variable whose products are taken")]
@@ -287,24 +288,6 @@ fn what_is_drawn_with_guesses_is_what_is_drawn_without() {
     }
 }
 
-/// Forbids what it saw last, forces two tokens after every fifth, and has its say in one sample more than in another.
-struct Rule {
-    last: u32,
-    n: usize,
-}
-
-impl Constraint for Rule {
-    fn mask(&mut self, allowed: &mut [u64]) -> bool {
-        allowed[self.last as usize / 64] &= !(1 << (self.last % 64));
-        self.last > 0
-    }
-
-    fn accept(&mut self, id: u32) -> Verdict {
-        (self.last, self.n) = (id, self.n + 1);
-        if self.n.is_multiple_of(5) { Verdict::Force(vec![7, 9]) } else { Verdict::Go }
-    }
-}
-
 /// What the host draws, or a rule cuts, comes from the same rows as what is drawn without the host.
 #[test]
 fn what_is_drawn_from_a_part_of_the_vocabulary_is_what_is_trained() {
@@ -317,8 +300,9 @@ fn what_is_drawn_from_a_part_of_the_vocabulary_is_what_is_trained() {
             let mut request = Request::new(prompt, n_new());
             (request.n_samples, request.seed, request.guesses, request.sampler) = (3, 8, guesses, sampler);
             (request.keep_support, request.n_likeliest) = (true, usize::from(!has_rule));
-            let rule = |last: u32| Box::new(Rule { last, n: 0 }) as Box<dyn Constraint>;
-            request.constraints = if has_rule { (0..3).map(rule).collect() } else { Vec::new() };
+            // Samples that fork from one row are cut differently.
+            let rules = [None, Some(1), Some(2)].map(|last| Rule::boxed(last, 5));
+            request.constraints = if has_rule { rules.into() } else { Vec::new() };
             (request.prompt.clone(), host.sample(vec![request]).expect("a sound request").remove(0))
         };
         let ((prompt, samples), (_, without)) = (drawn(true), drawn(false));

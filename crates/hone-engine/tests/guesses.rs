@@ -1,5 +1,7 @@
 //! Guesses change how soon tokens come, and nothing else: every token, log-probability and ending is the same without them.
 
+mod rule;
+
 use hone_engine::backend::{Backend, Dtype};
 use hone_engine::batch::{BatchLimits, Finish, Request, Token};
 use hone_engine::config::{ModelConfig, TinySpec};
@@ -10,6 +12,7 @@ use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::random::Stream;
 use hone_engine::sampler::SamplerOptions;
+use rule::Rule;
 
 const N_TOKENS: usize = 60;
 
@@ -120,32 +123,10 @@ fn adapters_keep_to_their_own_rows() {
     assert_eq!(with(true), with(false));
 }
 
-/// Forbids what it saw last, forces two tokens now and then, and ends in time.
-struct Rule {
-    last: u32,
-    n: usize,
-}
-
-impl Constraint for Rule {
-    fn mask(&mut self, allowed: &mut [u64]) -> bool {
-        allowed[self.last as usize / 64] &= !(1 << (self.last % 64));
-        true
-    }
-
-    fn accept(&mut self, id: u32) -> Verdict {
-        (self.last, self.n) = (id, self.n + 1);
-        match self.n {
-            n if n % 9 == 0 => Verdict::Force(vec![7, 9]),
-            40 => Verdict::Stop,
-            _ => Verdict::Go,
-        }
-    }
-}
-
 #[test]
 fn rules_see_every_token_and_none_that_was_only_guessed() {
     let asked = |_: &Host<Cpu>| {
-        let rule = Box::new(Rule { last: 0, n: 0 }) as Box<dyn Constraint>;
+        let rule = Rule::boxed(Some(0), 9);
         vec![Request { sampler: greedy(), constraints: vec![rule], keep_support: true, ..Request::new(prompt(1), N_TOKENS) }]
     };
     assert!(agrees(Isa::best(), Dtype::Bf16, &asked), "guesses were of no use");

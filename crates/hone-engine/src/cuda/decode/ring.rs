@@ -6,7 +6,7 @@ use crate::backend::Heads;
 /// Threads of a block: four warps that attend, one that fetches.
 pub(super) const THREADS: usize = 160;
 
-/// Rows of one sequence: one that is fed, and those that are guessed.
+/// Rows that one sequence may have, as in the kernels.
 pub(in crate::cuda) const ROWS_MAX: usize = 8;
 
 /// Pieces below which a block waits for one while it could work on another.
@@ -36,17 +36,17 @@ impl Ring {
         width: usize,
         n_rows: usize,
         n_pieces_max: usize,
-        guessed: bool,
+        several: bool,
     ) -> Self {
         let Heads { n_heads, n_kv_heads, .. } = heads;
         // With two barriers.
         let piece = 64 * width * 2 + 16;
-        let n_fresh = if guessed { ROWS_MAX } else { 1 };
+        let n_fresh = if several { ROWS_MAX } else { 1 };
         let declared = n_heads.div_ceil(8 * n_kv_heads) * (1920 + 16 * width) + n_fresh * 4 * width;
         let pieces_of = |n_blocks: usize| ((shared_max + RESERVED) / n_blocks).saturating_sub(declared + RESERVED) / piece;
         // By the registers that are left to a thread.
         let n_blocks_max = match width {
-            _ if guessed => 1,
+            _ if several => 1,
             0..=64 => 6,
             65..=128 => 4,
             _ => 2,

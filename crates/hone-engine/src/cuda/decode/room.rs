@@ -41,16 +41,16 @@ pub(super) fn go_on(rows: &[BurstRow<'_>]) -> bool {
     rows.iter().any(|row| row.id.is_none())
 }
 
-/// True when sequences have further rows for what they are guessed to say.
-pub(super) fn has_guesses(rows: &[BurstRow<'_>]) -> bool {
+/// True when a sequence has several rows, one behind the other.
+pub(super) fn has_several(rows: &[BurstRow<'_>]) -> bool {
     rows.iter().any(|row| row.n_behind > 0)
 }
 
 /// The memory of a step of so many rows.
 pub(super) struct Room {
     pub(super) n_rows: usize,
-    /// Sequences have further rows for what they are guessed to say.
-    pub(super) guessed: bool,
+    /// Sequences may have several rows.
+    pub(super) several: bool,
     pub(super) gives: Gives,
     pub(super) n_pages_max: usize,
     /// What a burst begins with, in one piece: see `Start`.
@@ -76,7 +76,7 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new(cuda: &Cuda, config: &ModelConfig, kind: Kind, n_pages_max: usize) -> Self {
-        let Kind { n_rows, guessed, gives, rank, .. } = kind;
+        let Kind { n_rows, several, gives, rank, .. } = kind;
         let memory = |bytes: usize| cuda.device.memory(n_rows * bytes);
         let widest = config.dim.max(config.q_dim()).max(config.ffn_dim).next_multiple_of(8);
         let rank = rank.next_multiple_of(8);
@@ -90,7 +90,7 @@ impl Room {
         let drawn = |bytes: usize| memory(if gives == Gives::Tokens { bytes } else { 0 });
         Self {
             n_rows,
-            guessed,
+            several,
             gives,
             n_pages_max,
             start: memory(4 * (Start::N_WORDS + n_pages_max)),

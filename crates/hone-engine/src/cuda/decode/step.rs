@@ -107,7 +107,7 @@ impl<B: OnGpu> Step<'_, B> {
             kv.width,
             room.n_rows,
             self.plan.n_pieces_max,
-            room.guessed,
+            room.several,
         );
         let n_all = config.q_dim() + 2 * config.kv_dim();
         let to = Out { address: room.qkv.address(), stride: n_all, then: Then::Set };
@@ -135,11 +135,11 @@ impl<B: OnGpu> Step<'_, B> {
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
             behind: room.start(Start::Behind),
         };
-        let name = match (room.guessed, fan <= 8) {
+        let name = match (room.several, fan <= 8) {
             (false, true) => "attend_one",
             (false, false) => "attend_one_wide",
-            (true, true) => "attend_guessed",
-            (true, false) => "attend_guessed_wide",
+            (true, true) => "attend_several",
+            (true, false) => "attend_several_wide",
         };
         let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
         device.launch_with(Code::Attention(kv.width), name, grid, &mut one);

@@ -3,7 +3,7 @@
 // begins before the kernel in front is done.
 
 // `fan` query heads share a key head. Row r's pages are `pages[r * n_pages_max..]`. The `behind[r]` rows before r are of the same sequence
-// and stand at the positions before its own: a sequence is fed what it is guessed to say. A block has a key head of every gridDim.x-th
+// and stand at the positions before its own: a sequence is fed several tokens at once. A block has a key head of every gridDim.x-th
 // row, and room for `n_pieces`.
 struct One {
     const float *qkv, *q_bias, *k_bias, *v_bias, *q_gain, *k_gain, *angles;
@@ -182,7 +182,7 @@ struct Slot {
 
 // A piece of so many keys to shared memory by one warp, without waiting: lane i knows where page i is. Behind values are zeros, since
 // their weights are 0 and what lies there may be no number; behind keys is anything, whose scores are never looked at. A step reads a
-// piece once, so it is the first to leave the cache.
+// piece once, or once for each of the few rows of a sequence, so it is the first to leave the cache.
 __device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys, bool of_values, u32 barrier) {
     int lane = threadIdx.x & 31;
     bool zeros = of_values && n_keys < KEYS;
@@ -389,5 +389,5 @@ __device__ __forceinline__ void attend_rows(const One &one) {
 
 extern "C" __global__ void __launch_bounds__(THREADS + 32, BLOCKS) attend_one(const One one) { attend_rows<false, 1>(one); }
 extern "C" __global__ void __launch_bounds__(THREADS + 32, BLOCKS) attend_one_wide(const One one) { attend_rows<true, 1>(one); }
-extern "C" __global__ void __launch_bounds__(THREADS + 32, 1) attend_guessed(const One one) { attend_rows<false, FRESH_MAX>(one); }
-extern "C" __global__ void __launch_bounds__(THREADS + 32, 1) attend_guessed_wide(const One one) { attend_rows<true, FRESH_MAX>(one); }
+extern "C" __global__ void __launch_bounds__(THREADS + 32, 1) attend_several(const One one) { attend_rows<false, FRESH_MAX>(one); }
+extern "C" __global__ void __launch_bounds__(THREADS + 32, 1) attend_several_wide(const One one) { attend_rows<true, FRESH_MAX>(one); }
