@@ -1,7 +1,8 @@
 //! What one GPU does with a model of a named shape and random weights: tokens per second of decoding and of training a LoRA
 //! adapter, the latency of one sequence, and how far the sampler's log-probabilities are from the trainer's.
 //!
-//! `gpu decode SHAPE BATCH…`, `gpu train SHAPE SEQUENCES`, `gpu policy SHAPE BATCH…` (with an adapter), `gpu rates SHAPE 1`; one JSON object per line.
+//! `gpu decode SHAPE BATCH…`, `gpu policy SHAPE BATCH…` (with an adapter), `gpu cut SHAPE BATCH…` (with top-p), `gpu train SHAPE SEQUENCES`,
+//! `gpu rates SHAPE 1`; one JSON object per line.
 
 use std::error::Error;
 use std::io::Write;
@@ -24,11 +25,12 @@ use hone_engine::trainer::Trainer;
 const PROMPT: usize = 128;
 const NEW: usize = 128;
 const SEQUENCE: usize = 256;
+const TOP_P: f32 = 0.95;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, shape, sizes @ ..] = &args[..] else {
-        return Err("gpu decode|train|policy SHAPE SIZE…".into());
+        return Err("gpu decode|policy|cut|train|rates SHAPE SIZE…".into());
     };
     let config = shapes::named(shape).ok_or_else(|| format!("shape `{shape}` is none of {:?}", shapes::NAMES))?;
     let sizes = sizes.iter().map(|size| size.parse()).collect::<Result<Vec<usize>, _>>()?;
@@ -105,6 +107,7 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
                 // What knows nothing repeats nothing.
                 (request.seed, request.sequence, request.guesses) = (9, i, false);
                 request.adapter = adapter.and_then(|version| host.pin(version));
+                request.sampler.top_p = if what == "cut" { TOP_P } else { 1.0 };
                 requests.push(request);
             }
             let prompts: Vec<Vec<u32>> = requests.iter().map(|request| request.prompt.clone()).collect();
@@ -137,7 +140,8 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
                 "\"round\":{round},\"tok_s\":{tok_s:.0},\"with_prompt_tok_s\":{whole:.0},\"step_us\":{per_token_us:.1},\"prefill_s\":{prefill_s:.4},\"steps\":{n_steps}"
             );
             say(what, shape, size, &facts)?;
-            if round == 2 {
+            // Without what was left of the vocabulary, training would find another log-probability.
+            if round == 2 && what != "cut" {
                 let diff = difference(&host, adapter, &prompts, &samples);
                 let (agreement, plans) = (host.backend().agreement(), host.backend().plans());
                 let plans = format!("{plans:?}").replace('"', "'");

@@ -20,6 +20,7 @@ use crate::forward::AdapterRows;
 use crate::layout::Layout;
 use crate::model::Model;
 use crate::random::Stream;
+use crate::sampler::{Drawn, SamplerOptions};
 
 /// What matrix products are computed in; sums are f32 in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -131,8 +132,8 @@ pub struct Linear<'a, B: Backend + ?Sized> {
     pub to: usize,
 }
 
-/// A sequence that draws several tokens in a row, each from the whole vocabulary, without asking in between. Where it
-/// is fed several tokens at once, because they are due or guessed, each has a row, right behind the one before.
+/// A sequence that draws several tokens in a row, without asking in between. Where it is fed several tokens at once, because they are due
+/// or guessed, each has a row, right behind the one before.
 pub struct BurstRow<'a> {
     /// The token that is fed first; nothing stands for the last one that the burst before draws.
     pub id: Option<u32>,
@@ -142,10 +143,8 @@ pub struct BurstRow<'a> {
     pub n_behind: usize,
     /// Pages of all positions up to the last that is fed.
     pub pages: &'a [u32],
-    /// Logits are multiplied by this (1 / temperature).
-    pub inv_temperature: f32,
-    /// The largest logit is taken instead of a draw.
-    pub greedy: bool,
+    /// How its tokens are drawn.
+    pub sampler: SamplerOptions,
     /// Where its random numbers come from; the token at position p is drawn with number p.
     pub stream: Stream,
 }
@@ -173,14 +172,16 @@ impl Draws {
 pub struct Ask {
     /// The row of logits.
     pub row: usize,
-    /// Logits are multiplied by this; all draws of a row have the same.
-    pub inv_temperature: f32,
-    /// The largest logit is taken instead of a draw.
-    pub greedy: bool,
+    /// How it is drawn; all draws of a row have the same.
+    pub sampler: SamplerOptions,
     /// Uniform in [0, 1).
     pub u: f32,
     /// What may be drawn, when it is not the whole vocabulary.
     pub allowed: Option<Support>,
+    /// Whether what the sampler leaves of that is told.
+    pub keep_support: bool,
+    /// How many of the likeliest tokens that could have been drawn are told.
+    pub n_likeliest: usize,
 }
 
 /// A machine that computes.
@@ -325,9 +326,14 @@ pub trait Backend: Send + Sync + 'static {
     /// The id at which the cumulative probability within the target's support passes `u`; `log_norm` is from `score`.
     fn pick(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32;
 
-    /// Draws where the logits are, instead of showing them to the host: per ask, the token and its log-probability. `None` where
-    /// there is no such path.
-    fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+    /// What the sampler leaves of what may be drawn from a row of logits; nothing when nothing is left.
+    fn cut(&self, logits: &[f32], sampler: &SamplerOptions, allowed: &Option<Support>) -> Option<Support> {
+        sampler.narrow(logits, allowed)
+    }
+
+    /// Draws where the logits are, instead of showing them to the host, one token per ask or none where the logits are not finite. `None`
+    /// where there is no such path.
+    fn draw(&self, _x: &Self::Act, _w: &Self::Weight, _asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
         None
     }
     /// Feeds a token to each of these rows, and gives the head's input of all of them, where there is a shorter path for few rows than the

@@ -9,6 +9,7 @@
 //! one graph ([`decode`]).
 
 mod compile;
+mod cut;
 mod decode;
 mod device;
 mod few;

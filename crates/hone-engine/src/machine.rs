@@ -6,13 +6,16 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{
+    AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Support, Target, Turn,
+};
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
 use crate::forward::AdapterRows;
 use crate::layout::Layout;
 use crate::model::Model;
 use crate::random::Stream;
+use crate::sampler::{Drawn, SamplerOptions};
 
 /// What a user asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -428,7 +431,11 @@ impl Backend for Machine {
         on!(self, [], [], |backend| backend.pick(logits, target, log_norm, u))
     }
 
-    fn draw(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+    fn cut(&self, logits: &[f32], sampler: &SamplerOptions, allowed: &Option<Support>) -> Option<Support> {
+        on!(self, [], [], |backend| backend.cut(logits, sampler, allowed))
+    }
+
+    fn draw(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
         on!(self, [x, w], [], |backend| backend.draw(x, w, asks))
     }
 

@@ -80,36 +80,40 @@ impl SamplerOptions {
 
     /// What logits are multiplied by.
     pub fn inv_temperature(&self) -> f32 {
-        if self.temperature == 0.0 { 1.0 } else { 1.0 / self.temperature }
+        if self.is_greedy() { 1.0 } else { 1.0 / self.temperature }
     }
 
-    /// True when no token is ever cut off.
-    pub(crate) fn takes_whole_vocabulary(&self) -> bool {
-        !self.truncates()
+    /// True when the largest logit is taken instead of a draw.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
     }
 
-    fn truncates(&self) -> bool {
-        self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
+    /// True when tokens may be cut off.
+    pub(crate) fn truncates(&self) -> bool {
+        !self.is_greedy() && (self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0)
     }
 
     /// Draws a token; `u` is uniform in [0, 1). `None` when nothing is allowed or the logits are not finite.
     pub fn draw<B: Backend>(&self, backend: &B, logits: &[f32], allowed: Option<Support>, u: f32) -> Option<Drawn> {
-        let inv_temperature = self.inv_temperature();
-        let mut target = Target { id: 0, inv_temperature, support: allowed };
-        if self.temperature == 0.0 {
-            target.id = candidates(logits, &target.support).min_by(|&a, &b| rank(logits, a, b))?;
-        } else {
-            if self.truncates() {
-                target.support = Some(self.narrow(logits, &target.support, inv_temperature)?);
-            }
-            let log_norm = backend.score(logits, &target).log_norm;
-            if !log_norm.is_finite() {
-                return None;
-            }
-            target.id = backend.pick(logits, &target, log_norm, u);
+        let mut target = Target { id: 0, inv_temperature: self.inv_temperature(), support: allowed };
+        if self.truncates() {
+            target.support = Some(backend.cut(logits, self, &target.support)?);
         }
-        let logprob = backend.score(logits, &target).logprob;
-        logprob.is_finite().then_some(Drawn { id: target.id, logprob, support: target.support, likeliest: Vec::new() })
+        let log_norm = backend.score(logits, &target).log_norm;
+        if !log_norm.is_finite() {
+            return None;
+        }
+        let id = match self.is_greedy() {
+            true => candidates(logits, &target.support).min_by(|&a, &b| rank(logits, a, b))?,
+            false => backend.pick(logits, &target, log_norm, u),
+        };
+        let drawn = Drawn::plain(id, self.logprob(logits, id, log_norm))?;
+        Some(Drawn { support: target.support, ..drawn })
+    }
+
+    /// The log-probability of an id, as the backends score it, to the bit.
+    fn logprob(&self, logits: &[f32], id: u32, log_norm: f32) -> f32 {
+        logits[id as usize] * self.inv_temperature() - log_norm
     }
 
     /// The likeliest tokens that could have been drawn, at most so many, with their log-probabilities.
@@ -123,18 +127,23 @@ impl SamplerOptions {
             ids.truncate(n);
         }
         ids.sort_unstable_by(|&a, &b| rank(logits, a, b));
-        let target = |id| Target { id, inv_temperature: self.inv_temperature(), support: support.clone() };
-        ids.into_iter().map(|id| (id, backend.score(logits, &target(id)).logprob)).collect()
+        let target = Target { id: ids[0], inv_temperature: self.inv_temperature(), support: support.clone() };
+        let log_norm = backend.score(logits, &target).log_norm;
+        ids.into_iter().map(|id| (id, self.logprob(logits, id, log_norm))).collect()
     }
 
-    fn narrow(&self, logits: &[f32], allowed: &Option<Support>, inv_temperature: f32) -> Option<Support> {
+    /// What top-k, top-p and min-p leave of what is allowed.
+    pub(crate) fn narrow(&self, logits: &[f32], allowed: &Option<Support>) -> Option<Support> {
         let mut kept: Vec<u32> = candidates(logits, allowed).collect();
+        if kept.iter().any(|&id| logits[id as usize].is_nan()) {
+            return None;
+        }
         if self.top_k > 0 && self.top_k < kept.len() {
             kept.select_nth_unstable_by(self.top_k - 1, |&a, &b| rank(logits, a, b));
             kept.truncate(self.top_k);
         }
         if self.top_p < 1.0 || self.min_p > 0.0 {
-            let n = self.n_likely(logits, &mut kept, inv_temperature)?;
+            let n = self.n_likely(logits, &mut kept)?;
             kept.truncate(n);
         }
         let mut words = vec![0u64; logits.len().div_ceil(64)];
@@ -144,8 +153,8 @@ impl SamplerOptions {
 
     /// How many ids top-p and min-p keep; those come first then, the likeliest at the front. There are few of them as a rule, so no more
     /// are sorted than are looked at.
-    fn n_likely(&self, logits: &[f32], ids: &mut [u32], inv_temperature: f32) -> Option<usize> {
-        let z = |id: u32| f64::from(logits[id as usize]) * f64::from(inv_temperature);
+    fn n_likely(&self, logits: &[f32], ids: &mut [u32]) -> Option<usize> {
+        let z = |id: u32| f64::from(logits[id as usize]) * f64::from(self.inv_temperature());
         let top = ids.iter().map(|&id| z(id)).max_by(f64::total_cmp)?;
         let weight = |id: u32| (z(id) - top).exp();
         let by_rank = |a: &u32, b: &u32| rank(logits, *a, *b);
@@ -175,12 +184,12 @@ impl SamplerOptions {
 
 fn candidates<'a>(logits: &'a [f32], allowed: &'a Option<Support>) -> impl Iterator<Item = u32> + 'a {
     let inside = |id: usize| allowed.as_ref().is_none_or(|words| words[id / 64] >> (id % 64) & 1 == 1);
-    (0..logits.len()).filter(move |&id| inside(id) && !logits[id].is_nan()).map(|id| id as u32)
+    (0..logits.len()).filter(move |&id| inside(id)).map(|id| id as u32)
 }
 
-/// Larger logits first, then lower ids.
+/// Larger logits first, then lower ids. What is no number ends as a log-probability that is none.
 fn rank(logits: &[f32], a: u32, b: u32) -> Ordering {
-    logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b))
+    logits[b as usize].partial_cmp(&logits[a as usize]).unwrap_or(Ordering::Equal).then(a.cmp(&b))
 }
 
 #[cfg(test)]
@@ -287,6 +296,12 @@ mod tests {
     #[test]
     fn logits_that_are_not_finite_draw_nothing() {
         let backend = Cpu::new(Dtype::F32, 1);
-        assert_eq!(options().draw(&backend, &[f32::NAN, 1.0], None, 0.5), None);
+        let cut = SamplerOptions { top_k: 1, ..options() };
+        let greedy = SamplerOptions { temperature: 0.0, ..options() };
+        for (options, odd) in
+            [options(), cut, greedy].into_iter().flat_map(|options| [(options, f32::NAN), (options, f32::INFINITY)])
+        {
+            assert_eq!(options.draw(&backend, &[odd, 1.0], None, 0.5), None, "{options:?} {odd}");
+        }
     }
 }

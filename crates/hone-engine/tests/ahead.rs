@@ -18,6 +18,7 @@ use hone_engine::host::Host;
 use hone_engine::layout::{Layout, PAGE};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::random::Stream;
+use hone_engine::sampler::Drawn;
 
 const VOCAB: usize = 512;
 const BURST: usize = 16;
@@ -72,8 +73,9 @@ impl Backend for Scripted {
     type Kv = ();
     type Plan = ();
 
-    fn draw(&self, (): &(), (): &(), asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
-        Some(asks.iter().map(|ask| ((ask.u * VOCAB as f32) as u32, -1.0)).collect())
+    fn draw(&self, (): &(), (): &(), asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
+        let id = |ask: &Ask| (ask.u * VOCAB as f32) as u32;
+        Some(asks.iter().map(|ask| Some(Drawn { id: id(ask), logprob: -1.0, support: None, likeliest: Vec::new() })).collect())
     }
 
     fn burst_max(&self) -> usize {

@@ -8,7 +8,7 @@ mod rule;
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use hone_engine::backend::{Backend, Dtype, Scored, ScoredGrad};
+use hone_engine::backend::{Ask, Backend, Dtype, Scored, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
@@ -22,7 +22,7 @@ use hone_engine::param::Proj;
 use hone_engine::peft;
 use hone_engine::random::Stream;
 use hone_engine::reference::Reference;
-use hone_engine::sampler::SamplerOptions;
+use hone_engine::sampler::{Drawn, SamplerOptions};
 use hone_engine::tape::{Recompute, plain_targets};
 use hone_engine::trainer::Trainer;
 use operations::{Ops, close};
@@ -318,6 +318,143 @@ fn what_is_drawn_from_a_part_of_the_vocabulary_is_what_is_trained() {
     }
 }
 
+/// What is cut on the GPU is what the host would cut, but for ids that are as likely as the last one kept up to rounding.
+#[test]
+fn what_a_sampler_leaves_is_what_the_host_would_leave() {
+    let Some(cuda) = gpu() else { return };
+    let host = Cpu::new(Dtype::F32, 1);
+    let all = SamplerOptions::default();
+    let cuts = [
+        SamplerOptions { top_p: 0.9, ..all },
+        SamplerOptions { top_p: 0.999, temperature: 0.7, ..all },
+        SamplerOptions { top_p: 1e-6, ..all },
+        SamplerOptions { top_k: 1, ..all },
+        SamplerOptions { top_k: 50, temperature: 1.3, ..all },
+        SamplerOptions { top_k: 1 << 40, ..all },
+        SamplerOptions { min_p: 0.05, ..all },
+        SamplerOptions { min_p: 1.0, ..all },
+        SamplerOptions { top_k: 40, top_p: 0.95, min_p: 0.02, temperature: 0.8 },
+        SamplerOptions { top_k: 3000, top_p: 0.5, ..all },
+    ];
+    let stream = Stream::new(7, 7);
+    // How far apart logits are, how far one of them is rounded, and what some of them are instead.
+    let kinds: [(f32, f32, Option<f32>); 7] = [
+        (3.0, 0.0, None),
+        (0.01, 0.0, None),
+        (0.0, 0.0, None),
+        (3.0, 0.5, None),
+        (40.0, 0.0, None),
+        (3.0, 0.0, Some(f32::NEG_INFINITY)),
+        (3.0, 0.0, Some(f32::NAN)),
+    ];
+    for vocab in [1, 5, 64, 65, 1000, 49_152, 151_936] {
+        for (spread, step, odd) in kinds {
+            let logit = |id: u64| match (stream.normal(id) * spread, odd) {
+                (_, Some(odd)) if id % 7 == 3 => odd,
+                (z, _) if step > 0.0 => (z / step).round() * step,
+                (z, _) => z,
+            };
+            let logits: Vec<f32> = (0..vocab).map(logit).collect();
+            for every in [None, Some(3)] {
+                let allowed = every.map(|every| {
+                    let bit = |id: u64| u64::from(id < vocab && (id % every != 1)) << (id % 64);
+                    (0..vocab.div_ceil(64)).map(|word| (0..64).map(|i| bit(64 * word + i)).sum()).collect()
+                });
+                for sampler in cuts {
+                    let what = format!("{vocab} ids, {spread} {step} {odd:?}, {every:?}, {sampler:?}");
+                    let (expected, found) = (host.cut(&logits, &sampler, &allowed), cuda.cut(&logits, &sampler, &allowed));
+                    assert_eq!(found.is_some(), expected.is_some(), "{what}");
+                    let (Some(expected), Some(found)) = (expected, found) else { continue };
+                    let is_in = |words: &[u64], id: u64| words[id as usize / 64] >> (id % 64) & 1 == 1;
+                    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    let below = |id: u64| (largest - logits[id as usize]) * sampler.inv_temperature();
+                    let weight = |ids: &dyn Fn(&u64) -> bool| -> f64 {
+                        (0..vocab).filter(ids).map(|id| f64::from(-below(id)).exp()).filter(|weight| weight.is_finite()).sum()
+                    };
+                    let last = (0..vocab).filter(|&id| is_in(&expected, id)).map(below).fold(0.0, f32::max);
+                    let differs = |&id: &u64| is_in(&expected, id) != is_in(&found, id);
+                    // Sums are rounded, and logits that are this near are one.
+                    let is_light = sampler.top_p < 1.0 && weight(&differs) < 1e-6 * weight(&|_| true);
+                    let are_near = (0..vocab).filter(differs).all(|id| (below(id) - last).abs() < 1e-5 * (1.0 + last));
+                    let n_differ = (0..vocab).filter(differs).count();
+                    let are_equals = step > 0.0 || spread == 0.0;
+                    assert!(
+                        n_differ == 0 || is_light || (are_near && !are_equals),
+                        "{what}: {n_differ} ids, the last is {last} below"
+                    );
+                    assert_eq!(found.len(), expected.len(), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Where the logits are, tokens are drawn and told of as they would be from logits that were brought to the host.
+#[test]
+fn what_is_drawn_where_the_logits_are_is_what_the_host_would_draw() {
+    let Some(cuda) = gpu() else { return };
+    let (stream, n_rows, cols, all) = (Stream::new(8, 8), 4, 8, SamplerOptions::default());
+    let samplers = [
+        all,
+        SamplerOptions { temperature: 0.0, ..all },
+        SamplerOptions { top_p: 0.9, temperature: 0.6, ..all },
+        SamplerOptions { top_k: 7, min_p: 0.1, ..all },
+    ];
+    for vocab in [3, 300, 49_152] {
+        let noise = |len: usize, from: u64| -> Vec<f32> { (0..len as u64).map(|i| stream.normal(from + i)).collect() };
+        let x = cuda.act(&cuda.upload(&noise(n_rows * cols, 0)), n_rows, cols, 1.0);
+        let w = cuda.weight(&cuda.upload(&noise(vocab * cols, 100)), vocab, cols, false);
+        // All but the first id.
+        let allowed = Some((0..vocab.div_ceil(64)).map(|word| u64::MAX << u64::from(word == 0)).collect());
+        let rules = [None, allowed];
+        let ask = |(row, sampler): (usize, SamplerOptions)| {
+            let (u, n_likeliest, keep_support) = (stream.uniform(row as u64), [0, 1, 5, 400][row], row != 2);
+            Ask { row, sampler, u, allowed: rules[row % 2].clone(), keep_support, n_likeliest }
+        };
+        for turn in 0..samplers.len() {
+            let asks: Vec<Ask> = (0..n_rows).map(|row| (row, samplers[(row + turn) % samplers.len()])).map(ask).collect();
+            let found = cuda.draw(&x, &w, &asks).expect("it can");
+            let expected = Mutex::new(vec![None; n_rows]);
+            cuda.logits(&x, &w, &|row, logits| {
+                let Ask { sampler, u, ref allowed, keep_support, n_likeliest, .. } = asks[row];
+                let drawn = sampler.draw(&*cuda, logits, allowed.clone(), u).expect("a token");
+                let likeliest = sampler.likeliest(&*cuda, logits, &drawn.support, n_likeliest);
+                let support = if keep_support { drawn.support } else { allowed.clone() };
+                expected.lock().expect("a lock")[row] = Some(Drawn { likeliest, support, ..drawn });
+            });
+            assert_eq!(found, expected.into_inner().expect("a lock"), "{vocab} ids, {asks:?}");
+        }
+    }
+}
+
+/// In a burst, in a row that tells what could have been drawn, or by the host, who tells more: a token is the same.
+#[test]
+fn what_is_cut_is_drawn_the_same_wherever_it_is_drawn() {
+    let Some(mut host) = host(TINY) else { return };
+    let all = SamplerOptions::default();
+    let cuts = [SamplerOptions { top_p: 0.7, ..all }, SamplerOptions { top_k: 9, min_p: 0.05, temperature: 0.8, ..all }];
+    for sampler in cuts {
+        let mut drawn = |keep_support: bool, n_likeliest: usize, guesses: bool| {
+            let asked = [(58, 3), (5, 1), (70, 4)].map(|(n_prompt, n_samples)| {
+                let mut request = Request::new(ids(50, 5).into_iter().cycle().take(n_prompt).collect(), n_new());
+                (request.n_samples, request.seed, request.guesses) = (n_samples, 8, guesses);
+                (request.keep_support, request.n_likeliest) = (keep_support, n_likeliest);
+                request.sampler = if n_samples == 1 { all } else { sampler };
+                request
+            });
+            let samples = host.sample(asked.into()).expect("sound requests");
+            let untold = samples.iter().flatten().flat_map(|sample| &sample.tokens).filter(|token| token.support.is_none());
+            assert!(!keep_support || untold.count() == n_new(), "what was cut is told");
+            tokens(&samples)
+        };
+        let expected = drawn(true, 2, false);
+        for (keep_support, n_likeliest, guesses) in [(false, 0, false), (false, 0, true), (true, 0, false), (true, 0, true)] {
+            let found = drawn(keep_support, n_likeliest, guesses);
+            assert_eq!(found, expected, "{sampler:?}, support {keep_support}, guesses {guesses}");
+        }
+    }
+}
+
 /// The next tokens are begun before the last ones are known, whoever ends with these or is withdrawn meanwhile.
 #[test]
 fn what_is_drawn_ahead_is_what_is_drawn_alone() {
@@ -356,7 +493,7 @@ fn what_is_drawn_ahead_is_what_is_drawn_alone() {
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
     let Some(mut host) = host(TINY) else { return };
-    for (temperature, top_p) in [(1.0, 0.9), (1.0, 1.0), (0.0, 1.0)] {
+    for (temperature, top_p) in [(1.0, 0.9), (1.0, 1.0), (0.0, 1.0), (0.0, 0.5)] {
         let sampler = SamplerOptions { temperature, top_p, ..SamplerOptions::default() };
         let together = host.sample(requests(sampler, None)).expect("sound requests");
         for (i, samples) in together.iter().enumerate() {

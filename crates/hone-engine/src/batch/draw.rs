@@ -41,11 +41,7 @@ pub(super) struct Head<'a, B: Backend> {
 impl<B: Backend> Head<'_, B> {
     /// Draws where the logits are; `None` where the machine cannot.
     fn draw(&self, asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
-        let drawn = self.backend.draw(&self.input, self.model.head_weight(), asks)?;
-        let told = |(ask, (id, logprob)): (&Ask, (u32, f32))| {
-            Drawn::plain(id, logprob).map(|drawn| Drawn { support: ask.allowed.clone(), ..drawn })
-        };
-        Some(asks.iter().zip(drawn).map(told).collect())
+        self.backend.draw(&self.input, self.model.head_weight(), asks)
     }
 }
 
@@ -136,11 +132,8 @@ impl<B: Backend> Batcher<B> {
         ready.iter().map(|ready| joined(found[ready.rows.clone()].iter_mut().filter_map(Option::take))).collect()
     }
 
-    /// Draws where the logits are, when no ready sequence needs the host for it and the machine can.
+    /// Draws where the logits are, when the machine can.
     fn draw_there(&mut self, head: &Head<'_, B>, ready: &[Ready]) -> Option<Vec<Found>> {
-        if !ready.iter().all(|ready| self.running[ready.index].draws_there()) {
-            return None;
-        }
         // Who cannot draw from nothing cannot draw there at all.
         head.draw(&[])?;
         let (mut asks, mut counts) = (Vec::new(), Vec::with_capacity(ready.len()));

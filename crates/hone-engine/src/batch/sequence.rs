@@ -77,14 +77,10 @@ impl<B: Backend> Sequence<B> {
         if self.hope.is_there(self.ids.len()) && is_last { n_left.saturating_sub(1) } else { 0 }
     }
 
-    /// True when its next tokens need nothing but the model: one token to feed, no fork, plain draws.
+    /// True when its next tokens need nothing but the model: one token to feed, no fork, no rule, nothing told beside the tokens.
     pub(super) fn is_plain(&self) -> bool {
-        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.draws_there() && self.is_free()
-    }
-
-    /// True when it can be drawn where the logits are: no cut of the vocabulary but a rule's, nothing told beside the token.
-    pub(super) fn draws_there(&self) -> bool {
-        self.sampler.takes_whole_vocabulary() && self.n_likeliest == 0
+        let tells_more = self.n_likeliest > 0 || (self.keep_support && self.sampler.truncates());
+        self.ids.len() == self.n_fed + 1 && self.forks.is_empty() && self.is_free() && !tells_more
     }
 
     /// True when no rule has a say in what is drawn.
@@ -95,10 +91,12 @@ impl<B: Backend> Sequence<B> {
 
     /// Its draws from these rows of logits, or from the only one those of all samples that are about to fork.
     pub(super) fn asks(&mut self, rows: Range<usize>, vocab: usize) -> Vec<Ask> {
-        let (inv_temperature, greedy, n_ids) = (self.sampler.inv_temperature(), self.sampler.temperature == 0.0, self.ids.len());
+        let (sampler, n_ids) = (self.sampler, self.ids.len());
+        let (keep_support, n_likeliest) = (self.keep_support, self.n_likeliest);
         let ask = |row: usize, stream: Stream, rule: &mut Option<Box<dyn Constraint>>| {
             let position = n_ids + row - rows.start;
-            Ask { row, inv_temperature, greedy, u: stream.uniform(position as u64), allowed: allowed(rule, vocab) }
+            let (u, allowed) = (stream.uniform(position as u64), allowed(rule, vocab));
+            Ask { row, sampler, u, allowed, keep_support, n_likeliest }
         };
         let own = rows.clone().map(|row| ask(row, self.stream, &mut self.constraint));
         own.chain(self.forks.iter_mut().map(|fork| ask(rows.start, fork.stream, &mut fork.constraint))).collect()
@@ -112,8 +110,7 @@ impl<B: Backend> Sequence<B> {
             position,
             n_behind: 0,
             pages: &self.pages[..(position + n_tokens).div_ceil(PAGE)],
-            inv_temperature: self.sampler.inv_temperature(),
-            greedy: self.sampler.temperature == 0.0,
+            sampler: self.sampler,
             stream: self.stream,
         }
     }

@@ -26,8 +26,9 @@ impl Code {
     fn source(self) -> String {
         match self {
             Self::Rows => {
-                let parts = [include_str!("kernels/rows.cu"), include_str!("kernels/head.cu"), include_str!("kernels/decode.cu")];
-                [COMMON, &parts.join("\n")].join("\n")
+                let (rows, head) = (include_str!("kernels/rows.cu"), include_str!("kernels/head.cu"));
+                let (cut, decode) = (include_str!("kernels/cut.cu"), include_str!("kernels/decode.cu"));
+                [COMMON, rows, head, cut, decode].join("\n")
             }
             Self::Attention(_) => [COMMON, include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")].join("\n"),
             Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),

@@ -91,6 +91,8 @@ struct Kind {
     n_rows: usize,
     /// Sequences may have several rows.
     several: bool,
+    /// Samplers may cut what is drawn.
+    cuts: bool,
     gives: Gives,
     /// Of the adapter, or 0: its rank, and how many weights it has a part for.
     rank: usize,
@@ -194,7 +196,7 @@ impl Cuda {
             [(range, adapter)] if *range == (0..rows.len()) => Some(*adapter),
             _ => return None,
         };
-        let several = room::has_several(rows);
+        let (several, cuts) = (room::has_several(rows), gives == Gives::Tokens && room::has_cuts(rows));
         let n_rows_max = if several { SEQUENCE_ROWS_MAX } else { ROWS_MAX };
         if rows.len() > n_rows_max || !step::fits(&model.config) {
             return None;
@@ -202,11 +204,12 @@ impl Cuda {
         // All such numbers of rows are one size: a graph costs time, and rows that are left over do not.
         let n_rows = if several { SEQUENCE_ROWS_MAX } else { batch_size(rows.len()) };
         let n_pages_max = rows.iter().map(|row| row.pages.len()).max()?.next_power_of_two().max(16);
-        let key = held(model, kvs, adapter, &[n_rows, n_pages_max, usize::from(several), gives as usize]);
+        let key = held(model, kvs, adapter, &[n_rows, n_pages_max, several.into(), cuts.into(), gives as usize]);
         let kind = Kind {
             model: B::gpu_weight(&model.embed).address(),
             n_rows,
             several,
+            cuts,
             gives,
             rank: rank(adapter),
             n_pairs: adapter.map_or(0, |adapter| pairs(model, adapter).flatten().count()),

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use super::cut::{self, Left};
 use super::device::{Grid, args};
 use super::memory::Memory;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Weight};
 use crate::backend::{Ask, Put, Scored, ScoredGrad, Support, Target};
+use crate::sampler::Drawn;
 
 /// Bytes of logits that exist at once.
 const LOGITS_MAX: usize = 1 << 31;
@@ -18,7 +20,7 @@ pub(super) const SEGMENT: usize = 256;
 const SEGMENTS_AT_ONCE: usize = 32;
 
 /// Targets on the GPU.
-struct Asked {
+pub(super) struct Asked {
     ids: Memory,
     inverses: Memory,
     /// Index of each row's mask or -1; address 0 where no row has one.
@@ -34,7 +36,7 @@ impl Asked {
         Self { ids: cuda.device.upload(&ids), ..Self::without_targets(cuda, &inverses, &supports) }
     }
 
-    fn without_targets(cuda: &Cuda, inverses: &[f32], supports: &[Option<&Support>]) -> Self {
+    pub(super) fn without_targets(cuda: &Cuda, inverses: &[f32], supports: &[Option<&Support>]) -> Self {
         let mut next = 0..;
         let masks: Vec<i32> = supports.iter().map(|support| support.and_then(|_| next.next()).unwrap_or(-1)).collect();
         let bits: Vec<u64> = supports.iter().flatten().flat_map(|support| support.iter().copied()).collect();
@@ -47,7 +49,7 @@ impl Asked {
         }
     }
 
-    fn at(&self) -> AskedAt {
+    pub(super) fn at(&self) -> AskedAt {
         let (masks, bits) = (address(self.masks.as_ref()), address(self.bits.as_ref()));
         AskedAt { inverses: self.inverses.address(), masks, bits }
     }
@@ -111,16 +113,16 @@ impl Cuda {
         self.device.launch("head_parts", Grid { blocks, threads: 256, shared: 0, early: true }, values);
     }
 
-    fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> [Memory; 2] {
+    pub(super) fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: AskedAt) -> [Memory; 2] {
         let n_parts = vocab.div_ceil(SEGMENT);
         let parts = [8, 4].map(|bytes| self.device.memory(rows * n_parts * bytes));
         let to = [parts[0].address(), parts[1].address()];
-        self.parts_into(logits, vocab, rows, 0..n_parts, asked.at(), to);
+        self.parts_into(logits, vocab, rows, 0..n_parts, asked, to);
         parts
     }
 
     fn scores(&self, logits: u64, vocab: usize, rows: usize, asked: &Asked) -> Vec<f32> {
-        let [parts, weighted] = self.parts(logits, vocab, rows, asked);
+        let [parts, weighted] = self.parts(logits, vocab, rows, asked.at());
         let scores = self.device.memory(rows * 12);
         let n_parts = vocab.div_ceil(SEGMENT);
         let (ids, inverses) = (asked.ids.address(), asked.inverses.address());
@@ -213,7 +215,7 @@ impl Cuda {
     }
 
     /// Draws where the logits are; see `Backend::draw`.
-    pub(super) fn draw_rows(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Vec<(u32, f32)> {
+    pub(super) fn draw_rows(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Vec<Option<Drawn>> {
         let (chunk, stride) = (Self::chunk_rows(w.rows), logits_stride(w.rows));
         let logits = self.device.memory(if asks.is_empty() { 0 } else { chunk.min(x.rows) * stride * 4 });
         let mut drawn = Vec::with_capacity(asks.len());
@@ -230,27 +232,75 @@ impl Cuda {
     }
 
     /// Draws from these rows of logits, each cut to one support.
-    fn choose(&self, logits: u64, vocab: usize, rows: Range<usize>, asks: &[Ask]) -> Vec<(u32, f32)> {
+    fn choose(&self, logits: u64, vocab: usize, rows: Range<usize>, asks: &[Ask]) -> Vec<Option<Drawn>> {
         let (mut inverses, mut supports) = (vec![1f32; rows.len()], vec![None; rows.len()]);
+        let mut cuts = vec![cut::WHOLE; rows.len()];
         for ask in asks {
-            inverses[ask.row - rows.start] = ask.inv_temperature;
-            supports[ask.row - rows.start] = ask.allowed.as_ref();
+            let row = ask.row - rows.start;
+            inverses[row] = ask.sampler.inv_temperature();
+            supports[row] = ask.allowed.as_ref();
+            cuts[row] = cut::cut(&ask.sampler);
         }
         let asked = Asked::without_targets(self, &inverses, &supports);
-        let [parts, _] = self.parts(logits, vocab, rows.len(), &asked);
-        let of_ask = |ask: &Ask| [(ask.row - rows.start) as u32, u32::from(ask.greedy), ask.u.to_bits()];
+        let parts = self.parts(logits, vocab, rows.len(), asked.at());
+        let parts = [parts[0].address(), parts[1].address()];
+        let left = cuts.iter().any(|&cut| cut != cut::WHOLE).then(|| {
+            let (left, cuts) = (Left::new(self, rows.len(), vocab), self.device.upload(&cuts));
+            self.cut_into(logits, asked.at(), cuts.address(), parts, &left);
+            left
+        });
+        let asked_at = left.as_ref().map_or(asked.at(), |left| left.of(asked.at()));
+        let AskedAt { inverses, masks, bits } = asked_at;
+        let of_ask = |ask: &Ask| [(ask.row - rows.start) as u32, u32::from(ask.sampler.is_greedy()), ask.u.to_bits()];
         let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
         let out = self.device.memory(asks.len() * 8);
-        let AskedAt { inverses, masks, bits } = asked.at();
         let (stride, n_parts, n_words) = (logits_stride(vocab), vocab.div_ceil(SEGMENT), vocab.div_ceil(64));
-        let (parts, wanted, to) = (parts.address(), wanted.address(), out.address());
-        let values = args![logits, stride, vocab, parts, n_parts, inverses, masks, bits, n_words, wanted, to];
+        let (wanted, to) = (wanted.address(), out.address());
+        let values = args![logits, stride, vocab, parts[0], n_parts, inverses, masks, bits, n_words, wanted, to];
         self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
         let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
-        found.into_iter().map(|[id, logprob]| (id, f32::from_bits(logprob))).collect()
+        let mut likeliest = self.likeliest(logits, vocab, parts[0], asked_at, rows.start, asks).into_iter();
+        let told = |(ask, [id, logprob]): (&Ask, [u32; 2])| {
+            let is_cut = left.as_ref().filter(|_| ask.keep_support && ask.sampler.truncates());
+            let support = is_cut.map(|left| left.support(self, ask.row - rows.start)).or_else(|| ask.allowed.clone());
+            let likeliest = likeliest.next().unwrap_or_default();
+            Drawn::plain(id, f32::from_bits(logprob)).map(|drawn| Drawn { support, likeliest, ..drawn })
+        };
+        asks.iter().zip(found).map(told).collect()
     }
 
-    fn row(&self, logits: &[f32]) -> Memory {
+    /// What else could have been drawn, for each ask as much as it asks for, from rows of logits whose segments are known.
+    fn likeliest(
+        &self,
+        logits: u64,
+        vocab: usize,
+        parts: u64,
+        asked: AskedAt,
+        first_row: usize,
+        asks: &[Ask],
+    ) -> Vec<Vec<(u32, f32)>> {
+        let n_max = asks.iter().map(|ask| ask.n_likeliest).max().unwrap_or(0).min(vocab);
+        if n_max == 0 {
+            return Vec::new();
+        }
+        let of_ask = |ask: &Ask| [(ask.row - first_row) as u32, ask.n_likeliest as u32];
+        let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
+        let out = self.device.memory(asks.len() * n_max * 8);
+        let AskedAt { inverses, masks, bits } = asked;
+        let (stride, n_parts, n_words) = (logits_stride(vocab), vocab.div_ceil(SEGMENT), vocab.div_ceil(64));
+        let (wanted, to) = (wanted.address(), out.address());
+        let values = args![logits, stride, vocab, parts, n_parts, inverses, masks, bits, n_words, wanted, n_max, to];
+        let grid = Grid { shared: n_parts * 4, ..Grid::rows(asks.len(), 256) };
+        self.device.launch("head_likeliest", grid, values);
+        let found: Vec<[u32; 2]> = self.device.read(to, asks.len() * n_max);
+        let ids = |of_ask: &[[u32; 2]]| {
+            let some = of_ask.iter().filter(|[id, _]| (*id as usize) < vocab);
+            some.map(|&[id, logprob]| (id, f32::from_bits(logprob))).collect()
+        };
+        found.chunks_exact(n_max).map(ids).collect()
+    }
+
+    pub(super) fn row(&self, logits: &[f32]) -> Memory {
         let mut padded = logits.to_vec();
         padded.resize(logits_stride(logits.len()), 0.0);
         self.device.upload(&padded)
@@ -266,7 +316,7 @@ impl Cuda {
     pub(super) fn pick_id(&self, logits: &[f32], target: &Target, log_norm: f32, u: f32) -> u32 {
         let asked = Asked::new(self, std::slice::from_ref(target));
         let row = self.row(logits);
-        let [parts, _] = self.parts(row.address(), logits.len(), 1, &asked);
+        let [parts, _] = self.parts(row.address(), logits.len(), 1, asked.at());
         let chosen = self.device.memory(4);
         let (n_parts, bits) = (logits.len().div_ceil(SEGMENT), address(asked.bits.as_ref()));
         let inverse = target.inv_temperature;

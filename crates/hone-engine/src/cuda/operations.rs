@@ -8,11 +8,12 @@ use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Kv, Plan, Weight};
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Put, Scored, ScoredGrad, Support, Target, Turn};
 use crate::forward::AdapterRows;
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
 use crate::random::Stream;
+use crate::sampler::{Drawn, SamplerOptions};
 
 /// Rows that are summed by one thread before the parts are joined.
 const STRETCH: usize = 256;
@@ -436,7 +437,11 @@ impl Backend for Cuda {
         self.pick_id(logits, target, log_norm, u)
     }
 
-    fn draw(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Option<Vec<(u32, f32)>> {
+    fn cut(&self, logits: &[f32], sampler: &SamplerOptions, allowed: &Option<Support>) -> Option<Support> {
+        self.cut_row(logits, sampler, allowed)
+    }
+
+    fn draw(&self, x: &Act, w: &Weight, asks: &[Ask]) -> Option<Vec<Option<Drawn>>> {
         Some(self.draw_rows(x, w, asks))
     }
 

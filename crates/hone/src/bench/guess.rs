@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// How adventurous; 0 always takes the likeliest token
     #[arg(long, default_value_t = 0.0, value_name = "T")]
     temperature: f32,
+    /// Draw from the likeliest tokens that have this much probability together
+    #[arg(long, default_value_t = 1.0, value_name = "P")]
+    top_p: f32,
     /// How many threads compute; without this, all cores
     #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
@@ -52,6 +55,7 @@ struct Report {
     /// What computed.
     path: String,
     temperature: f32,
+    top_p: f32,
     kinds: Vec<Figures>,
     /// Tasks whose tokens or log-probs were not the same with guesses.
     differ: usize,
@@ -162,7 +166,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         kinds.push(figures);
         differ += n;
     }
-    let report = Report { path: bench.host.backend().path(), temperature: args.temperature, kinds, differ };
+    let report = Report { path: bench.host.backend().path(), temperature: args.temperature, top_p: args.top_p, kinds, differ };
     let exit = if differ == 0 { Exit::Yes } else { Exit::No };
     if context.printer.wants_json() {
         context.printer.json(&report)?;
@@ -237,7 +241,7 @@ impl<'a> Bench<'a> {
         let episode = Episode::open(renderer, messages, Setting::default()).map_err(Failure::user)?;
         let rule = |_: Kind| Box::new(Rules::new(None, Some(self.grammar.rule()), None)) as Box<dyn Constraint>;
         let request = Request {
-            sampler: SamplerOptions { temperature: self.args.temperature, ..SamplerOptions::default() },
+            sampler: SamplerOptions { temperature: self.args.temperature, top_p: self.args.top_p, ..SamplerOptions::default() },
             stop_ids: self.opened.stop_ids.clone(),
             seed: task,
             constraints: Some(kind).filter(|kind| matches!(kind, Kind::Schema)).map(rule).into_iter().collect(),

@@ -7,6 +7,7 @@ use super::{Gives, Kind};
 use crate::backend::{BurstRow, Draws};
 use crate::config::ModelConfig;
 use crate::cuda::Cuda;
+use crate::cuda::cut::{self, Left};
 use crate::cuda::device::Device;
 use crate::cuda::head::{SEGMENT, logits_stride};
 use crate::cuda::memory::{HostMemory, Memory};
@@ -17,7 +18,7 @@ pub(in crate::cuda) const TOKENS_MAX: usize = 16;
 /// A token and the bits of its log-probability.
 type Drawn = [u32; 2];
 
-/// What a burst begins with, each a word for every row (keys have two, pages `n_pages_max`), so many words for every row before it:
+/// What a burst begins with, each a word for every row (keys have two, cuts three, pages `n_pages_max`), so many words for every row before it:
 /// all of it is one piece of memory, written by one copy.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
@@ -28,7 +29,8 @@ pub(super) enum Start {
     Inverses = 5,
     Greedy = 6,
     Behind = 7,
-    Pages = 8,
+    Cuts = 8,
+    Pages = 11,
 }
 
 impl Start {
@@ -44,6 +46,11 @@ pub(super) fn go_on(rows: &[BurstRow<'_>]) -> bool {
 /// True when a sequence has several rows, one behind the other.
 pub(super) fn has_several(rows: &[BurstRow<'_>]) -> bool {
     rows.iter().any(|row| row.n_behind > 0)
+}
+
+/// True when a sampler cuts what may be drawn.
+pub(super) fn has_cuts(rows: &[BurstRow<'_>]) -> bool {
+    rows.iter().any(|row| row.sampler.truncates())
 }
 
 /// The memory of a step of so many rows.
@@ -72,11 +79,13 @@ pub(super) struct Room {
     pub(super) hidden: Memory,
     pub(super) logits: Memory,
     pub(super) parts: Memory,
+    /// What may be drawn, where samplers cut.
+    pub(super) left: Option<Left>,
 }
 
 impl Room {
     pub(super) fn new(cuda: &Cuda, config: &ModelConfig, kind: Kind, n_pages_max: usize) -> Self {
-        let Kind { n_rows, several, gives, rank, .. } = kind;
+        let Kind { n_rows, several, cuts, gives, rank, .. } = kind;
         let memory = |bytes: usize| cuda.device.memory(n_rows * bytes);
         let widest = config.dim.max(config.q_dim()).max(config.ffn_dim).next_multiple_of(8);
         let rank = rank.next_multiple_of(8);
@@ -107,6 +116,7 @@ impl Room {
             hidden: zeros(2 * widest),
             logits: drawn(4 * logits_stride(config.vocab)),
             parts: drawn(8 * config.vocab.div_ceil(SEGMENT)),
+            left: cuts.then(|| Left::new(cuda, n_rows, config.vocab)),
         }
     }
 
@@ -127,9 +137,11 @@ impl Room {
             let mut put = |of: Start, word: u32| of_rows[of as usize * n_rows + i] = word;
             put(Start::Ids, row.and_then(|row| row.id).unwrap_or(0));
             put(Start::Positions, row.map_or(0, |row| row.position as u32));
-            put(Start::Inverses, row.map_or(1.0, |row| row.inv_temperature).to_bits());
-            put(Start::Greedy, row.is_none_or(|row| row.greedy).into());
+            put(Start::Inverses, row.map_or(1.0, |row| row.sampler.inv_temperature()).to_bits());
+            put(Start::Greedy, row.is_none_or(|row| row.sampler.is_greedy()).into());
             put(Start::Behind, row.map_or(0, |row| row.n_behind as u32));
+            let cut = row.map_or(cut::WHOLE, |row| cut::cut(&row.sampler));
+            of_rows[Start::Cuts as usize * n_rows + 3 * i..][..3].copy_from_slice(&cut);
         }
         pages.fill(scratch);
         for (row, pages) in rows.iter().zip(pages.chunks_exact_mut(n_pages_max)) {

@@ -75,6 +75,7 @@ impl<B: OnGpu> Step<'_, B> {
         self.norm(&model.final_norm);
         if room.gives == Gives::Tokens {
             self.score();
+            self.cut();
             self.draw();
         }
     }
@@ -162,8 +163,21 @@ impl<B: OnGpu> Step<'_, B> {
             let (logits, parts) = (room.logits.address(), room.parts.address());
             let (from, to) = (head.address() + (first * head.stride * 2) as u64, logits + first as u64 * 4);
             cuda.products.multiply(self.shape(head, n, stride), room.act.address(), from, Put::Set, to);
-            let asked = AskedAt { inverses: room.start(Start::Inverses), ..AskedAt::default() };
-            cuda.parts_into(logits, config.vocab, room.n_rows, first_part..last_part, asked, [parts, 0]);
+            cuda.parts_into(logits, config.vocab, room.n_rows, first_part..last_part, self.whole_vocabulary(), [parts, 0]);
+        }
+    }
+
+    /// What rows are asked for where nothing is cut.
+    fn whole_vocabulary(&self) -> AskedAt {
+        AskedAt { inverses: self.room.start(Start::Inverses), ..AskedAt::default() }
+    }
+
+    /// Takes from the logits what samplers do not let through.
+    fn cut(&self) {
+        let Self { cuda, room, .. } = *self;
+        if let Some(left) = &room.left {
+            let (parts, cuts) = ([room.parts.address(), 0], room.start(Start::Cuts));
+            cuda.cut_into(room.logits.address(), self.whole_vocabulary(), cuts, parts, left);
         }
     }
 
@@ -171,7 +185,9 @@ impl<B: OnGpu> Step<'_, B> {
         let Self { cuda, model, room, .. } = *self;
         let vocab = model.config.vocab;
         let (logits, stride, n_parts) = (room.logits.address(), logits_stride(vocab), vocab.div_ceil(SEGMENT));
-        let (inverses, parts) = (room.start(Start::Inverses), room.parts.address());
+        let (parts, n_words) = (room.parts.address(), vocab.div_ceil(64));
+        let AskedAt { inverses, masks, bits } =
+            room.left.as_ref().map_or(self.whole_vocabulary(), |left| left.of(self.whole_vocabulary()));
         let (greedy, keys) = (room.start(Start::Greedy), room.start(Start::Keys));
         let (ids, positions, n_drawn) = (room.start(Start::Ids), room.start(Start::Positions), room.start(Start::Drawn));
         let (embed, x) = (B::gpu_weight(&model.embed), room.x.address());
@@ -191,8 +207,13 @@ impl<B: OnGpu> Step<'_, B> {
             embed.address(),
             embed.stride,
             embed.cols,
-            x
+            x,
+            masks,
+            bits,
+            n_words
         ];
-        cuda.device.launch("head_draw", Grid::rows(room.n_rows, 256).early(), values);
+        // The one that draws from all ids does not take the last three.
+        let name = if room.left.is_some() { "head_draw_cut" } else { "head_draw" };
+        cuda.device.launch(name, Grid::rows(room.n_rows, 256).early(), values);
     }
 }

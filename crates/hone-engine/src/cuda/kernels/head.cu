@@ -4,12 +4,13 @@
 #define SEGMENT 256
 #define HEAD_THREADS 256
 
+template <int THREADS = HEAD_THREADS>
 __device__ __forceinline__ float block_max(float x, float *room) {
 #pragma unroll
     for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(FULL, x, step));
     if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
     __syncthreads();
-    for (int i = 0; i < HEAD_THREADS / 32; i++) x = fmaxf(x, room[i]);
+    for (int i = 0; i < THREADS / 32; i++) x = fmaxf(x, room[i]);
     __syncthreads();
     return x;
 }
@@ -256,16 +257,69 @@ extern "C" __global__ void head_choose(const float *logits, int stride, int voca
     if (threadIdx.x == 0) out[2 * blockIdx.x] = id, out[2 * blockIdx.x + 1] = __float_as_uint(logprob);
 }
 
+// Larger for what is likelier, and of equals for the lower id; never 0.
+__device__ __forceinline__ u64 ranked(float z, int id) {
+    u32 bits = __float_as_uint(z + 0.0f), order = bits >> 31 ? ~bits : bits | 1u << 31;
+    return (u64)order << 32 | (FULL - (u32)id);
+}
+
+__device__ __forceinline__ u64 block_largest(u64 x, u64 *room) {
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1) x = max(x, __shfl_xor_sync(FULL, x, step));
+    if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
+    __syncthreads();
+    for (int i = 0; i < HEAD_THREADS / 32; i++) x = max(x, room[i]);
+    __syncthreads();
+    return x;
+}
+
+// The likeliest ids of a row that may be drawn and their log-probabilities, one after the other: each time the segment with the largest z
+// that is left, in it the id, and what is left of the segment then. One block per ask: (row, how many).
+extern "C" __global__ void head_likeliest(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
+                                          const float *inverse_temperatures, const int *masks, const u64 *bits, int n_words,
+                                          const uint2 *asks, int n_max, uint2 *out) {
+    extern __shared__ float tops[];
+    __shared__ float room[32];
+    __shared__ u64 largest[HEAD_THREADS / 32];
+    i64 row = asks[blockIdx.x].x;
+    const u64 *allowed = row_mask(masks, bits, n_words, row);
+    float top, sum, inverse = inverse_temperatures[row];
+    logits += row * stride, parts += row * n_parts, out += (i64)blockIdx.x * n_max;
+    join(parts, n_parts, room, &top, &sum);
+    float log_norm = top + logf(sum);
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS) tops[i] = parts[i].x;
+    u64 last = ~0ull;
+    for (int k = 0; k < n_max; k++) {
+        __syncthreads();
+        u64 best = 0;
+        for (int i = threadIdx.x; i < n_parts && k < asks[blockIdx.x].y; i += HEAD_THREADS)
+            if (tops[i] > NEVER) best = max(best, ranked(tops[i], i));
+        best = block_largest(best, largest);
+        if (best == 0) {
+            if (threadIdx.x == 0) out[k] = make_uint2(FULL, 0);
+            continue;
+        }
+        int segment = FULL - (u32)best, id = segment * SEGMENT + threadIdx.x;
+        float z = id < vocab && is_allowed(allowed, id) ? __fmul_rn(logits[id], inverse) : NEVER;
+        u64 own = z > NEVER ? ranked(z, id) : 0;
+        last = block_largest(own < last ? own : 0, largest);
+        u64 next = block_largest(own < last ? own : 0, largest);
+        if (own == last) out[k] = make_uint2(id, __float_as_uint(__fadd_rn(z, -log_norm)));
+        if (threadIdx.x == 0 && next == 0) tops[segment] = NEVER;
+        if (own == next && next != 0) tops[segment] = z;
+    }
+}
+
 // Draws the next token of every sequence and moves the sequence on: its token, its position, its count of drawn tokens, its row of the
 // stream.
-extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
-                                     const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
-                                     u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride, int cols, float *stream) {
-    await_previous();
+__device__ __forceinline__ void draw_next(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
+                                          const float *inverse_temperatures, const u64 *allowed, const u32 *greedy, const u64 *keys,
+                                          u32 *ids, u32 *positions, u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride,
+                                          int cols, float *stream) {
     i64 row = blockIdx.x;
     u32 position = positions[row] + 1;
     float logprob;
-    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], nullptr, greedy[row],
+    int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], allowed, greedy[row],
                       uniform(keys[row], position), &logprob);
     embed_row(table, table_stride, cols, id, stream + row * cols);
     if (threadIdx.x != 0) return;
@@ -273,4 +327,22 @@ extern "C" __global__ void head_draw(const float *logits, int stride, int vocab,
     ids[row] = id;
     positions[row] = position;
     n_drawn[row] += 1;
+}
+
+extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
+                                     const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
+                                     u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride, int cols, float *stream) {
+    await_previous();
+    draw_next(logits, stride, vocab, parts, n_parts, inverse_temperatures, nullptr, greedy, keys, ids, positions, n_drawn, drawn, table,
+              table_stride, cols, stream);
+}
+
+// The same, from what may be drawn of each row.
+extern "C" __global__ void head_draw_cut(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
+                                         const float *inverse_temperatures, const u32 *greedy, const u64 *keys, u32 *ids, u32 *positions,
+                                         u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride, int cols, float *stream,
+                                         const int *masks, const u64 *bits, int n_words) {
+    await_previous();
+    draw_next(logits, stride, vocab, parts, n_parts, inverse_temperatures, row_mask(masks, bits, n_words, blockIdx.x), greedy, keys, ids,
+              positions, n_drawn, drawn, table, table_stride, cols, stream);
 }

@@ -1,0 +1,249 @@
+// Which ids of a row may be drawn: the k likeliest, the fewest of those that have a share of their probability, and of these the ones that
+// are near enough to the likeliest.
+//
+// Ids are ranked by their depth, which is how far they are below the largest, and equally deep ones by id. The last that is kept is found
+// in three looks at the row, nine bits of the depth each: ids are counted and weighed by bins in whole numbers, whose sums have no order.
+
+#define CUT_THREADS 1024
+#define BIN_BITS 9
+#define BINS (1 << BIN_BITS)
+#define DEPTH_BITS (3 * BIN_BITS)
+#define DEPTH_MAX ((1u << DEPTH_BITS) - 1)
+
+struct Cut {
+    u32 top_k;
+    float top_p, min_p;
+};
+
+struct Row {
+    const float *logits;
+    const u64 *allowed;
+    int vocab;
+    float inverse, top;
+};
+
+// Ids of each bin, and their weights, each as a part of that at the bin's upper edge: 26 bits in two halves.
+struct Bins {
+    u32 n[BINS], high[BINS], low[BINS];
+};
+
+// The last that is kept: its depth, how many ids have it, how many of those are kept, and the weight of all that is kept; the largest
+// weighs 1.
+struct Place {
+    u32 depth;
+    int n_equal, n_kept;
+    double weight;
+};
+
+// The bits of 1 + (top - z), from 0 on: as fine as z near the largest, and coarser below.
+__device__ __forceinline__ u32 depth_of(const Row &row, float z) {
+    return min(__float_as_uint(1.0f + (row.top - z)) - __float_as_uint(1.0f), DEPTH_MAX);
+}
+
+__device__ __forceinline__ float below_top(u32 depth) { return __uint_as_float(__float_as_uint(1.0f) + depth) - 1.0f; }
+
+// Shows four ids at a time to `look`, with their z; those that may not be drawn have no number.
+template <class Look>
+__device__ __forceinline__ void each_four(const Row &row, int n_ids, Look look) {
+    constexpr int AT_ONCE = 4;
+#pragma unroll 1
+    for (int first = 4 * threadIdx.x; first - 4 * (int)threadIdx.x < n_ids; first += 4 * AT_ONCE * CUT_THREADS) {
+        float4 four[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            int id = first + 4 * j * CUT_THREADS;
+            four[j] = id < row.vocab ? *(const float4 *)(row.logits + id) : make_float4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            int id = first + 4 * j * CUT_THREADS;
+            u32 may = id < row.vocab && row.allowed ? row.allowed[id >> 6] >> (id & 63) : 15;
+            float z[4] = {four[j].x, four[j].y, four[j].z, four[j].w};
+#pragma unroll
+            for (int i = 0; i < 4; i++) z[i] = id + i < row.vocab && may >> i & 1 ? z[i] * row.inverse : __int_as_float(0x7fffffff);
+            look(id, z);
+        }
+    }
+}
+
+// The bin in which so many ids, or where `n_max` is 0, so much weight is reached, or else the last one with any id. By one warp.
+struct Found {
+    int bin, n_before;
+    double weight_before;
+};
+
+__device__ __forceinline__ Found find_bin(const Bins &bins, u32 prefix, int shift, Found before, int n_max, double enough) {
+    constexpr int EACH = BINS / 32;
+    int lane = threadIdx.x & 31;
+    auto weight_of = [&](int bin) {
+        float edge = expf(-below_top((prefix << BIN_BITS | bin) << shift));
+        return (bins.high[bin] * 8192.0 + bins.low[bin]) * (1.0 / (1 << 26)) * edge;
+    };
+    int n = 0;
+    double weight = 0.0;
+#pragma unroll 4
+    for (int i = 0; i < EACH; i++) n += bins.n[lane * EACH + i], weight += weight_of(lane * EACH + i);
+    // Of all lanes up to each, and so of those before it.
+    int n_upto = n;
+    double weight_upto = weight;
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        int n_other = __shfl_up_sync(FULL, n_upto, step);
+        double other = __shfl_up_sync(FULL, weight_upto, step);
+        if (lane >= step) n_upto += n_other, weight_upto += other;
+    }
+    double upto_before = __shfl_up_sync(FULL, weight_upto, 1);
+    Found own = {-1, before.n_before + n_upto - n, before.weight_before + (lane > 0 ? upto_before : 0.0)}, next = own;
+    bool reached = false;
+#pragma unroll 1
+    for (int i = 0; i < EACH && !reached; i++) {
+        int bin = lane * EACH + i;
+        if (bins.n[bin] == 0) continue;
+        own = next, own.bin = bin;
+        next.n_before += bins.n[bin], next.weight_before += weight_of(bin);
+        reached = n_max > 0 ? next.n_before >= n_max : next.weight_before >= enough;
+    }
+    u32 all_reached = __ballot_sync(FULL, reached), with_any = __ballot_sync(FULL, own.bin >= 0);
+    int from = all_reached ? __ffs(all_reached) - 1 : with_any ? 31 - __clz(with_any) : 0;
+    return {__shfl_sync(FULL, own.bin, from), __shfl_sync(FULL, own.n_before, from), __shfl_sync(FULL, own.weight_before, from)};
+}
+
+// The last of the `n_max` first ids, or where that is 0, of the fewest that weigh enough together. Ids below the deepest are not looked at.
+__device__ __noinline__ Place last_place(Row row, int n_max, double enough, u32 deepest) {
+    __shared__ Bins bins;
+    __shared__ u32 prefix;
+    __shared__ Place place;
+    Found found = {0, 0, 0.0};
+    if (threadIdx.x == 0) prefix = 0;
+#pragma unroll 1
+    for (int shift = DEPTH_BITS - BIN_BITS; shift >= 0; shift -= BIN_BITS) {
+        for (int i = threadIdx.x; i < BINS; i += CUT_THREADS) bins.n[i] = 0, bins.high[i] = 0, bins.low[i] = 0;
+        __syncthreads();
+        u32 looked_at = prefix;
+        each_four(row, row.vocab, [&](int, const float *z) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                u32 depth = depth_of(row, z[i]), bin = depth >> shift;
+                if (!(z[i] == z[i]) || depth > deepest || bin >> BIN_BITS != looked_at) continue;
+                u32 weight = __float2uint_rn(expf(below_top(bin << shift) - (row.top - z[i])) * (1 << 26));
+                bin &= BINS - 1;
+                atomicAdd(bins.n + bin, 1);
+                atomicAdd(bins.high + bin, weight >> 13);
+                atomicAdd(bins.low + bin, weight & 8191);
+            }
+        });
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            found = find_bin(bins, looked_at, shift, found, n_max, enough);
+            int bin = max(found.bin, 0);
+            if (threadIdx.x == 0) prefix = looked_at << BIN_BITS | bin, place.n_equal = bins.n[bin];
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        double each = expf(-below_top(prefix)), missing = enough - found.weight_before;
+        place.depth = prefix;
+        place.n_kept = place.n_equal;
+        if (n_max > 0) place.n_kept = min(place.n_equal, n_max - found.n_before);
+        else if (missing < place.n_equal * each) place.n_kept = max(1, (int)ceil(missing / each));
+        place.weight = found.weight_before + place.n_kept * each;
+    }
+    __syncthreads();
+    Place last = place;
+    __syncthreads();
+    return last;
+}
+
+// A depth that the n first ids are not below: that of the n-th of the segments, by their largest.
+__device__ __forceinline__ u32 depth_of_first(const Row &row, const float2 *parts, int n_parts, int n) {
+    __shared__ u32 depth;
+    if (threadIdx.x == 0) depth = DEPTH_MAX;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n_parts && n <= n_parts; i += CUT_THREADS) {
+        int n_before = 0;
+#pragma unroll 4
+        for (int j = 0; j < n_parts; j++) n_before += parts[j].x > parts[i].x || (parts[j].x == parts[i].x && j < i);
+        if (n_before == n - 1) depth = depth_of(row, parts[i].x);
+    }
+    __syncthreads();
+    return depth;
+}
+
+// The last of so many ids at a depth that has more.
+__device__ __forceinline__ int last_of_equals(const Row &row, u32 depth, int n) {
+    __shared__ int of_warp[CUT_THREADS / 32], last;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, seen = 0;
+#pragma unroll 1
+    for (int first = 0; first < row.vocab && seen < n; first += CUT_THREADS) {
+        int id = first + threadIdx.x;
+        float z = id < row.vocab && is_allowed(row.allowed, id) ? row.logits[id] * row.inverse : __int_as_float(0x7fffffff);
+        bool equal = z == z && depth_of(row, z) == depth;
+        u32 lanes = __ballot_sync(FULL, equal);
+        if (lane == 0) of_warp[warp] = __popc(lanes);
+        __syncthreads();
+        int before = seen + __popc(lanes & ((1u << lane) - 1));
+        for (int i = 0; i < CUT_THREADS / 32; i++) {
+            before += i < warp ? of_warp[i] : 0;
+            seen += of_warp[i];
+        }
+        if (equal && before + 1 == n) last = id;
+        __syncthreads();
+    }
+    return last;
+}
+
+// What may be drawn of each row, as bits: of its mask, where it has one, what the row's cut leaves. One block per row.
+extern "C" __global__ void __launch_bounds__(CUT_THREADS)
+    head_cut(const float *logits, int stride, int vocab, const float2 *parts, int n_parts, const float *inverse_temperatures,
+             const int *masks, const u64 *bits, int n_words, const Cut *cuts, int *cut_masks, u64 *cut_bits) {
+    __shared__ float room[CUT_THREADS / 32];
+    let_next_start();
+    await_previous();
+    int row_number = blockIdx.x;
+    Cut cut = cuts[row_number];
+    Row row = {logits + (i64)row_number * stride, row_mask(masks, bits, n_words, row_number), vocab, inverse_temperatures[row_number], NEVER};
+    bool cuts_any = cut.top_k > 0 || cut.top_p < 1.0f || cut.min_p > 0.0f;
+    cut_bits += (i64)row_number * n_words, parts += (i64)row_number * n_parts;
+    if (threadIdx.x == 0) cut_masks[row_number] = cuts_any || row.allowed ? row_number : -1;
+    if (!cuts_any) {
+        for (int i = threadIdx.x; row.allowed && i < n_words; i += CUT_THREADS) cut_bits[i] = row.allowed[i];
+        return;
+    }
+    float whole = 0.0f;
+    for (int i = threadIdx.x; i < n_parts; i += CUT_THREADS) row.top = fmaxf(row.top, parts[i].x);
+    row.top = block_max<CUT_THREADS>(row.top, room);
+    for (int i = threadIdx.x; i < n_parts; i += CUT_THREADS) whole = fmaf(parts[i].y, expf(parts[i].x - row.top), whole);
+    whole = block_sum(whole, room);
+    // From what is no number nothing is drawn.
+    if (!isfinite(whole)) {
+        for (int i = threadIdx.x; i < n_words; i += CUT_THREADS) cut_bits[i] = 0;
+        return;
+    }
+    Place last = {DEPTH_MAX, 0, 0, whole};
+    if (cut.top_k > 0) {
+        int n_max = min(cut.top_k, (u32)vocab);
+        last = last_place(row, n_max, 0.0, depth_of_first(row, parts, n_parts, n_max));
+    }
+    if (cut.top_p < 1.0f) {
+        // Were all ids as deep as this or deeper, they would weigh less than what is cut off.
+        double off = (1.0 - cut.top_p) * last.weight;
+        u32 deepest = depth_of(row, row.top - (logf(vocab / (float)off) + 1.0f));
+        Place by_weight = last_place(row, 0, cut.top_p * last.weight, deepest);
+        bool sooner = by_weight.depth < last.depth || by_weight.n_kept < last.n_kept;
+        if (cut.top_k == 0 || (by_weight.depth <= last.depth && sooner)) last = by_weight;
+    }
+    int last_id = last.n_kept < last.n_equal ? last_of_equals(row, last.depth, last.n_kept) : vocab;
+    each_four(row, 64 * n_words, [&](int id, const float *z) {
+        u32 kept = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            u32 depth = depth_of(row, z[i]);
+            bool before = depth < last.depth || (depth == last.depth && id + i <= last_id);
+            bool near = cut.min_p <= 0.0f || expf(z[i] - row.top) >= cut.min_p;
+            if (z[i] == z[i] && before && near) kept |= 1u << (4 * (id / 4 & 7) + i);
+        }
+#pragma unroll
+        for (int step = 1; step < 8; step <<= 1) kept |= __shfl_xor_sync(FULL, kept, step);
+        if ((id & 31) == 0 && id < 64 * n_words) ((u32 *)cut_bits)[id / 32] = kept;
+    });
+}
