@@ -5,11 +5,12 @@
 //! log-probability is that within the support it was drawn from. Ties are cut by the lower id. Temperature 0 takes the
 //! largest logit and reports the log-probability at temperature 1. Knows nothing of sequences or batches.
 
-use std::cmp::Ordering;
+mod row;
 
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Support, Target};
+use row::Row;
 
 /// How tokens are drawn. The default is the plain distribution at temperature 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +96,7 @@ impl SamplerOptions {
 
     /// Draws a token; `u` is uniform in [0, 1). `None` when nothing is allowed or the logits are not finite.
     pub fn draw<B: Backend>(&self, backend: &B, logits: &[f32], allowed: Option<Support>, u: f32) -> Option<Drawn> {
-        let mut target = Target { id: 0, inv_temperature: self.inv_temperature(), support: allowed };
+        let mut target = Target { support: allowed, ..self.target(&None) };
         if self.truncates() {
             target.support = Some(backend.cut(logits, self, &target.support)?);
         }
@@ -104,7 +105,7 @@ impl SamplerOptions {
             return None;
         }
         let id = match self.is_greedy() {
-            true => candidates(logits, &target.support).min_by(|&a, &b| rank(logits, a, b))?,
+            true => Row::new(logits, &target.support)?.first()?,
             false => backend.pick(logits, &target, log_norm, u),
         };
         let drawn = Drawn::plain(id, self.logprob(logits, id, log_norm))?;
@@ -118,32 +119,49 @@ impl SamplerOptions {
 
     /// The likeliest tokens that could have been drawn, at most so many, with their log-probabilities.
     pub fn likeliest<B: Backend>(&self, backend: &B, logits: &[f32], support: &Option<Support>, n: usize) -> Vec<(u32, f32)> {
-        let mut ids: Vec<u32> = candidates(logits, support).collect();
-        if n == 0 || ids.is_empty() {
+        let Some(row) = Row::new(logits, support).filter(|_| n > 0) else {
             return Vec::new();
-        }
-        if n < ids.len() {
-            ids.select_nth_unstable_by(n - 1, |&a, &b| rank(logits, a, b));
-            ids.truncate(n);
-        }
-        ids.sort_unstable_by(|&a, &b| rank(logits, a, b));
-        let target = Target { id: ids[0], inv_temperature: self.inv_temperature(), support: support.clone() };
-        let log_norm = backend.score(logits, &target).log_norm;
+        };
+        let mut ids = row.firsts(n);
+        ids.sort_unstable_by(|&a, &b| row.rank(a, b));
+        let log_norm = backend.score(logits, &self.target(support)).log_norm;
         ids.into_iter().map(|id| (id, self.logprob(logits, id, log_norm))).collect()
     }
 
-    /// What top-k, top-p and min-p leave of what is allowed.
-    pub(crate) fn narrow(&self, logits: &[f32], allowed: &Option<Support>) -> Option<Support> {
-        let mut kept: Vec<u32> = candidates(logits, allowed).collect();
-        if kept.iter().any(|&id| logits[id as usize].is_nan()) {
-            return None;
-        }
-        if self.top_k > 0 && self.top_k < kept.len() {
-            kept.select_nth_unstable_by(self.top_k - 1, |&a, &b| rank(logits, a, b));
-            kept.truncate(self.top_k);
-        }
+    /// Any id of a support.
+    fn target(&self, support: &Option<Support>) -> Target {
+        Target { id: 0, inv_temperature: self.inv_temperature(), support: support.clone() }
+    }
+
+    /// What top-k, top-p and min-p leave of what is allowed; `log_norm` is the log-normaliser of a target.
+    pub(crate) fn narrow(
+        &self,
+        logits: &[f32],
+        allowed: &Option<Support>,
+        log_norm: impl FnOnce(&Target) -> f32,
+    ) -> Option<Support> {
+        let row = Row::new(logits, allowed)?;
+        let z = |id: u32| f64::from(logits[id as usize]) * f64::from(self.inv_temperature());
+        let z_top = f64::from(row.top()) * f64::from(self.inv_temperature());
+        let weight = |id: u32| (z(id) - z_top).exp();
+        // What is further below than this is left by nobody: were it all of the vocabulary, it would weigh less than what top-p cuts off.
+        let cut_off = (1.0 - f64::from(self.top_p)) / logits.len() as f64;
+        let share = cut_off.max(f64::from(self.min_p));
+        let least = f64::from(row.top()) + (share.ln() - 0.01) / f64::from(self.inv_temperature());
+        let (mut kept, whole) = match self.top_k {
+            0 if self.top_p < 1.0 => (row.not_below(least as f32), (f64::from(log_norm(&self.target(allowed))) - z_top).exp()),
+            0 => (row.not_below(least as f32), 0.0),
+            n => {
+                let mut kept = row.firsts(n);
+                // A sum has one order.
+                kept.sort_unstable();
+                let whole = kept.iter().map(|&id| weight(id)).sum();
+                (kept, whole)
+            }
+        };
         if self.top_p < 1.0 || self.min_p > 0.0 {
-            let n = self.n_likely(logits, &mut kept)?;
+            let enough = if self.top_p < 1.0 { whole * f64::from(self.top_p) } else { f64::INFINITY };
+            let n = self.n_likely(&row, &mut kept, enough, weight);
             kept.truncate(n);
         }
         let mut words = vec![0u64; logits.len().div_ceil(64)];
@@ -151,16 +169,10 @@ impl SamplerOptions {
         (!kept.is_empty()).then(|| words.into())
     }
 
-    /// How many ids top-p and min-p keep; those come first then, the likeliest at the front. There are few of them as a rule, so no more
-    /// are sorted than are looked at.
-    fn n_likely(&self, logits: &[f32], ids: &mut [u32]) -> Option<usize> {
-        let z = |id: u32| f64::from(logits[id as usize]) * f64::from(self.inv_temperature());
-        let top = ids.iter().map(|&id| z(id)).max_by(f64::total_cmp)?;
-        let weight = |id: u32| (z(id) - top).exp();
-        let by_rank = |a: &u32, b: &u32| rank(logits, *a, *b);
-        // A sum has one order.
-        ids.sort_unstable();
-        let enough = ids.iter().map(|&id| weight(id)).sum::<f64>() * f64::from(self.top_p);
+    /// How many ids have enough weight together, and each its share of the largest; those come first then, the likeliest at the front. There
+    /// are few of them as a rule, so no more are sorted than are looked at.
+    fn n_likely(&self, row: &Row<'_>, ids: &mut [u32], enough: f64, weight: impl Fn(u32) -> f64) -> usize {
+        let by_rank = |a: &u32, b: &u32| row.rank(*a, *b);
         let (mut n, mut n_sorted, mut passed) = (0, 0, 0.0);
         while n_sorted < ids.len() {
             let n_next = (8 * n_sorted).max(64).min(ids.len());
@@ -171,25 +183,15 @@ impl SamplerOptions {
             for &id in &ids[n_sorted..n_next] {
                 // The largest is always kept.
                 if n > 0 && (passed >= enough || weight(id) < f64::from(self.min_p)) {
-                    return Some(n);
+                    return n;
                 }
                 passed += weight(id);
                 n += 1;
             }
             n_sorted = n_next;
         }
-        Some(n)
+        n
     }
-}
-
-fn candidates<'a>(logits: &'a [f32], allowed: &'a Option<Support>) -> impl Iterator<Item = u32> + 'a {
-    let inside = |id: usize| allowed.as_ref().is_none_or(|words| words[id / 64] >> (id % 64) & 1 == 1);
-    (0..logits.len()).filter(move |&id| inside(id)).map(|id| id as u32)
-}
-
-/// Larger logits first, then lower ids. What is no number ends as a log-probability that is none.
-fn rank(logits: &[f32], a: u32, b: u32) -> Ordering {
-    logits[b as usize].partial_cmp(&logits[a as usize]).unwrap_or(Ordering::Equal).then(a.cmp(&b))
 }
 
 #[cfg(test)]
@@ -229,7 +231,7 @@ mod tests {
         let backend = Cpu::new(Dtype::F32, 1);
         let logits: Vec<f32> = (0..2000).map(|id| Stream::new(1, 2).uniform(id)).collect();
         let mut sorted: Vec<u32> = (0..2000).collect();
-        sorted.sort_by(|&a, &b| rank(&logits, a, b));
+        sorted.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
         for (top_p, min_p) in [(0.01, 0.0), (0.5, 0.0), (0.999, 0.0), (1.0, 0.7), (0.9, 0.5)] {
             let options = SamplerOptions { top_p, min_p, ..options() };
             let support = options.draw(&backend, &logits, None, 0.3).expect("a token").support.expect("a cut");
