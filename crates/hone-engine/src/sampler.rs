@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Support, Target};
 use row::Row;
 
+/// Of a rounded sum, what is certainly there: half of four equal ids are two, and not three for a last bit.
+const ROUNDED: f64 = 1.0 - 1e-6;
+
 /// How tokens are drawn. The default is the plain distribution at temperature 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -160,7 +163,7 @@ impl SamplerOptions {
             }
         };
         if self.top_p < 1.0 || self.min_p > 0.0 {
-            let enough = if self.top_p < 1.0 { whole * f64::from(self.top_p) } else { f64::INFINITY };
+            let enough = if self.top_p < 1.0 { whole * f64::from(self.top_p) * ROUNDED } else { f64::INFINITY };
             let n = self.n_likely(&row, &mut kept, enough, weight);
             kept.truncate(n);
         }
@@ -223,6 +226,19 @@ mod tests {
         assert_eq!(support(SamplerOptions { min_p: 0.3, ..options() }, None), Some(0b00_1110));
         assert_eq!(support(SamplerOptions { top_k: 2, ..options() }, Some(0b11_0101)), Some(0b00_0101));
         assert_eq!(support(options(), Some(0)), None);
+    }
+
+    #[test]
+    fn equal_ids_are_kept_by_number() {
+        let backend = Cpu::new(Dtype::F32, 1);
+        for (vocab, top_p, n_kept) in
+            [(2, 0.5, 1), (3, 0.5, 2), (4, 0.5, 2), (1000, 0.9, 900), (777, 0.1, 78), (50_000, 0.95, 47_500)]
+        {
+            let options = SamplerOptions { top_p, ..options() };
+            let support = options.draw(&backend, &vec![1.5; vocab], None, 0.3).expect("a token").support.expect("a cut");
+            let kept: Vec<usize> = (0..vocab).filter(|id| support[id / 64] >> (id % 64) & 1 == 1).collect();
+            assert_eq!(kept, (0..n_kept).collect::<Vec<_>>(), "{vocab} {top_p}");
+        }
     }
 
     /// More are kept than are sorted at first.

@@ -9,6 +9,8 @@
 #define BINS (1 << BIN_BITS)
 #define DEPTH_BITS (3 * BIN_BITS)
 #define DEPTH_MAX ((1u << DEPTH_BITS) - 1)
+// Of a rounded sum, what is certainly there.
+#define ROUNDED (1.0 - 1e-6)
 
 struct Cut {
     u32 top_k;
@@ -228,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS)
         // Were all ids as deep as this or deeper, they would weigh less than what is cut off.
         double off = (1.0 - cut.top_p) * last.weight;
         u32 deepest = depth_of(row, row.top - (logf(vocab / (float)off) + 1.0f));
-        Place by_weight = last_place(row, 0, cut.top_p * last.weight, deepest);
+        Place by_weight = last_place(row, 0, cut.top_p * last.weight * ROUNDED, deepest);
         bool sooner = by_weight.depth < last.depth || by_weight.n_kept < last.n_kept;
         if (cut.top_k == 0 || (by_weight.depth <= last.depth && sooner)) last = by_weight;
     }
