@@ -270,7 +270,7 @@ impl Speaker for Anthropic {
                 json!({"type": "thinking", "thinking": "", "signature": ""}),
                 json!({"type": "thinking_delta", "thinking": text}),
             ),
-            Delta::ToolCall { call_idx, id, name, arguments } => (
+            Delta::ToolCall { call_idx, id, name, arguments, .. } => (
                 Kind::Call(*call_idx),
                 json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": arguments}),

@@ -146,10 +146,10 @@ impl Upstream {
 
     /// It has failed; says whether another may fare better.
     pub(crate) fn failed(&self, error: &UpstreamError, now: Time) -> bool {
-        use PolicyErrorKind::{Abandoned, Budget, Protocol, Provider, RateLimit, Refused, Timeout, TooLong};
+        use PolicyErrorKind::{Abandoned, Account, Budget, Protocol, Provider, RateLimit, Refused, Timeout, TooLong};
         match error.kind {
             Refused | TooLong | Budget | Abandoned => return false,
-            Timeout | RateLimit | Provider | Protocol => {}
+            Timeout | RateLimit | Provider | Account | Protocol => {}
         }
         let mut health = self.health();
         health.n_failed += 1;

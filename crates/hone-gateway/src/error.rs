@@ -242,8 +242,8 @@ impl From<&UpstreamError> for Refused {
         match error.kind {
             PolicyErrorKind::Timeout | PolicyErrorKind::Abandoned => upstream(504),
             PolicyErrorKind::RateLimit => upstream(429),
-            // What it says of our key or our account there is for who runs the server, and on the record. 409 and 425 are of the moment.
-            PolicyErrorKind::Provider if told.is_some_and(|told| matches!(told.status, 400..=408 | 410..=424 | 426..=499)) => {
+            // What it says of our key or our account there is for who runs the server, and on the record.
+            PolicyErrorKind::Account => {
                 Self::Upstream { status: 502, message: LOCKED_OUT.into(), words: Box::default(), retry_s: None }
             }
             PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),

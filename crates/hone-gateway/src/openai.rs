@@ -193,9 +193,11 @@ impl Speaker for OpenAi {
             }
             Delta::Text(text) => json!({"content": text}),
             Delta::Reasoning(text) => json!({"reasoning_content": text}),
-            Delta::ToolCall { call_idx, id, name, arguments } => {
+            Delta::ToolCall { call_idx, id, name, arguments, extra } => {
                 let mut function = json!({"arguments": arguments});
-                let mut call = json!({"index": call_idx});
+                // Who sends the call back may have to send this with it.
+                let mut call = Value::Object(extra.clone());
+                call["index"] = (*call_idx).into();
                 if let Some(name) = name {
                     function["name"] = name.as_str().into();
                     call["type"] = "function".into();

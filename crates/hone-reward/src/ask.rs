@@ -209,7 +209,8 @@ fn complaint<C: Display>(unheard: &Unheard<C>) -> String {
 
 /// Whether asking again would be answered the same way.
 fn is_hopeless(kind: PolicyErrorKind) -> bool {
-    matches!(kind, PolicyErrorKind::Refused | PolicyErrorKind::TooLong | PolicyErrorKind::Budget)
+    use PolicyErrorKind::{Account, Budget, Refused, TooLong};
+    matches!(kind, Account | Refused | TooLong | Budget)
 }
 
 #[cfg(test)]
@@ -223,6 +224,23 @@ mod tests {
     #[track_caller]
     fn check(text: &str, heard: Option<f64>) {
         assert_eq!(fitting(text, result).ok(), heard, "{text}");
+    }
+
+    #[test]
+    fn a_judge_that_cannot_answer_is_not_asked_again() {
+        use crate::testing::Script;
+        let check = |kind: PolicyErrorKind, n_calls: u32| {
+            let judge = Script::new(move |_| Err(PolicyError { kind, message: "no".into(), llm_calls: Vec::new() }));
+            let question = Question { messages: vec![Message::text(Role::User, "how good?")], schema: Value::Null, seed: 1 };
+            let asked = ask(&judge, &question, Patience { n_retries: 2, tokens_max: 9 }, result);
+            let Err((Unheard::Policy(error), bill)) = asked else { panic!("an answer to {kind}") };
+            assert_eq!((error.kind, bill.n_calls), (kind, n_calls));
+        };
+        check(PolicyErrorKind::Account, 1);
+        check(PolicyErrorKind::Refused, 1);
+        check(PolicyErrorKind::Budget, 1);
+        check(PolicyErrorKind::Provider, 3);
+        check(PolicyErrorKind::Timeout, 3);
     }
 
     #[test]

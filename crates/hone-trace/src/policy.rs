@@ -94,7 +94,9 @@ pub enum PolicyErrorKind {
     Provider,
     /// The answer broke the protocol.
     Protocol,
-    /// The provider refused the request itself: an unknown model, a malformed request. A wrong key of ours is [`Self::Provider`].
+    /// The provider does not serve us at all: a wrong key, no credit.
+    Account,
+    /// The provider refused the request itself: an unknown model, a malformed request.
     Refused,
     /// The conversation no longer fits the model.
     TooLong,
@@ -112,6 +114,7 @@ impl PolicyErrorKind {
             Self::RateLimit => "policy_rate_limit",
             Self::Provider => "policy_provider",
             Self::Protocol => "policy_protocol",
+            Self::Account => "policy_account",
             Self::Refused => "policy_refused",
             Self::TooLong => "policy_too_long",
             Self::Budget => "policy_budget",

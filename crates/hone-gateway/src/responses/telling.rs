@@ -198,7 +198,7 @@ impl Speaker for Responses {
             Delta::Text(text) if text.is_empty() => return start,
             Delta::Text(text) => (Kind::Text, "response.output_text.delta", text, json!({"content_index": 0, "logprobs": []})),
             Delta::Reasoning(text) => (Kind::Reasoning, "response.reasoning_text.delta", text, json!({"content_index": 0})),
-            Delta::ToolCall { call_idx, id, name, arguments } => {
+            Delta::ToolCall { call_idx, id, name, arguments, .. } => {
                 let known = self.items.iter().map(|item| &item.kind);
                 let known =
                     known.clone().find(|kind| matches!(kind, Kind::Call { call_idx: idx, .. } if idx == call_idx)).cloned();

@@ -150,7 +150,7 @@ impl Teller<'_> {
         }
         for (call_idx, call) in message.tool_calls.iter().enumerate() {
             let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
-            let delta = Delta::ToolCall { call_idx, id, name, arguments: call.arguments.clone() };
+            let delta = Delta::ToolCall { call_idx, id, name, arguments: call.arguments.clone(), extra: call.extra.clone() };
             hear(Piece { choice_idx, delta, tokens: Vec::new() })?;
         }
         ControlFlow::Continue(())

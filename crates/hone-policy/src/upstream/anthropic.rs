@@ -219,7 +219,13 @@ impl Stream {
         let call_idx = (is_call && !is_answer).then_some(n_calls);
         self.blocks.push(Block { json: block.clone(), input: String::new(), call_idx, is_closed: false });
         let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
-        Ok(call_idx.map(|call_idx| Delta::ToolCall { call_idx, id: text("id"), name: text("name"), arguments: String::new() }))
+        Ok(call_idx.map(|call_idx| Delta::ToolCall {
+            call_idx,
+            id: text("id"),
+            name: text("name"),
+            arguments: String::new(),
+            extra: Map::new(),
+        }))
     }
 
     fn add(&mut self, json: &Value) -> Result<Option<Delta>, WireError> {
@@ -247,7 +253,7 @@ impl Stream {
                 let arguments = text("partial_json");
                 block.input.push_str(&arguments);
                 Some(match block.call_idx {
-                    Some(call_idx) => Delta::ToolCall { call_idx, id: None, name: None, arguments },
+                    Some(call_idx) => Delta::arguments(call_idx, arguments),
                     None => Delta::Text(arguments),
                 })
             }
@@ -266,7 +272,7 @@ impl Stream {
         }
         let arguments = input(block.json.get("input").unwrap_or(&Value::Null));
         Some(match block.call_idx {
-            Some(call_idx) => Delta::ToolCall { call_idx, id: None, name: None, arguments },
+            Some(call_idx) => Delta::arguments(call_idx, arguments),
             None => Delta::Text(arguments),
         })
     }

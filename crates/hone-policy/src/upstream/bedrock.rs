@@ -244,7 +244,8 @@ impl Stream {
         if self.blocks.len() == n_blocks {
             return Err(broken("a block begins twice"));
         }
-        let delta = |call_idx| Delta::ToolCall { call_idx, id: Some(id), name: Some(name), arguments: String::new() };
+        let delta =
+            |call_idx| Delta::ToolCall { call_idx, id: Some(id), name: Some(name), arguments: String::new(), extra: Map::new() };
         Ok(call_idx.map(delta))
     }
 
@@ -264,7 +265,7 @@ impl Stream {
             Block::Call { call_idx, input: so_far, .. } => {
                 so_far.push_str(&input);
                 Some(match *call_idx {
-                    Some(call_idx) => Delta::ToolCall { call_idx, id: None, name: None, arguments: input },
+                    Some(call_idx) => Delta::arguments(call_idx, input),
                     None => Delta::Text(input),
                 })
             }
@@ -284,7 +285,7 @@ impl Stream {
         match self.blocks.get_mut(block_idx)? {
             Block::Call { call_idx: Some(call_idx), input, .. } if input.trim().is_empty() => {
                 input.push_str("{}");
-                Some(Delta::ToolCall { call_idx: *call_idx, id: None, name: None, arguments: "{}".to_owned() })
+                Some(Delta::arguments(*call_idx, "{}"))
             }
             _ => None,
         }

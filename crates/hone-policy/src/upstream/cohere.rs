@@ -152,7 +152,8 @@ impl Stream {
         let (id, name) = (text(&call["id"]), text(&call["function"]["name"]));
         let arguments = text(&call["function"]["arguments"]);
         let call_idx = self.calls.len();
-        let delta = Delta::ToolCall { call_idx, id: Some(id.clone()), name: Some(name.clone()), arguments: arguments.clone() };
+        let (arguments_now, extra) = (arguments.clone(), Map::new());
+        let delta = Delta::ToolCall { call_idx, id: Some(id.clone()), name: Some(name.clone()), arguments: arguments_now, extra };
         self.calls.push(Call { index: json["index"].as_u64(), id, name, arguments });
         Ok(delta)
     }
@@ -164,7 +165,7 @@ impl Stream {
         let arguments = &json["delta"]["message"]["tool_calls"]["function"]["arguments"];
         let arguments = arguments.as_str().unwrap_or_default().to_owned();
         self.calls[call_idx].arguments.push_str(&arguments);
-        Ok(Delta::ToolCall { call_idx, id: None, name: None, arguments })
+        Ok(Delta::arguments(call_idx, arguments))
     }
 
     /// Says `{}` for calls that have ended without a word of arguments.
@@ -173,7 +174,7 @@ impl Stream {
         for (call_idx, call) in self.calls.iter_mut().enumerate() {
             if has_ended(call) && call.arguments.trim().is_empty() {
                 call.arguments.push_str("{}");
-                deltas.push(Delta::ToolCall { call_idx, id: None, name: None, arguments: "{}".to_owned() });
+                deltas.push(Delta::arguments(call_idx, "{}"));
             }
         }
         deltas

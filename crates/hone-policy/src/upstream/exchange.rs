@@ -56,10 +56,10 @@ impl Failure {
 
     /// A no in the provider's words.
     fn refused(refusal: &Refusal) -> Self {
-        use PolicyErrorKind::{Provider, RateLimit, Refused, Timeout, TooLong};
+        use PolicyErrorKind::{Account, Provider, RateLimit, Refused, Timeout, TooLong};
         let (kind, is_retryable) = match refusal.status {
             _ if refusal.is_too_long() => (TooLong, false),
-            _ if refusal.is_about_account() => (Provider, false),
+            _ if refusal.is_about_account() => (Account, false),
             429 => (RateLimit, true),
             408 => (Timeout, true),
             409 | 425 | 500.. => (Provider, true),

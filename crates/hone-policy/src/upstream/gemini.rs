@@ -143,12 +143,15 @@ pub(super) fn reply(json: &Value, ids: CallIds) -> Result<Reply, WireError> {
         if let Some(call) = part.get("functionCall") {
             let id = id(call, ids, &json["responseId"], draft.calls.len());
             let added = draft.call(Some(&id), call["name"].as_str(), args(call))?;
-            if let Some(signature) = part.get("thoughtSignature") {
-                added.extra.insert(SIGNATURE.into(), signature.clone());
-            }
+            added.extra.extend(signature(part));
         }
     }
     Ok(draft.finish(finish, json["modelVersion"].as_str(), usage(&json["usageMetadata"]), Tokens::default()))
+}
+
+/// The signature that came with a call, under the name that the call keeps it under.
+fn signature(part: &Value) -> Option<(String, Value)> {
+    Some((SIGNATURE.to_owned(), part.get("thoughtSignature")?.clone()))
 }
 
 /// The id of a call: its own, where it has one after all.
@@ -225,6 +228,7 @@ impl Assembler for Stream {
         let mut deltas = Vec::new();
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             let mut part = part.clone();
+            let extra = signature(&part).into_iter().collect();
             match part["text"].as_str().filter(|text| !text.is_empty()) {
                 Some(text) if part["thought"] == true => deltas.push(Delta::Reasoning(text.to_owned())),
                 Some(text) => deltas.push(Delta::Text(text.to_owned())),
@@ -235,7 +239,7 @@ impl Assembler for Stream {
                 let id = id(call, self.ids, &self.id, self.n_calls);
                 // The whole answer has the id that was told here.
                 call["id"] = id.as_str().into();
-                deltas.push(Delta::ToolCall { call_idx: self.n_calls, id: Some(id), name, arguments });
+                deltas.push(Delta::ToolCall { call_idx: self.n_calls, id: Some(id), name, arguments, extra });
                 self.n_calls += 1;
             }
             self.parts.push(part);

@@ -329,7 +329,7 @@ impl Part {
             call.name = name.clone().unwrap_or_default();
         }
         call.arguments.push_str(&arguments);
-        Ok(Delta::ToolCall { call_idx, id, name, arguments })
+        Ok(Delta::ToolCall { call_idx, id, name, arguments, extra: Map::new() })
     }
 
     /// Says `{}` for calls that have ended without a word of arguments, unless they were cut off.
@@ -350,8 +350,7 @@ impl Part {
             let pieces = silent.iter().map(|call_idx| json!({"index": call_idx, "function": {"arguments": "{}"}}));
             delta.as_object_mut().into_iter().for_each(|delta| add_calls(delta, pieces.clone()));
         }
-        let told = |call_idx| Delta::ToolCall { call_idx, id: None, name: None, arguments: "{}".to_owned() };
-        silent.into_iter().map(told).collect()
+        silent.into_iter().map(|call_idx| Delta::arguments(call_idx, "{}")).collect()
     }
 
     /// What may be told by now. What comes after a call that has said nothing yet waits: who is told one call after the other must

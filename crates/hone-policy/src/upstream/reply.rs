@@ -103,9 +103,18 @@ pub enum Delta {
         name: Option<String>,
         /// More of its arguments.
         arguments: String,
+        /// What else the provider says of it, under the names that the whole call has it under.
+        extra: Map<String, Value>,
     },
     /// An event as it came but for what its calls lacked, to a request that was passed on.
     Event(String),
+}
+
+impl Delta {
+    /// More of the arguments of a call that has begun.
+    pub(super) fn arguments(call_idx: usize, arguments: impl Into<String>) -> Self {
+        Self::ToolCall { call_idx, id: None, name: None, arguments: arguments.into(), extra: Map::new() }
+    }
 }
 
 /// Why an answer cannot be used.

@@ -181,17 +181,17 @@ fn retry_after_is_kept() {
 fn a_refusal_is_final_and_told_in_the_providers_words() {
     check_at_once(
         refusal("401 Unauthorized", "", "invalid_api_key", &format!("wrong key {SECRET}")),
-        "policy_provider",
+        "policy_account",
         "wrong key …",
     );
     check_at_once(refusal("404 Not Found", "", "model_not_found", "no such model"), "policy_refused", "no such model");
     check_at_once(refusal("400 Bad Request", "", "context_length_exceeded", "too long"), "policy_too_long", "too long");
     let long = "This model's maximum context length is 8192 tokens";
     check_at_once(refusal("400 Bad Request", "", "invalid_request_error", long), "policy_too_long", "8192");
-    check_at_once(refusal("429 Too Many Requests", "", "insufficient_quota", "no credit"), "policy_provider", "no credit");
-    check_at_once(refusal("402 Payment Required", "", "billing_error", "pay first"), "policy_provider", "pay first");
+    check_at_once(refusal("429 Too Many Requests", "", "insufficient_quota", "no credit"), "policy_account", "no credit");
+    check_at_once(refusal("402 Payment Required", "", "billing_error", "pay first"), "policy_account", "pay first");
     let poor = "Your credit balance is too low to access the API";
-    check_at_once(refusal("400 Bad Request", "", "invalid_request_error", poor), "policy_provider", "too low");
+    check_at_once(refusal("400 Bad Request", "", "invalid_request_error", poor), "policy_account", "too low");
     check_at_once(refusal("400 Bad Request", "", "x", &"y".repeat(5000)), "policy_refused", "yyy…");
 }
 

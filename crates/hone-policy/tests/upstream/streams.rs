@@ -21,12 +21,13 @@ fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], who
     let request = ChatRequest { schema: has_schema.then(|| json!({"type": "object"})), tokens_max: 9, ..ChatRequest::default() };
     let (found, told, completion) = RUNTIME.block_on(async {
         let mut streaming = client.stream(&request).await.unwrap();
-        let (mut found, mut told) = (Vec::new(), BTreeMap::<usize, (String, String)>::new());
+        let (mut found, mut told) = (Vec::new(), BTreeMap::<usize, (String, String, Map<String, Value>)>::new());
         while let Some(piece) = streaming.next().await.unwrap() {
-            if let Delta::ToolCall { call_idx, id, arguments, .. } = &piece {
+            if let Delta::ToolCall { call_idx, id, arguments, extra, .. } = &piece {
                 let call = told.entry(*call_idx).or_default();
                 call.0.push_str(id.as_deref().unwrap_or_default());
                 call.1.push_str(arguments);
+                call.2.extend(extra.clone());
             }
             found.push(match piece {
                 Delta::Text(text) => text,
@@ -41,7 +42,8 @@ fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], who
     });
     assert_eq!(found, pieces);
     let completion = completion.unwrap();
-    let recorded = completion.reply.message.tool_calls.iter().map(|call| (call.id.clone(), call.arguments.clone()));
+    let recorded = completion.reply.message.tool_calls.iter();
+    let recorded = recorded.map(|call| (call.id.clone(), call.arguments.clone(), call.extra.clone()));
     assert_eq!(told.into_values().collect::<Vec<_>>(), recorded.collect::<Vec<_>>(), "what is told is what is recorded");
     assert_eq!(line(&completion.reply), whole);
     assert_eq!(completion.calls.len(), 1);

@@ -185,9 +185,7 @@ fn tool_call(client: &Arc<Client>, call_id: &str, thought: Option<&str>) -> Resu
 /// The provider's no is understood and told in its words, without secrets.
 fn error(client: &Arc<Client>, (kind, words): (PolicyErrorKind, &str)) -> Result<(), String> {
     let error = asked(client, &request(ASKED_TO_FAIL)).err().ok_or("an answer")?;
-    // What is wrong with our own key or account is the provider's affair, and stays wrong.
-    let is_about_account = kind == PolicyErrorKind::Provider && words.starts_with('4');
-    let is_final = is_about_account || matches!(kind, PolicyErrorKind::Refused | PolicyErrorKind::TooLong);
+    let is_final = matches!(kind, PolicyErrorKind::Account | PolicyErrorKind::Refused | PolicyErrorKind::TooLong);
     same("kind", error.kind, kind)?;
     same("attempts", error.calls.len(), if is_final { 1 } else { 3 })?;
     let text = format!("{error} {:?}", error.calls);

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::SECRET;
 use crate::server::{Play, Seen, bytes, json};
-use hone_trace::policy::PolicyErrorKind::{Provider, RateLimit};
+use hone_trace::policy::PolicyErrorKind::{Account, RateLimit};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -36,7 +36,7 @@ pub(super) fn rows() -> [Row; 2] {
         name: "Bedrock (SigV4)",
         access: aws_key(),
         serve: Box::new(|seen| serve(Proof::Signature, seen)),
-        error: (Provider, "403 InvalidSignatureException: The request signature we calculated does not match"),
+        error: (Account, "403 InvalidSignatureException: The request signature we calculated does not match"),
         ..row()
     };
     [row(), signed]

@@ -20,7 +20,7 @@ pub(super) fn row() -> Row {
         // Calls have no ids here, and get one.
         call_id: "call_0",
         usage: [50, 7, 16, 0],
-        error: (PolicyErrorKind::Provider, "400 INVALID_ARGUMENT: API key not valid"),
+        error: (PolicyErrorKind::Account, "400 INVALID_ARGUMENT: API key not valid"),
     }
 }
 

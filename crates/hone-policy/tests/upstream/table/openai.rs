@@ -6,7 +6,7 @@ use super::{
 use crate::SECRET;
 use crate::server::{Play, Seen, http, json};
 use hone_policy::upstream::Access;
-use hone_trace::policy::PolicyErrorKind::{Provider, RateLimit, Refused, TooLong};
+use hone_trace::policy::PolicyErrorKind::{Account, Provider, RateLimit, Refused, TooLong};
 use serde_json::{Value, json};
 
 /// Where a stream tells the usage.
@@ -93,7 +93,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
             usage: [50, 7, 16, 0],
-            error: (Provider, "401 invalid_api_key: Incorrect API key provided: …"),
+            error: (Account, "401 invalid_api_key: Incorrect API key provided: …"),
             ..row(
                 "OpenAI",
                 "openai:gpt-5-mini",
@@ -154,7 +154,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Provider, "402 invalid_request_error: Insufficient Balance"),
+            error: (Account, "402 invalid_request_error: Insufficient Balance"),
             ..row(
                 "DeepSeek",
                 "deepseek:deepseek-reasoner",
@@ -174,7 +174,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Provider, "400 Client specified an invalid argument: Incorrect API key provided: …"),
+            error: (Account, "400 Client specified an invalid argument: Incorrect API key provided: …"),
             ..row(
                 "xAI",
                 "xai:grok-4",
@@ -249,7 +249,7 @@ pub(super) fn rows() -> Vec<Row> {
         },
         Row {
             usage: [50, 7, 16, 0],
-            error: (Provider, "401 wrong_api_key: Wrong API Key"),
+            error: (Account, "401 wrong_api_key: Wrong API Key"),
             ..row(
                 "Cerebras",
                 "cerebras:gpt-oss-120b",
