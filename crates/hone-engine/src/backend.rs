@@ -328,7 +328,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What the sampler leaves of what may be drawn from a row of logits; nothing when nothing is left.
     fn cut(&self, logits: &[f32], sampler: &SamplerOptions, allowed: &Option<Support>) -> Option<Support> {
-        sampler.narrow(logits, allowed, |target| self.score(logits, target).log_norm)
+        sampler.narrow(logits, allowed, |logits, target| self.score(logits, target).log_norm)
     }
 
     /// Draws where the logits are, instead of showing them to the host, one token per ask or none where the logits are not finite. `None`

@@ -128,7 +128,7 @@ impl SamplerOptions {
         let mut ids = row.firsts(n);
         ids.sort_unstable_by(|&a, &b| row.rank(a, b));
         let log_norm = backend.score(logits, &self.target(support)).log_norm;
-        ids.into_iter().map(|id| (id, self.logprob(logits, id, log_norm))).collect()
+        ids.into_iter().map(|id| (id, self.logprob(logits, id, log_norm))).filter(|(_, logprob)| logprob.is_finite()).collect()
     }
 
     /// Any id of a support.
@@ -136,12 +136,12 @@ impl SamplerOptions {
         Target { id: 0, inv_temperature: self.inv_temperature(), support: support.clone() }
     }
 
-    /// What top-k, top-p and min-p leave of what is allowed; `log_norm` is the log-normaliser of a target.
+    /// What top-k, top-p and min-p leave of what is allowed; `log_norm` is the log-normaliser of a row and a target.
     pub(crate) fn narrow(
         &self,
         logits: &[f32],
         allowed: &Option<Support>,
-        log_norm: impl FnOnce(&Target) -> f32,
+        log_norm: impl FnOnce(&[f32], &Target) -> f32,
     ) -> Option<Support> {
         let row = Row::new(logits, allowed)?;
         let z = |id: u32| f64::from(logits[id as usize]) * f64::from(self.inv_temperature());
@@ -152,7 +152,12 @@ impl SamplerOptions {
         let share = cut_off.max(f64::from(self.min_p));
         let least = f64::from(row.top()) + (share.ln() - 0.01) / f64::from(self.inv_temperature());
         let (mut kept, whole) = match self.top_k {
-            0 if self.top_p < 1.0 => (row.not_below(least as f32), (f64::from(log_norm(&self.target(allowed))) - z_top).exp()),
+            0 if self.top_p < 1.0 => {
+                // Below the largest, so that the logarithm is small and little of it is rounded.
+                let (top, target) = (row.top(), self.target(allowed));
+                let below: Vec<f32> = logits.iter().map(|logit| logit - top).collect();
+                (row.not_below(least as f32), f64::from(log_norm(&below, &target)).exp())
+            }
             0 => (row.not_below(least as f32), 0.0),
             n => {
                 let mut kept = row.firsts(n);
@@ -231,13 +236,14 @@ mod tests {
     #[test]
     fn equal_ids_are_kept_by_number() {
         let backend = Cpu::new(Dtype::F32, 1);
-        for (vocab, top_p, n_kept) in
-            [(2, 0.5, 1), (3, 0.5, 2), (4, 0.5, 2), (1000, 0.9, 900), (777, 0.1, 78), (50_000, 0.95, 47_500)]
-        {
-            let options = SamplerOptions { top_p, ..options() };
-            let support = options.draw(&backend, &vec![1.5; vocab], None, 0.3).expect("a token").support.expect("a cut");
-            let kept: Vec<usize> = (0..vocab).filter(|id| support[id / 64] >> (id % 64) & 1 == 1).collect();
-            assert_eq!(kept, (0..n_kept).collect::<Vec<_>>(), "{vocab} {top_p}");
+        let sizes = [(2, 0.5, 1), (3, 0.5, 2), (4, 0.5, 2), (1000, 0.9, 900), (777, 0.1, 78), (50_000, 0.95, 47_500)];
+        for (logit, temperature) in [(1.5, 1.0), (20.0, 0.7), (33.3, 0.1), (-17.0, 0.001), (37.1, 1.3), (0.0, 1.0)] {
+            for ((vocab, top_p, n_kept), top_k) in sizes.into_iter().flat_map(|size| [(size, 0), (size, 1 << 20)]) {
+                let options = SamplerOptions { top_p, temperature, top_k, ..options() };
+                let support = options.draw(&backend, &vec![logit; vocab], None, 0.3).expect("a token").support.expect("a cut");
+                let kept: Vec<usize> = (0..vocab).filter(|id| support[id / 64] >> (id % 64) & 1 == 1).collect();
+                assert_eq!(kept, (0..n_kept).collect::<Vec<_>>(), "{vocab} of {logit}, {options:?}");
+            }
         }
     }
 

@@ -332,7 +332,8 @@ fn what_a_sampler_leaves_is_what_the_host_would_leave() {
         SamplerOptions { top_k: 50, temperature: 1.3, ..all },
         SamplerOptions { top_k: 1 << 40, ..all },
         SamplerOptions { min_p: 0.05, ..all },
-        SamplerOptions { min_p: 1.0, ..all },
+        SamplerOptions { min_p: 1.0, temperature: 0.7, ..all },
+        SamplerOptions { min_p: 1.0, top_k: 1, temperature: 1.3, ..all },
         SamplerOptions { top_k: 40, top_p: 0.95, min_p: 0.02, temperature: 0.8 },
         SamplerOptions { top_k: 3000, top_p: 0.5, ..all },
     ];
@@ -351,8 +352,8 @@ fn what_a_sampler_leaves_is_what_the_host_would_leave() {
         for (spread, step, odd) in kinds {
             let logit = |id: u64| match (stream.normal(id) * spread, odd) {
                 (_, Some(odd)) if id % 7 == 3 => odd,
-                (z, _) if step > 0.0 => (z / step).round() * step,
-                (z, _) => z,
+                (z, _) if step > 0.0 => (z / step).round() * step + 20.0,
+                (z, _) => z + 20.0,
             };
             let logits: Vec<f32> = (0..vocab).map(logit).collect();
             for every in [None, Some(3)] {
@@ -427,7 +428,7 @@ fn what_is_drawn_where_the_logits_are_is_what_the_host_would_draw() {
     }
 }
 
-/// In a burst, in a row that tells what could have been drawn, or by the host, who tells more: a token is the same.
+/// In a burst, or in a step that tells what could have been drawn: a token is the same.
 #[test]
 fn what_is_cut_is_drawn_the_same_wherever_it_is_drawn() {
     let Some(mut host) = host(TINY) else { return };

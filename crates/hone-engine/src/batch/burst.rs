@@ -100,7 +100,7 @@ impl<B: Backend> Batcher<B> {
     }
 
     /// Begins a burst of all sequences, behind so many tokens that are not known yet, if nobody must be asked in between: one token
-    /// to feed each, drawn from the whole vocabulary, no rules. What is drawn behind a sequence's end is dropped.
+    /// to feed each, no rules, nothing told beside the tokens. What is drawn behind a sequence's end is dropped.
     pub(super) fn begin(&mut self, backend: &B, model: &Model<B>, n_unknown: usize) -> Option<Burst> {
         let left = |seq: &Sequence<B>| seq.n_tokens_max - (seq.ids.len() - seq.n_prompt);
         // Guesses are made between bursts.

@@ -41,10 +41,11 @@ impl Left {
         AskedAt { masks: self.masks.address(), bits: self.bits.address(), ..asked }
     }
 
-    /// What is left of a row that was cut.
-    pub(super) fn support(&self, cuda: &Cuda, row: usize) -> Support {
+    /// What is left of every row; of one that nobody cuts, nothing is told.
+    pub(super) fn supports(&self, cuda: &Cuda) -> Vec<Support> {
         let n_words = self.vocab.div_ceil(64);
-        cuda.device.read::<u64>(self.bits.address() + (row * n_words * 8) as u64, n_words).into()
+        let words: Vec<u64> = cuda.device.read(self.bits.address(), self.rows * n_words);
+        words.chunks_exact(n_words).map(Support::from).collect()
     }
 }
 
@@ -68,7 +69,7 @@ impl Cuda {
         let (left, cuts) = (Left::new(self, 1, vocab), self.device.upload(&cut(sampler)));
         let to = [parts[0].address(), parts[1].address()];
         self.cut_into(row.address(), asked.at(), cuts.address(), to, &left);
-        let support = left.support(self, 0);
+        let support = left.supports(self).pop()?;
         support.iter().any(|&word| word != 0).then_some(support)
     }
 }

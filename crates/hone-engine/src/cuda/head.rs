@@ -260,9 +260,11 @@ impl Cuda {
         self.device.launch("head_choose", Grid::rows(asks.len(), 256), values);
         let found: Vec<[u32; 2]> = self.device.read(to, asks.len());
         let mut likeliest = self.likeliest(logits, vocab, parts[0], asked_at, rows.start, asks).into_iter();
+        let tells_cut = |ask: &Ask| ask.keep_support && ask.sampler.truncates();
+        let supports = left.filter(|_| asks.iter().any(tells_cut)).map(|left| left.supports(self));
         let told = |(ask, [id, logprob]): (&Ask, [u32; 2])| {
-            let is_cut = left.as_ref().filter(|_| ask.keep_support && ask.sampler.truncates());
-            let support = is_cut.map(|left| left.support(self, ask.row - rows.start)).or_else(|| ask.allowed.clone());
+            let cut = supports.as_ref().filter(|_| tells_cut(ask)).map(|supports| supports[ask.row - rows.start].clone());
+            let support = cut.or_else(|| ask.allowed.clone());
             let likeliest = likeliest.next().unwrap_or_default();
             Drawn::plain(id, f32::from_bits(logprob)).map(|drawn| Drawn { support, likeliest, ..drawn })
         };

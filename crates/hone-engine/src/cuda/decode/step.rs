@@ -172,7 +172,7 @@ impl<B: OnGpu> Step<'_, B> {
         AskedAt { inverses: self.room.start(Start::Inverses), ..AskedAt::default() }
     }
 
-    /// Takes from the logits what samplers do not let through.
+    /// Finds what samplers let through, where any cuts.
     fn cut(&self) {
         let Self { cuda, room, .. } = *self;
         if let Some(left) = &room.left {

@@ -1,5 +1,5 @@
 // What all kernels share: bf16 by its bits, sums over a warp and a block, the tensor core's instructions.
-// Every result is a function of its own inputs in a fixed order: no sum by atomics, no order that depends on the grid.
+// Every result is a function of its own inputs in a fixed order: no sum of floats by atomics, no order that depends on the grid.
 
 typedef unsigned short u16;
 typedef unsigned int u32;

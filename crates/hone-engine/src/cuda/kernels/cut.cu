@@ -24,7 +24,10 @@ struct Row {
     float inverse, top;
 };
 
-// Ids of each bin, and their weights, each as a part of that at the bin's upper edge: 26 bits in two halves.
+// Ids of each bin, and their weights, each as a part of that at the bin's upper edge: 22 bits in two halves, so that a million of them have
+// room.
+#define HALF 11
+
 struct Bins {
     u32 n[BINS], high[BINS], low[BINS];
 };
@@ -37,9 +40,15 @@ struct Place {
     double weight;
 };
 
-// The bits of 1 + (top - z), from 0 on: as fine as z near the largest, and coarser below.
+// The bits of 1 + (top - z), from 0 on. What is nearer to each other than 2^-23 may be equally deep, and so is all that is e^-65535 times
+// as likely as the largest, or less.
 __device__ __forceinline__ u32 depth_of(const Row &row, float z) {
-    return min(__float_as_uint(1.0f + (row.top - z)) - __float_as_uint(1.0f), DEPTH_MAX);
+    return min(__float_as_uint(1.0f + fmaxf(row.top - z, 0.0f)) - __float_as_uint(1.0f), DEPTH_MAX);
+}
+
+// Rounded before anything is taken from it, wherever it is computed; no number for what may not be drawn.
+__device__ __forceinline__ float z_of(const Row &row, float logit, bool may) {
+    return may ? __fmul_rn(logit, row.inverse) : __int_as_float(0x7fffffff);
 }
 
 __device__ __forceinline__ float below_top(u32 depth) { return __uint_as_float(__float_as_uint(1.0f) + depth) - 1.0f; }
@@ -62,7 +71,7 @@ __device__ __forceinline__ void each_four(const Row &row, int n_ids, Look look) 
             u32 may = id < row.vocab && row.allowed ? row.allowed[id >> 6] >> (id & 63) : 15;
             float z[4] = {four[j].x, four[j].y, four[j].z, four[j].w};
 #pragma unroll
-            for (int i = 0; i < 4; i++) z[i] = id + i < row.vocab && may >> i & 1 ? z[i] * row.inverse : __int_as_float(0x7fffffff);
+            for (int i = 0; i < 4; i++) z[i] = z_of(row, z[i], id + i < row.vocab && may >> i & 1);
             look(id, z);
         }
     }
@@ -79,7 +88,7 @@ __device__ __forceinline__ Found find_bin(const Bins &bins, u32 prefix, int shif
     int lane = threadIdx.x & 31;
     auto weight_of = [&](int bin) {
         float edge = expf(-below_top((prefix << BIN_BITS | bin) << shift));
-        return (bins.high[bin] * 8192.0 + bins.low[bin]) * (1.0 / (1 << 26)) * edge;
+        return (bins.high[bin] * (double)(1 << HALF) + bins.low[bin]) * (1.0 / (1 << 2 * HALF)) * edge;
     };
     int n = 0;
     double weight = 0.0;
@@ -127,11 +136,11 @@ __device__ __noinline__ Place last_place(Row row, int n_max, double enough, u32 
             for (int i = 0; i < 4; i++) {
                 u32 depth = depth_of(row, z[i]), bin = depth >> shift;
                 if (!(z[i] == z[i]) || depth > deepest || bin >> BIN_BITS != looked_at) continue;
-                u32 weight = __float2uint_rn(expf(below_top(bin << shift) - (row.top - z[i])) * (1 << 26));
+                u32 weight = __float2uint_rn(expf(below_top(bin << shift) - (row.top - z[i])) * (1 << 2 * HALF));
                 bin &= BINS - 1;
                 atomicAdd(bins.n + bin, 1);
-                atomicAdd(bins.high + bin, weight >> 13);
-                atomicAdd(bins.low + bin, weight & 8191);
+                atomicAdd(bins.high + bin, weight >> HALF);
+                atomicAdd(bins.low + bin, weight & ((1 << HALF) - 1));
             }
         });
         __syncthreads();
@@ -178,7 +187,7 @@ __device__ __forceinline__ int last_of_equals(const Row &row, u32 depth, int n) 
 #pragma unroll 1
     for (int first = 0; first < row.vocab && seen < n; first += CUT_THREADS) {
         int id = first + threadIdx.x;
-        float z = id < row.vocab && is_allowed(row.allowed, id) ? row.logits[id] * row.inverse : __int_as_float(0x7fffffff);
+        float z = id < row.vocab ? z_of(row, row.logits[id], is_allowed(row.allowed, id)) : z_of(row, 0.0f, false);
         bool equal = z == z && depth_of(row, z) == depth;
         u32 lanes = __ballot_sync(FULL, equal);
         if (lane == 0) of_warp[warp] = __popc(lanes);
@@ -241,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS)
         for (int i = 0; i < 4; i++) {
             u32 depth = depth_of(row, z[i]);
             bool before = depth < last.depth || (depth == last.depth && id + i <= last_id);
-            bool near = cut.min_p <= 0.0f || expf(z[i] - row.top) >= cut.min_p;
+            bool near = depth == 0 || cut.min_p <= 0.0f || expf(z[i] - row.top) >= cut.min_p;
             if (z[i] == z[i] && before && near) kept |= 1u << (4 * (id / 4 & 7) + i);
         }
 #pragma unroll
