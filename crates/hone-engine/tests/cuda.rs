@@ -336,6 +336,8 @@ fn what_a_sampler_leaves_is_what_the_host_would_leave() {
         SamplerOptions { min_p: 1.0, top_k: 1, temperature: 1.3, ..all },
         SamplerOptions { top_k: 40, top_p: 0.95, min_p: 0.02, temperature: 0.8 },
         SamplerOptions { top_k: 3000, top_p: 0.5, ..all },
+        SamplerOptions { top_k: 100, top_p: 0.97, min_p: 0.2, ..all },
+        SamplerOptions { top_k: 150, top_p: 0.999, temperature: 3.0, ..all },
     ];
     let stream = Stream::new(7, 7);
     // How far apart logits are, how far one of them is rounded, and what some of them are instead.

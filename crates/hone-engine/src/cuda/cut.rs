@@ -38,7 +38,7 @@ impl Left {
 
     /// Rows that are asked the same, and draw from what is left.
     pub(super) fn of(&self, asked: AskedAt) -> AskedAt {
-        AskedAt { masks: self.masks.address(), bits: self.bits.address(), ..asked }
+        AskedAt { masks: self.masks.address(), bits: self.bits.address(), is_cut: true, ..asked }
     }
 
     /// What is left of every row; of one that nobody cuts, nothing is told.
@@ -54,7 +54,7 @@ impl Cuda {
     pub(super) fn cut_into(&self, logits: u64, asked: AskedAt, cuts: u64, parts: [u64; 2], left: &Left) {
         let Left { rows, vocab, .. } = *left;
         let (stride, n_parts, n_words) = (logits_stride(vocab), vocab.div_ceil(SEGMENT), vocab.div_ceil(64));
-        let AskedAt { inverses, masks, bits } = asked;
+        let AskedAt { inverses, masks, bits, .. } = asked;
         let (to, to_bits) = (left.masks.address(), left.bits.address());
         let values = args![logits, stride, vocab, parts[0], n_parts, inverses, masks, bits, n_words, cuts, to, to_bits];
         self.device.launch("head_cut", Grid::rows(rows, 1024).early(), values);

@@ -51,7 +51,7 @@ impl Asked {
 
     pub(super) fn at(&self) -> AskedAt {
         let (masks, bits) = (address(self.masks.as_ref()), address(self.bits.as_ref()));
-        AskedAt { inverses: self.inverses.address(), masks, bits }
+        AskedAt { inverses: self.inverses.address(), masks, bits, is_cut: false }
     }
 }
 
@@ -61,6 +61,8 @@ pub(super) struct AskedAt {
     pub(super) inverses: u64,
     pub(super) masks: u64,
     pub(super) bits: u64,
+    /// The masks are what a cut left, and segments are known as they were before it.
+    pub(super) is_cut: bool,
 }
 
 fn address(memory: Option<&Memory>) -> u64 {
@@ -95,7 +97,7 @@ impl Cuda {
         to: [u64; 2],
     ) {
         let (n_parts, blocks) = (vocab.div_ceil(SEGMENT), (segments.len().div_ceil(SEGMENTS_AT_ONCE), rows));
-        let AskedAt { inverses, masks, bits } = asked;
+        let AskedAt { inverses, masks, bits, is_cut } = asked;
         let values = args![
             logits,
             logits_stride(vocab),
@@ -110,7 +112,8 @@ impl Cuda {
             to[0],
             to[1]
         ];
-        self.device.launch("head_parts", Grid { blocks, threads: 256, shared: 0, early: true }, values);
+        let name = if is_cut { "head_parts_cut" } else { "head_parts" };
+        self.device.launch(name, Grid { blocks, threads: 256, shared: 0, early: true }, values);
     }
 
     pub(super) fn parts(&self, logits: u64, vocab: usize, rows: usize, asked: AskedAt) -> [Memory; 2] {
@@ -250,7 +253,7 @@ impl Cuda {
             left
         });
         let asked_at = left.as_ref().map_or(asked.at(), |left| left.of(asked.at()));
-        let AskedAt { inverses, masks, bits } = asked_at;
+        let AskedAt { inverses, masks, bits, .. } = asked_at;
         let of_ask = |ask: &Ask| [(ask.row - rows.start) as u32, u32::from(ask.sampler.is_greedy()), ask.u.to_bits()];
         let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
         let out = self.device.memory(asks.len() * 8);
@@ -288,7 +291,7 @@ impl Cuda {
         let of_ask = |ask: &Ask| [(ask.row - first_row) as u32, ask.n_likeliest as u32];
         let wanted = self.device.upload(&asks.iter().map(of_ask).collect::<Vec<_>>());
         let out = self.device.memory(asks.len() * n_max * 8);
-        let AskedAt { inverses, masks, bits } = asked;
+        let AskedAt { inverses, masks, bits, .. } = asked;
         let (stride, n_parts, n_words) = (logits_stride(vocab), vocab.div_ceil(SEGMENT), vocab.div_ceil(64));
         let (wanted, to) = (wanted.address(), out.address());
         let values = args![logits, stride, vocab, parts, n_parts, inverses, masks, bits, n_words, wanted, n_max, to];

@@ -186,7 +186,7 @@ impl<B: OnGpu> Step<'_, B> {
         let vocab = model.config.vocab;
         let (logits, stride, n_parts) = (room.logits.address(), logits_stride(vocab), vocab.div_ceil(SEGMENT));
         let (parts, n_words) = (room.parts.address(), vocab.div_ceil(64));
-        let AskedAt { inverses, masks, bits } =
+        let AskedAt { inverses, masks, bits, .. } =
             room.left.as_ref().map_or(self.whole_vocabulary(), |left| left.of(self.whole_vocabulary()));
         let (greedy, keys) = (room.start(Start::Greedy), room.start(Start::Keys));
         let (ids, positions, n_drawn) = (room.start(Start::Ids), room.start(Start::Positions), room.start(Start::Drawn));

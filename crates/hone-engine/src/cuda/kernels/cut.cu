@@ -2,7 +2,9 @@
 // are near enough to the likeliest.
 //
 // Ids are ranked by their depth, which is how far they are below the largest, and equally deep ones by id. The last that is kept is found
-// in three looks at the row, nine bits of the depth each: ids are counted and weighed by bins in whole numbers, whose sums have no order.
+// in three looks at all ids, nine bits of the depth each: ids are counted and weighed by bins in whole numbers, whose sums have no order.
+// What is too deep to stay is told by the largest of each segment and the sum of all; as a rule so few ids are left that they are listed
+// once, and the row is not looked at again.
 
 #define CUT_THREADS 1024
 #define BIN_BITS 9
@@ -22,6 +24,14 @@ struct Row {
     const u64 *allowed;
     int vocab;
     float inverse, top;
+};
+
+// Ids that may stay, in no order.
+#define LISTED_MAX 4096
+
+struct List {
+    u32 n, id[LISTED_MAX];
+    float z[LISTED_MAX];
 };
 
 // Ids of each bin, and their weights, each as a part of that at the bin's upper edge: 22 bits in two halves, so that a million of them have
@@ -77,6 +87,48 @@ __device__ __forceinline__ void each_four(const Row &row, int n_ids, Look look) 
     }
 }
 
+// Shows the z of every id that may stay to `look`: of the list, or of the row where too many were to be listed.
+template <bool LISTED, class Look>
+__device__ __forceinline__ void each_z(const Row &row, const List &list, Look look) {
+    if (LISTED) {
+        for (int i = threadIdx.x; i < list.n; i += CUT_THREADS) look(list.z[i]);
+    } else {
+        each_four(row, row.vocab, [&](int, const float *z) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (z[i] == z[i]) look(z[i]);
+        });
+    }
+}
+
+// Lists the ids that are not below the deepest, or says that they are too many. A warp has a segment at a time.
+__device__ __forceinline__ bool list_ids(const Row &row, const float2 *parts, int n_parts, u32 deepest, List &list) {
+    int lane = threadIdx.x & 31;
+    if (threadIdx.x == 0) list.n = 0;
+    __syncthreads();
+    for (int part = threadIdx.x / 32; part < n_parts; part += CUT_THREADS / 32) {
+        // What others have listed by now tells no more than when to give up.
+        if (*(volatile u32 *)&list.n > LISTED_MAX) break;
+        if (depth_of(row, parts[part].x) > deepest) continue;
+        float logit[SEGMENT / 32];
+#pragma unroll
+        for (int j = 0; j < SEGMENT / 32; j++) {
+            int id = part * SEGMENT + 32 * j + lane;
+            logit[j] = id < row.vocab ? row.logits[id] : 0.0f;
+        }
+#pragma unroll
+        for (int j = 0; j < SEGMENT / 32; j++) {
+            int id = part * SEGMENT + 32 * j + lane;
+            float z = z_of(row, logit[j], id < row.vocab && is_allowed(row.allowed, id));
+            if (!(z == z) || depth_of(row, z) > deepest) continue;
+            u32 at = atomicAdd(&list.n, 1);
+            if (at < LISTED_MAX) list.id[at] = id, list.z[at] = z;
+        }
+    }
+    __syncthreads();
+    return list.n <= LISTED_MAX;
+}
+
 // The bin in which so many ids, or where `n_max` is 0, so much weight is reached, or else the last one with any id. By one warp.
 struct Found {
     int bin, n_before;
@@ -120,7 +172,8 @@ __device__ __forceinline__ Found find_bin(const Bins &bins, u32 prefix, int shif
 }
 
 // The last of the `n_max` first ids, or where that is 0, of the fewest that weigh enough together. Ids below the deepest are not looked at.
-__device__ __noinline__ Place last_place(Row row, int n_max, double enough, u32 deepest) {
+template <bool LISTED>
+__device__ __noinline__ Place last_place(Row row, const List &list, int n_max, double enough, u32 deepest) {
     __shared__ Bins bins;
     __shared__ u32 prefix;
     __shared__ Place place;
@@ -131,17 +184,14 @@ __device__ __noinline__ Place last_place(Row row, int n_max, double enough, u32 
         for (int i = threadIdx.x; i < BINS; i += CUT_THREADS) bins.n[i] = 0, bins.high[i] = 0, bins.low[i] = 0;
         __syncthreads();
         u32 looked_at = prefix;
-        each_four(row, row.vocab, [&](int, const float *z) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                u32 depth = depth_of(row, z[i]), bin = depth >> shift;
-                if (!(z[i] == z[i]) || depth > deepest || bin >> BIN_BITS != looked_at) continue;
-                u32 weight = __float2uint_rn(expf(below_top(bin << shift) - (row.top - z[i])) * (1 << 2 * HALF));
-                bin &= BINS - 1;
-                atomicAdd(bins.n + bin, 1);
-                atomicAdd(bins.high + bin, weight >> HALF);
-                atomicAdd(bins.low + bin, weight & ((1 << HALF) - 1));
-            }
+        each_z<LISTED>(row, list, [&](float z) {
+            u32 depth = depth_of(row, z), bin = depth >> shift;
+            if (depth > deepest || bin >> BIN_BITS != looked_at) return;
+            u32 weight = __float2uint_rn(expf(below_top(bin << shift) - (row.top - z)) * (1 << 2 * HALF));
+            bin &= BINS - 1;
+            atomicAdd(bins.n + bin, 1);
+            atomicAdd(bins.high + bin, weight >> HALF);
+            atomicAdd(bins.low + bin, weight & ((1 << HALF) - 1));
         });
         __syncthreads();
         if (threadIdx.x < 32) {
@@ -203,11 +253,50 @@ __device__ __forceinline__ int last_of_equals(const Row &row, u32 depth, int n) 
     return last;
 }
 
+// The same, of those in the list.
+__device__ __forceinline__ int last_of_listed(const Row &row, const List &list, u32 depth, int n) {
+    __shared__ int last;
+    for (int i = threadIdx.x; i < list.n; i += CUT_THREADS) {
+        if (depth_of(row, list.z[i]) != depth) continue;
+        int n_upto = 1;
+        for (int j = 0; j < list.n; j++) n_upto += list.id[j] < list.id[i] && depth_of(row, list.z[j]) == depth;
+        if (n_upto == n) last = list.id[i];
+    }
+    __syncthreads();
+    return last;
+}
+
+// The last that is kept, of the list or of the row, and the last id of its depth.
+struct Last {
+    Place place;
+    int id;
+};
+
+template <bool LISTED>
+__device__ __forceinline__ Last find_last(const Row &row, const List &list, const Cut &cut, float whole, u32 deepest) {
+    Place last = {DEPTH_MAX, 0, 0, whole};
+    if (cut.top_k > 0) last = last_place<LISTED>(row, list, min(cut.top_k, (u32)row.vocab), 0.0, deepest);
+    if (cut.top_p < 1.0f) {
+        Place by_weight = last_place<LISTED>(row, list, 0, cut.top_p * last.weight * ROUNDED, deepest);
+        bool sooner = by_weight.depth < last.depth || by_weight.n_kept < last.n_kept;
+        if (cut.top_k == 0 || (by_weight.depth <= last.depth && sooner)) last = by_weight;
+    }
+    if (last.n_kept >= last.n_equal) return {last, row.vocab};
+    return {last, LISTED ? last_of_listed(row, list, last.depth, last.n_kept) : last_of_equals(row, last.depth, last.n_kept)};
+}
+
+__device__ __forceinline__ bool stays(const Row &row, const Cut &cut, const Last &last, int id, float z) {
+    u32 depth = depth_of(row, z);
+    bool is_before = depth < last.place.depth || (depth == last.place.depth && id <= last.id);
+    return is_before && (depth == 0 || cut.min_p <= 0.0f || expf(z - row.top) >= cut.min_p);
+}
+
 // What may be drawn of each row, as bits: of its mask, where it has one, what the row's cut leaves. One block per row.
 extern "C" __global__ void __launch_bounds__(CUT_THREADS)
     head_cut(const float *logits, int stride, int vocab, const float2 *parts, int n_parts, const float *inverse_temperatures,
              const int *masks, const u64 *bits, int n_words, const Cut *cuts, int *cut_masks, u64 *cut_bits) {
     __shared__ float room[CUT_THREADS / 32];
+    __shared__ List list;
     let_next_start();
     await_previous();
     int row_number = blockIdx.x;
@@ -230,29 +319,25 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS)
         for (int i = threadIdx.x; i < n_words; i += CUT_THREADS) cut_bits[i] = 0;
         return;
     }
-    Place last = {DEPTH_MAX, 0, 0, whole};
-    if (cut.top_k > 0) {
-        int n_max = min(cut.top_k, (u32)vocab);
-        last = last_place(row, n_max, 0.0, depth_of_first(row, parts, n_parts, n_max));
+    // The first k are not below the k-th segment, and top-p takes its share of all of them. Else, were all ids less likely than this, they
+    // would weigh less than what top-p cuts off, or are what min-p cuts off.
+    float least = fmaxf((1.0f - cut.top_p) * whole / vocab, cut.min_p);
+    u32 deepest = cut.top_k > 0  ? depth_of_first(row, parts, n_parts, min(cut.top_k, (u32)vocab))
+                  : least > 0.0f ? depth_of(row, row.top + logf(least) - 0.1f)
+                                 : DEPTH_MAX;
+    if (list_ids(row, parts, n_parts, deepest, list)) {
+        Last last = find_last<true>(row, list, cut, whole, deepest);
+        for (int i = threadIdx.x; i < n_words; i += CUT_THREADS) cut_bits[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < list.n; i += CUT_THREADS)
+            if (stays(row, cut, last, list.id[i], list.z[i])) atomicOr((u32 *)cut_bits + list.id[i] / 32, 1u << (list.id[i] & 31));
+        return;
     }
-    if (cut.top_p < 1.0f) {
-        // Were all ids as deep as this or deeper, they would weigh less than what is cut off.
-        double off = (1.0 - cut.top_p) * last.weight;
-        u32 deepest = depth_of(row, row.top - (logf(vocab / (float)off) + 1.0f));
-        Place by_weight = last_place(row, 0, cut.top_p * last.weight * ROUNDED, deepest);
-        bool sooner = by_weight.depth < last.depth || by_weight.n_kept < last.n_kept;
-        if (cut.top_k == 0 || (by_weight.depth <= last.depth && sooner)) last = by_weight;
-    }
-    int last_id = last.n_kept < last.n_equal ? last_of_equals(row, last.depth, last.n_kept) : vocab;
+    Last last = find_last<false>(row, list, cut, whole, deepest);
     each_four(row, 64 * n_words, [&](int id, const float *z) {
         u32 kept = 0;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            u32 depth = depth_of(row, z[i]);
-            bool before = depth < last.depth || (depth == last.depth && id + i <= last_id);
-            bool near = depth == 0 || cut.min_p <= 0.0f || expf(z[i] - row.top) >= cut.min_p;
-            if (z[i] == z[i] && before && near) kept |= 1u << (4 * (id / 4 & 7) + i);
-        }
+        for (int i = 0; i < 4; i++) kept |= (u32)(z[i] == z[i] && stays(row, cut, last, id + i, z[i])) << (4 * (id / 4 & 7) + i);
 #pragma unroll
         for (int step = 1; step < 8; step <<= 1) kept |= __shfl_xor_sync(FULL, kept, step);
         if ((id & 31) == 0 && id < 64 * n_words) ((u32 *)cut_bits)[id / 32] = kept;

@@ -23,16 +23,28 @@ __device__ __forceinline__ const u64 *row_mask(const int *masks, const u64 *bits
 
 // Of each segment from `first_part` up to `last_part`, by eight threads: the largest z and Σ e^(z - max); and Σ e^(z - max)·z where that is
 // asked for.
-extern "C" __global__ void head_parts(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
-                                      const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
-                                      float *weighted) {
-    let_next_start();
-    await_previous();
+template <bool CUT>
+__device__ __forceinline__ void parts_of(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
+                                         const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
+                                         float *weighted) {
     int row = blockIdx.y, eighth = threadIdx.x & 7, asked = first_part + blockIdx.x * (HEAD_THREADS / 8) + threadIdx.x / 8;
     int part = min(asked, last_part - 1), first = part * SEGMENT + 4 * eighth;
     const u64 *allowed = row_mask(masks, bits, n_words, row);
     float inverse = inverse_temperatures[row], z[SEGMENT / 8], top = NEVER, sum = 0.0f, by_z = 0.0f;
     logits += (i64)row * stride;
+    // Of a row that is not cut all is known already, and of a segment of which nothing is left, without looking.
+    if (CUT) {
+        if (!allowed) return;
+        bool any = false;
+        for (int i = part * (SEGMENT / 64); i < min(n_words, (part + 1) * (SEGMENT / 64)); i++) any |= allowed[i] != 0;
+        if (!__any_sync(FULL, any)) {
+            if (eighth == 0 && asked < last_part) {
+                parts[(i64)row * n_parts + part] = make_float2(NEVER, 0.0f);
+                if (weighted) weighted[(i64)row * n_parts + part] = 0.0f;
+            }
+            return;
+        }
+    }
 #pragma unroll
     for (int j = 0; j < SEGMENT / 32; j++) {
         float4 four = first + 32 * j < stride ? *(const float4 *)(logits + first + 32 * j) : make_float4(0, 0, 0, 0);
@@ -62,6 +74,23 @@ extern "C" __global__ void head_parts(const float *logits, int stride, int vocab
     bool some = top != NEVER;
     parts[(i64)row * n_parts + part] = make_float2(top, some ? sum : 0.0f);
     if (weighted) weighted[(i64)row * n_parts + part] = some ? by_z : 0.0f;
+}
+
+extern "C" __global__ void head_parts(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
+                                      const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
+                                      float *weighted) {
+    let_next_start();
+    await_previous();
+    parts_of<false>(logits, stride, vocab, inverse_temperatures, masks, bits, n_words, first_part, last_part, n_parts, parts, weighted);
+}
+
+// The same again, after rows have been cut.
+extern "C" __global__ void head_parts_cut(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
+                                          const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
+                                          float *weighted) {
+    let_next_start();
+    await_previous();
+    parts_of<true>(logits, stride, vocab, inverse_temperatures, masks, bits, n_words, first_part, last_part, n_parts, parts, weighted);
 }
 
 // Joins the segments of a row, by a block: the largest z and the sum of all e^(z - largest).
