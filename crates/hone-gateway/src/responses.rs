@@ -25,6 +25,8 @@ use std::sync::Arc;
 
 /// What marks the instructions of a request among the messages of the record.
 const INSTRUCTIONS: &str = "hone.instructions";
+/// What a function says where its calls must follow its schema.
+const STRICT: &str = "strict";
 /// What can be asked for, besides what is looked at one by one.
 const KNOWN: [&str; 14] = [
     "input",
@@ -240,7 +242,9 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
         }
         let name = tool["name"].as_str().ok_or_else(|| Refused::param(&place, format!("`{place}.name` is missing")))?;
         let description = tool["description"].as_str().map(str::to_owned);
-        Ok(ToolSpec { name: name.to_owned(), description, parameters: tool["parameters"].clone(), extra: Map::new() })
+        let extra = tool.get(STRICT).filter(|strict| strict.is_boolean()).map(|strict| (STRICT.to_owned(), strict.clone()));
+        let extra = extra.into_iter().collect();
+        Ok(ToolSpec { name: name.to_owned(), description, parameters: tool["parameters"].clone(), extra })
     };
     list.enumerate().map(tool).collect()
 }

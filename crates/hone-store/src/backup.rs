@@ -176,6 +176,8 @@ fn leftovers(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
     for (name, kind) in &there {
         match name.as_str() {
             BLOBS if kind.is_dir() => {}
+            // A disk's own, where the folder is all of the disk.
+            "lost+found" if kind.is_dir() => {}
             RECORDS if kind.is_file() && is_begun => {}
             MANIFEST_DRAFT if kind.is_file() && is_begun => left.push(folder.join(name)),
             _ => return Err(strange(name)),

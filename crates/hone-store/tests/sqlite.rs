@@ -150,7 +150,8 @@ fn a_back_up_that_was_cut_short_is_run_again() {
 #[test]
 fn a_folder_with_anything_that_no_back_up_writes_is_refused_and_left_as_it_is() {
     run(async {
-        let store = common::sqlite().open().await;
+        let fresh = common::sqlite();
+        let store = fresh.open().await;
         store.put(vec![write(0)]).await.unwrap();
         let check = async |names: &[&str], strange: &str| {
             let folder = tempfile::tempdir().unwrap();
@@ -170,6 +171,11 @@ fn a_folder_with_anything_that_no_back_up_writes_is_refused_and_left_as_it_is() 
         let hash = BlobHash::of(b"mine").to_string();
         check(&[&format!("blobs/{hash}")], &format!("blobs/{hash}")).await;
         check(&[&format!("blobs/{hash}"), "records.jsonl", "notes.txt"], "notes.txt").await;
+        // A file of that name is somebody's, a folder the disk's.
+        check(&["lost+found"], "lost+found").await;
+        let disk = tempfile::tempdir().unwrap();
+        std::fs::create_dir(disk.path().join("lost+found")).unwrap();
+        assert_eq!(backup(&*store, disk.path(), |_| ()).await.unwrap().records.total(), 1);
     });
 }
 

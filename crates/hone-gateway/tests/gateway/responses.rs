@@ -22,7 +22,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 fn adds() -> Value {
-    json!([{"type": "function", "name": "add", "description": "adds", "parameters": {"type": "object"}}])
+    json!([{"type": "function", "name": "add", "description": "adds", "parameters": {"type": "object"}, "strict": true}])
 }
 
 #[tokio::test]
@@ -90,7 +90,8 @@ async fn functions_are_called_and_their_results_go_back() {
         "{first}"
     );
     assert_eq!(call["arguments"], "{\"a\":1}");
-    assert_eq!(world.heard.last()["tools"][0]["function"]["name"], "add");
+    let function = &world.heard.last()["tools"][0]["function"];
+    assert_eq!((&function["name"], &function["strict"]), (&json!("add"), &json!(true)));
     let result = json!({"type": "function_call_output", "call_id": "call_1", "output": "2"});
     // By sending everything again, and by naming the answer.
     let again = json!([{"role": "user", "content": "hi"}, call, result]);

@@ -23,6 +23,7 @@ const LEGACY: &str = "function_call";
 const N_CALLS_MAX: usize = 256;
 /// The most answers to one question.
 const N_CHOICES_MAX: u64 = 1024;
+const STRICT: &str = "strict";
 
 pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> Result<Map<String, Value>, RequestError> {
     let provider = &spec.provider;
@@ -35,7 +36,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
         put(provider.tokens_key, tokens_max.into());
     }
     if !request.tools.is_empty() {
-        put("tools", request.tools.iter().map(tool).collect());
+        put("tools", request.tools.iter().map(own_tool).collect());
     }
     if let Some(schema) = &request.schema {
         let named = json!({"name": "answer", "schema": schema, "strict": true});
@@ -102,6 +103,15 @@ pub(super) fn tool(tool: &ToolSpec) -> Value {
     }
     function.insert("parameters".into(), parameters(tool));
     json!({"type": "function", "function": function})
+}
+
+/// The same with what this format alone knows: whether calls must follow the schema, where somebody said so.
+fn own_tool(spec: &ToolSpec) -> Value {
+    let mut tool = tool(spec);
+    if let Some(strict) = spec.extra.get(STRICT).filter(|strict| strict.is_boolean()) {
+        tool["function"][STRICT] = strict.clone();
+    }
+    tool
 }
 
 /// Fills in what some servers leave out of their calls, so that what is told is what is read: ids, and `{}` where there are no arguments.

@@ -35,7 +35,7 @@ fn request() -> ChatRequest {
         name: "find".into(),
         description: Some("Finds".into()),
         parameters: json!({"type": "object", "properties": {"x": {"type": "integer"}}}),
-        extra: Map::new(),
+        extra: Map::from_iter([("strict".to_owned(), true.into())]),
     };
     let bare = ToolSpec { name: "bare".into(), description: None, parameters: Value::Null, extra: Map::new() };
     ChatRequest {
@@ -75,7 +75,7 @@ fn openai_is_asked() {
             {"role": "assistant", "content": "found"},
             {"role": "user", "content": "more?"}],
         "tools": [
-            {"type": "function", "function": {"name": "find", "description": "Finds", "parameters": parameters}},
+            {"type": "function", "function": {"name": "find", "description": "Finds", "parameters": parameters, "strict": true}},
             {"type": "function", "function": {"name": "bare", "parameters": {"type": "object", "properties": {}}}}],
         "temperature": 0.5, "top_p": 0.9, "stop": ["END"], "seed": 5, "max_completion_tokens": 64,
         "stream": true, "stream_options": {"include_usage": true}});
