@@ -277,7 +277,10 @@ fn what_a_client_saw_whole_survives_the_server() {
     let status: serde_json::Value = serde_json::from_str(&desk.hone("deploy status desk --json").out).unwrap();
     let numbers = &status["canary"]["report"]["numbers"];
     let n_answered = |arm: &str| numbers[arm]["n_answered"].as_u64().unwrap();
-    assert_eq!(n_answered("canary") + n_answered("control"), n_of_canary, "{status}");
+    let n_counted = n_answered("canary") + n_answered("control");
+    // One canary in a hundred ends early because one side happened to be drawn far more often; nothing counts after that.
+    let has_ended = status["canary"]["report"]["reason"] == "ended";
+    assert!(n_counted == n_of_canary || (has_ended && n_counted < n_of_canary), "{n_of_canary} episodes: {status}");
     assert!(n_answered("canary") > 0 && n_answered("control") > 0, "{status}");
     let served = Listening::serve(&desk, &provider);
     let told: serde_json::Value = serde_json::from_str(&get(served.port, "/v1/agents/desk")).unwrap();
