@@ -4,13 +4,17 @@
 #define SEGMENT 256
 #define HEAD_THREADS 256
 
-template <int THREADS = HEAD_THREADS>
-__device__ __forceinline__ float block_max(float x, float *room) {
+__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ u64 larger(u64 a, u64 b) { return max(a, b); }
+
+// The largest of a block; every thread gets it. `room` holds one per warp.
+template <int THREADS = HEAD_THREADS, class T>
+__device__ __forceinline__ T block_max(T x, T *room) {
 #pragma unroll
-    for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(FULL, x, step));
+    for (int step = 16; step > 0; step >>= 1) x = larger(x, __shfl_xor_sync(FULL, x, step));
     if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
     __syncthreads();
-    for (int i = 0; i < THREADS / 32; i++) x = fmaxf(x, room[i]);
+    for (int i = 0; i < THREADS / 32; i++) x = larger(x, room[i]);
     __syncthreads();
     return x;
 }
@@ -292,16 +296,6 @@ __device__ __forceinline__ u64 ranked(float z, int id) {
     return (u64)order << 32 | (FULL - (u32)id);
 }
 
-__device__ __forceinline__ u64 block_largest(u64 x, u64 *room) {
-#pragma unroll
-    for (int step = 16; step > 0; step >>= 1) x = max(x, __shfl_xor_sync(FULL, x, step));
-    if ((threadIdx.x & 31) == 0) room[threadIdx.x >> 5] = x;
-    __syncthreads();
-    for (int i = 0; i < HEAD_THREADS / 32; i++) x = max(x, room[i]);
-    __syncthreads();
-    return x;
-}
-
 // The likeliest ids of a row that may be drawn and their log-probabilities, one after the other: each time the segment with the largest z
 // that is left, in it the id, and what is left of the segment then. One block per ask: (row, how many).
 extern "C" __global__ void head_likeliest(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
@@ -323,7 +317,7 @@ extern "C" __global__ void head_likeliest(const float *logits, int stride, int v
         u64 best = 0;
         for (int i = threadIdx.x; i < n_parts && k < asks[blockIdx.x].y; i += HEAD_THREADS)
             if (tops[i] > NEVER) best = max(best, ranked(tops[i], i));
-        best = block_largest(best, largest);
+        best = block_max(best, largest);
         if (best == 0) {
             if (threadIdx.x == 0) out[k] = make_uint2(FULL, 0);
             continue;
@@ -331,8 +325,8 @@ extern "C" __global__ void head_likeliest(const float *logits, int stride, int v
         int segment = FULL - (u32)best, id = segment * SEGMENT + threadIdx.x;
         float z = id < vocab && is_allowed(allowed, id) ? __fmul_rn(logits[id], inverse) : NEVER;
         u64 own = z > NEVER ? ranked(z, id) : 0;
-        last = block_largest(own < last ? own : 0, largest);
-        u64 next = block_largest(own < last ? own : 0, largest);
+        last = block_max(own < last ? own : 0, largest);
+        u64 next = block_max(own < last ? own : 0, largest);
         if (own == last) out[k] = make_uint2(id, __float_as_uint(__fadd_rn(z, -log_norm)));
         if (threadIdx.x == 0 && next == 0) tops[segment] = NEVER;
         if (own == next && next != 0) tops[segment] = z;
