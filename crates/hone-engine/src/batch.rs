@@ -27,7 +27,7 @@ use crate::random::Stream;
 use crate::sampler::Drawn;
 use burst::{Burst, Next};
 use draw::{Head, Ready};
-use guess::{Hope, Said};
+use guess::{Hope, Said, expected};
 use sequence::{Fork, Sequence, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
@@ -122,7 +122,7 @@ impl<B: Backend> Batcher<B> {
             return Err(SubmitError::EmptyPrompt);
         }
         let vocab = model.config.vocab;
-        let unknown = request.prompt.iter().find(|&&id| id as usize >= vocab);
+        let unknown = request.prompt.iter().chain(&request.prediction).find(|&&id| id as usize >= vocab);
         if let Some(&id) = unknown {
             return Err(SubmitError::UnknownToken { id, vocab });
         }
@@ -270,6 +270,7 @@ impl<B: Backend> Batcher<B> {
             })
             .collect();
         let first = forks.remove(0);
+        let expected = expected(&request.prompt, &request.prediction).into();
         Sequence {
             request: id,
             sample: 0,
@@ -288,6 +289,7 @@ impl<B: Backend> Batcher<B> {
             keep_support: request.keep_support,
             n_likeliest: request.n_likeliest,
             hope: Hope::new(request.guesses),
+            expected,
             asker: request.asker,
             forks,
         }
@@ -320,7 +322,7 @@ impl<B: Backend> Batcher<B> {
         let room = self.n_rows_light(backend).saturating_sub(fed.iter().sum());
         let n_each = room / self.running.len();
         let with_guess = |(seq, n): (&mut Sequence<B>, usize)| {
-            let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.ids, seq.n_guessable(n).min(n_each)) };
+            let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.expected, &seq.ids, seq.n_guessable(n).min(n_each)) };
             seq.take_pages(fed.n_rows());
             fed
         };
@@ -396,6 +398,7 @@ impl<B: Backend> Batcher<B> {
                 keep_support: seq.keep_support,
                 n_likeliest: seq.n_likeliest,
                 hope: seq.hope,
+                expected: Arc::clone(&seq.expected),
                 asker: seq.asker,
                 forks: Vec::new(),
             });

@@ -3,7 +3,7 @@
 mod rule;
 
 use hone_engine::backend::{Backend, Dtype};
-use hone_engine::batch::{BatchLimits, Finish, Request, Token};
+use hone_engine::batch::{BatchLimits, Finish, Request, SubmitError, Token};
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::constraint::{Constraint, Verdict};
 use hone_engine::cpu::{Cpu, Isa};
@@ -172,4 +172,30 @@ fn a_next_turn_finds_what_was_said() {
     let (mut warm, mut cold) = (host(Isa::best(), Dtype::Bf16), host(Isa::best(), Dtype::Bf16));
     let (next, _) = turn(&mut warm, prompt(1), true);
     assert_eq!(turn(&mut warm, next.clone(), true), turn(&mut cold, next, false));
+}
+
+#[test]
+fn what_is_expected_comes_sooner_and_changes_nothing() {
+    let ask = |prediction: Vec<u32>| {
+        let request = Request { prediction, seed: 5, ..Request::new((0..20).collect(), N_TOKENS) };
+        sample(&mut host(Isa::best(), Dtype::Bf16), vec![request], true)
+    };
+    let (told, n_steps) = ask(Vec::new());
+    let said: Vec<u32> = told[0].0.iter().map(|token| token.id).collect();
+    let (with_said, n_steps_said) = ask(said.clone());
+    assert_eq!(with_said, told);
+    assert!(n_steps_said * 2 < n_steps, "{n_steps_said} and {n_steps} steps");
+    let edited: Vec<u32> = said.iter().enumerate().map(|(i, &id)| if i % 16 == 7 { (id + 1) % 70 } else { id }).collect();
+    let (with_edited, n_steps_edited) = ask(edited);
+    assert_eq!(with_edited, told);
+    assert!((n_steps_said..n_steps).contains(&n_steps_edited), "{n_steps_edited} of {n_steps} steps");
+    let (with_another, _) = ask(said.iter().rev().copied().collect());
+    assert_eq!(with_another, told);
+}
+
+#[test]
+fn nothing_is_expected_that_the_model_has_no_word_for() {
+    let request = Request { prediction: vec![1, 70], ..Request::new(vec![1], 4) };
+    let refused = host(Isa::best(), Dtype::F32).submit(request).expect_err("70 is outside");
+    assert_eq!(refused, SubmitError::UnknownToken { id: 70, vocab: 70 });
 }

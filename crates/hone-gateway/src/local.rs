@@ -210,6 +210,7 @@ impl Asked {
                 seed: question.seed(),
                 n_others: usize::try_from(question.choices.n).unwrap_or(usize::MAX).saturating_sub(1),
                 tokens: question.choices.tokens,
+                prediction: question.prediction().unwrap_or_default(),
                 // How soon an answer comes tells nobody what others were told.
                 asker: asker(&question.caller.tenant),
             },

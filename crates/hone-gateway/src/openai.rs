@@ -98,6 +98,16 @@ pub(crate) fn seed(rest: &Map<String, Value>) -> Option<u64> {
     seed.as_u64().or_else(|| seed.as_i64().map(i64::cast_unsigned))
 }
 
+/// What a client thinks that an answer will say.
+pub(crate) fn predicted(prediction: &Value) -> Option<String> {
+    match &prediction["content"] {
+        _ if prediction["type"] != "content" => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => parts.iter().map(|part| part["text"].as_str()).collect(),
+        _ => None,
+    }
+}
+
 pub(crate) fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {
     let wrong = || Refused::param("stop", "`stop` must be a text or a list of texts");
     match map.get("stop") {

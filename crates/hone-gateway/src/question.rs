@@ -157,12 +157,22 @@ impl Question {
         let unfollowed: Vec<&str> =
             UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
         self.follows(&unfollowed)?;
+        self.prediction()?;
         self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
     }
 
     /// The seed that the client gives.
     pub(crate) fn seed(&self) -> Option<u64> {
         openai::seed(&self.conversation.rest)
+    }
+
+    /// What the client thinks that the answer will say; nothing where it does not tell.
+    pub(crate) fn prediction(&self) -> Result<String, UpstreamError> {
+        let told = self.conversation.rest.get("prediction").filter(|_| self.wire == Some(Wire::OpenAi));
+        let text = told.filter(|told| !told.is_null()).map_or(Some(String::new()), openai::predicted);
+        text.ok_or_else(|| {
+            refused("`prediction` must be {\"type\": \"content\", \"content\": a text or a list of texts}".to_owned())
+        })
     }
 
     /// Refuses by name what an answer in other words than the client's could not follow.

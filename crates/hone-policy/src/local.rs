@@ -122,6 +122,8 @@ pub struct Wishes {
     pub n_others: usize,
     /// Tell the tokens that were drawn, with so many of the likeliest in the place of each.
     pub tokens: Option<usize>,
+    /// What the answer is thought to say; it comes sooner where that is right.
+    pub prediction: String,
     /// Who asks: an answer comes sooner where the question or the answer is like an earlier one of the same asker.
     pub asker: u64,
 }

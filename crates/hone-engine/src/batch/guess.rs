@@ -1,4 +1,4 @@
-//! Guesses: what a sequence may say next, because it was said before, by itself or in an earlier answer.
+//! Guesses: what a sequence may say next, because who asks expects it, or because it was said before, by itself or in an earlier answer.
 //!
 //! Agents repeat themselves: names that they read, arguments, the form of their answers. Guessed tokens are fed behind those that are
 //! due, as further rows of the same step, which take no longer while a step waits for the weights. Every row draws its token as always;
@@ -84,15 +84,15 @@ impl Said {
         }
     }
 
-    /// At most `n` tokens that may follow: what followed the place that is most alike to the end, in these ids or in an answer before,
-    /// the last such place. A place in these ids reaches their end, and then goes round.
-    pub(super) fn guess(&self, asker: u64, ids: &[u32], n: usize) -> Vec<u32> {
+    /// At most `n` tokens that may follow: what followed the place that is most alike to the end, in what is expected, in these ids or in
+    /// an answer before, the last such place. A place in these ids reaches their end, and then goes round.
+    pub(super) fn guess(&self, asker: u64, expected: &[u32], ids: &[u32], n: usize) -> Vec<u32> {
         if n == 0 {
             return Vec::new();
         }
         let answers = self.of.iter().find(|of| of.asker == asker).into_iter().flat_map(|of| of.answers.iter().rev());
         let (mut rest, mut n_best): (&[u32], usize) = (&[], 0);
-        for said in std::iter::once(ids).chain(answers.map(Vec::as_slice)) {
+        for said in [expected, ids].into_iter().chain(answers.map(Vec::as_slice)) {
             if let Some((place, alike)) = most_alike(said, ids, n_best) {
                 (rest, n_best) = (&said[place..], alike);
             }
@@ -102,6 +102,14 @@ impl Said {
         }
         let is_own = rest.as_ptr_range().end == ids.as_ptr_range().end;
         rest.iter().copied().cycle().take(if is_own { n } else { n.min(rest.len()) }).collect()
+    }
+}
+
+/// An answer as it is expected, with the end of what it answers.
+pub(super) fn expected(prompt: &[u32], prediction: &[u32]) -> Vec<u32> {
+    match prediction {
+        [] => Vec::new(),
+        _ => [&prompt[prompt.len().saturating_sub(ALIKE_MAX)..], prediction].concat(),
     }
 }
 
@@ -126,7 +134,7 @@ mod tests {
     use super::*;
 
     fn alone(ids: &[u32], n: usize) -> Vec<u32> {
-        Said::default().guess(0, ids, n)
+        Said::default().guess(0, &[], ids, n)
     }
 
     #[test]
@@ -153,10 +161,21 @@ mod tests {
     fn answers_before_are_guessed_to_come_again_to_the_same_asker() {
         let mut said = Said::default();
         said.keep(1, &[9, 9, 9, 5, 6, 7, 8], 3);
-        assert_eq!(said.guess(1, &[2, 2, 5, 6], 4), [7, 8], "an answer ends");
-        assert_eq!(said.guess(1, &[6, 2, 5, 6], 1), [7], "the longer likeness counts, wherever it is");
-        assert_eq!(said.guess(1, &[5, 6, 2, 5, 6], 1), [2], "and a sequence's own among equals");
-        assert!(said.guess(2, &[5, 6], 4).is_empty());
+        assert_eq!(said.guess(1, &[], &[2, 2, 5, 6], 4), [7, 8], "an answer ends");
+        assert_eq!(said.guess(1, &[], &[6, 2, 5, 6], 1), [7], "the longer likeness counts, wherever it is");
+        assert_eq!(said.guess(1, &[], &[5, 6, 2, 5, 6], 1), [2], "and a sequence's own among equals");
+        assert!(said.guess(2, &[], &[5, 6], 4).is_empty());
+    }
+
+    #[test]
+    fn what_is_expected_comes_before_what_was_said() {
+        let (said, expected) = (Said::default(), expected(&[1, 2, 3], &[5, 6, 7, 6, 8]));
+        let guess = |ids: &[u32]| said.guess(0, &expected, ids, 2);
+        assert_eq!(guess(&[1, 2, 3]), [5, 6], "from the first token on");
+        assert_eq!(guess(&[1, 2, 3, 9, 5]), [6, 7], "where the answer comes back to it");
+        assert_eq!(guess(&[1, 2, 3, 6, 9, 6]), [8], "among equals, and to its end");
+        assert_eq!(guess(&[1, 2, 4, 9, 6, 0, 9, 6]), [0, 9], "not where more is alike elsewhere");
+        assert!(super::expected(&[1, 2, 3], &[]).is_empty());
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Request<B: Backend> {
     pub n_likeliest: usize,
     /// Guess tokens from what was said before, so that they come sooner. Guesses change no token and no bit.
     pub guesses: bool,
+    /// What the answer is thought to say, where who asks knows: it is guessed before anything else.
+    pub prediction: Vec<u32>,
     /// Who asks: prompts that were computed before, and answers that were given, serve the same asker alone.
     pub asker: u64,
 }
@@ -76,6 +78,7 @@ impl<B: Backend> Request<B> {
             keep_support: false,
             n_likeliest: 0,
             guesses: true,
+            prediction: Vec::new(),
             asker: 0,
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Sequence<B: Backend> {
     pub(super) keep_support: bool,
     pub(super) n_likeliest: usize,
     pub(super) hope: Hope,
+    /// What it is expected to say, behind the end of its prompt.
+    pub(super) expected: Arc<[u32]>,
     pub(super) asker: u64,
     /// Samples still to be forked off, with their streams, constraints and reserves.
     pub(super) forks: Vec<Fork>,

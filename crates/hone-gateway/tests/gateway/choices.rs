@@ -56,6 +56,17 @@ async fn any_whole_number_is_a_seed_and_nothing_else_is() {
 }
 
 #[tokio::test]
+async fn what_a_client_expects_to_hear_changes_no_token() {
+    let world = World::open().await;
+    let plain = chat(&world, "own/tiny", json!({"logprobs": true})).await;
+    for content in [json!(text(&plain["choices"][0])), json!([{"type": "text", "text": "something else"}]), json!("")] {
+        let wish = json!({"logprobs": true, "prediction": {"type": "content", "content": content}});
+        assert_eq!(chat(&world, "own/tiny", wish).await["choices"], plain["choices"]);
+    }
+    assert_eq!(chat(&world, "own/tiny", json!({"logprobs": true, "prediction": null})).await["choices"], plain["choices"]);
+}
+
+#[tokio::test]
 async fn a_text_in_parts_is_the_text_and_a_picture_is_refused() {
     let world = World::open().await;
     let said = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
@@ -121,6 +132,8 @@ async fn what_cannot_be_drawn_is_refused_by_name() {
         (json!({"logit_bias": {"1": 2}}), "`logit_bias`"),
         (json!({"repetition_penalty": 1.1}), "`repetition_penalty`"),
         (json!({"min_p": 0.05}), "`min_p`"),
+        (json!({"prediction": "the cat"}), "`prediction`"),
+        (json!({"prediction": {"type": "content", "content": [{"type": "image"}]}}), "`prediction`"),
         (json!({"chat_template_kwargs": {"enable_thinking": false}}), "`chat_template_kwargs`"),
     ] {
         let told = world.post("/v1/chat/completions", &ask("own/tiny", &rest), &[]).await;
