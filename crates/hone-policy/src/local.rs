@@ -302,6 +302,10 @@ impl<B: Backend> Policy for Local<B> {
         &self.config
     }
 
+    fn keeps_to_schemas(&self) -> bool {
+        true
+    }
+
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
     }

@@ -53,8 +53,10 @@ pub struct RulerOptions {
     pub answer_tokens_max: u64,
     /// Whether the judge's words are kept on the rewards.
     pub explain: bool,
-    /// Whether the schema spells out ids, order and score steps: for judges that decode by a grammar.
-    pub exact_schema: bool,
+    /// Whether the schema spells out ids, order and score steps: for judges that decode by a grammar. Where not given, a judge that is
+    /// known to is asked so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact_schema: Option<bool>,
 }
 
 impl Default for RulerOptions {
@@ -67,7 +69,7 @@ impl Default for RulerOptions {
             n_anchors: 3,
             answer_tokens_max: 4096,
             explain: false,
-            exact_schema: false,
+            exact_schema: None,
         }
     }
 }
@@ -153,7 +155,8 @@ impl<'a> Ruler<'a> {
         ranking: &mut Ranking,
     ) -> Result<BTreeMap<usize, f64>, Failed> {
         let ids = prompt::ids(part.len(), draws);
-        let schema = if self.options.exact_schema { prompt::exact_schema(&ids) } else { prompt::schema() };
+        let is_exact = self.options.exact_schema.unwrap_or_else(|| self.policy.keeps_to_schemas());
+        let schema = if is_exact { prompt::exact_schema(&ids) } else { prompt::schema() };
         let question = Question::new(sheet.system.clone(), sheet.user(part, &ids), schema, draws.bits());
         let patience = Patience { n_retries: self.options.n_retries, tokens_max: self.options.answer_tokens_max };
         let heard = ask::ask(self.policy, &question, patience, |answer| Mismatch::read(answer, "trajectory_id", &ids));

@@ -50,13 +50,14 @@ type Answer = Arc<dyn Fn(&Asked) -> Result<String, PolicyError> + Send + Sync>;
 pub(crate) struct Script {
     config: Config,
     answer: Answer,
+    pub(crate) keeps_to_schemas: bool,
     pub(crate) calls: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Script {
     pub(crate) fn new(answer: impl Fn(&Asked) -> Result<String, PolicyError> + Send + Sync + 'static) -> Self {
         let config = Config { model: Some("scripted".into()), ..Config::default() };
-        Self { config, answer: Arc::new(answer), calls: Arc::default() }
+        Self { config, answer: Arc::new(answer), keeps_to_schemas: false, calls: Arc::default() }
     }
 
     /// One who answers every call with a JSON made from it.
@@ -72,6 +73,10 @@ impl Script {
 impl Policy for Script {
     fn config(&self) -> &Config {
         &self.config
+    }
+
+    fn keeps_to_schemas(&self) -> bool {
+        self.keeps_to_schemas
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {

@@ -13,6 +13,11 @@ pub trait Policy: Send + Sync {
     /// Everything that shapes it. Its hash stands on every trace that it makes.
     fn config(&self) -> &Config;
 
+    /// Whether an answer cannot but follow the schema that is asked for, whatever that says.
+    fn keeps_to_schemas(&self) -> bool {
+        false
+    }
+
     /// Begins a conversation.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError>;
 }

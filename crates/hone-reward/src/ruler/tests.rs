@@ -368,9 +368,16 @@ fn rewards_name_the_judge_and_repeat_their_ids() {
 
 #[test]
 fn the_exact_schema_spells_out_ids_in_their_order() {
-    let judge = Script::says(|asked| scores(&asked.qualities()));
-    judged(&judge, RulerOptions { exact_schema: true, ..RulerOptions::default() }, &QUALITIES).unwrap();
-    let calls = judge.calls.lock().unwrap();
+    let asked_by = |exact_schema: Option<bool>, keeps_to_schemas: bool| {
+        let mut judge = Script::says(|asked| scores(&asked.qualities()));
+        judge.keeps_to_schemas = keeps_to_schemas;
+        judged(&judge, RulerOptions { exact_schema, ..RulerOptions::default() }, &QUALITIES).unwrap();
+        let calls = judge.calls.lock().unwrap();
+        calls.clone()
+    };
+    let is_exact = |calls: &[Asked]| !calls[0].opening.schema.as_ref().unwrap()["properties"]["scores"]["prefixItems"].is_null();
+    assert!(is_exact(&asked_by(None, true)) && !is_exact(&asked_by(None, false)) && !is_exact(&asked_by(Some(false), true)));
+    let calls = asked_by(Some(true), false);
     let entries = &calls[0].opening.schema.as_ref().unwrap()["properties"]["scores"]["prefixItems"];
     let ids: Vec<&str> =
         entries.as_array().unwrap().iter().map(|entry| entry["properties"]["trajectory_id"]["const"].as_str().unwrap()).collect();

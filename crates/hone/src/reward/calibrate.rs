@@ -77,8 +77,6 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         rubric: rubric.clone(),
         repeats: args.repeats,
         answer_tokens_max: args.answer_tokens,
-        // A local judge decodes by a grammar, which can leave it nothing to get wrong but the scores.
-        exact_schema: args.judge.starts_with("local:"),
         ..RulerOptions::default()
     };
     let ruler = Ruler::new(judge, options).map_err(Failure::user)?;

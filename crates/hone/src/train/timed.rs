@@ -39,6 +39,10 @@ impl Policy for Timed<'_> {
         self.policy.config()
     }
 
+    fn keeps_to_schemas(&self) -> bool {
+        self.policy.keeps_to_schemas()
+    }
+
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
         let start = Instant::now();
         let conversation = self.policy.open(opening)?;
