@@ -167,7 +167,11 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
             _ => Ok(()),
         }
     };
-    write().map_err(LoadError::io(path))
+    write().map_err(|error| {
+        // A half of it is of no use, and takes room that others need.
+        drop(std::fs::remove_file(&temporary));
+        LoadError::io(path)(error)
+    })
 }
 
 fn width(dtype: &str) -> Option<usize> {

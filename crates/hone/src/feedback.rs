@@ -24,6 +24,7 @@ pub(crate) use report::{CategoryGain, Line};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::model::Opened;
 use arbiter::Arbiter;
 use canary::Ended;
 use hone_policy::upstream::Price;
@@ -139,6 +140,10 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     let context = &weighing(context)?;
     let runtime = &tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Failure::world)?;
+    // A loop that cannot begin leaves no record.
+    if let Some(model) = args.model.as_deref().filter(|_| !args.resume) {
+        Opened::named(model, context)?;
+    }
     let mut journal = Journal::open(NAME, args.resume, runtime, context)?;
     let args = &Args { resume: args.resume, threads: args.threads, ..journal.stage(BEGIN, || Ok(args.clone()))? };
     let mut turn = Turn::new(args, &journal.name, runtime, context)?;

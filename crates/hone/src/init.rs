@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure, at_path};
 use crate::printer::Printer;
 use crate::settings::{FILE_NAME, Flags, schema::DEFAULTS};
-use std::fs::{self, File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, flags: &Flags, printer: &Printer) -> Result<Exit, Failure> {
     let path = flags.config.clone().unwrap_or_else(|| PathBuf::from(FILE_NAME));
-    let written = if args.force { replace(&path) } else { create(&path) };
-    match written {
+    match create(&path) {
         Ok(()) => {}
+        // The old file stays whole until the new one is.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && args.force => crate::durable::write(&path, &template())?,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             printer.complain(&format!("{} is already there; `hone init --force` replaces it", path.display()));
             return Ok(Exit::No);
@@ -40,16 +41,6 @@ fn create(path: &Path) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(template().as_bytes())?;
     file.sync_all()
-}
-
-/// The old file stays whole until the new one is.
-fn replace(path: &Path) -> std::io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let mut file = File::create(&partial)?;
-    file.write_all(template().as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&partial, path)
 }
 
 /// The defaults with every value commented out: where the user says nothing, a newer hone may know better.

@@ -9,7 +9,8 @@ use crate::printer::counted;
 use clap::ValueEnum;
 use hone_gateway::keys::{self, Key, KeyError};
 use hone_gateway::{Role, Token};
-use hone_trace::{KeyName, V1};
+use hone_trace::store::Store;
+use hone_trace::{KeyName, Tenant, V1};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::num::NonZeroU32;
@@ -75,6 +76,40 @@ impl From<Right> for Role {
             Right::Read => Self::Read,
             Right::Admin => Self::Admin,
         }
+    }
+}
+
+/// A key of a command that serves and asks by itself.
+pub(crate) struct Lent {
+    name: KeyName,
+    pub(crate) secret: String,
+}
+
+impl Lent {
+    /// One to ask models, where the store has keys: its servers let in nobody without one.
+    pub(crate) async fn where_needed(store: &dyn Store, tenant: &Tenant) -> Result<Option<Self>, Failure> {
+        if !keys::all(store).await.map_err(failed)?.iter().any(Key::is_live) {
+            return Ok(None);
+        }
+        let secret = draw()?;
+        let name: KeyName = format!("loop-{}", &secret[PREFIX.len()..][..12]).parse().map_err(Failure::bug)?;
+        let key = Key {
+            v: V1,
+            name: name.clone(),
+            tenant: tenant.clone(),
+            role: Role::Call,
+            hash: Token::of(&secret),
+            at: now(),
+            requests_per_minute: None,
+            revoked_at: None,
+        };
+        keys::add(store, &key).await.map_err(|error| named(error, &name))?;
+        Ok(Some(Self { name, secret }))
+    }
+
+    /// Gives it back. One that is not, because of a kill, is known to nobody.
+    pub(crate) async fn give_back(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
+        keys::revoke(store, &self.name, tenant, now()).await.map(drop).map_err(|error| named(error, &self.name))
     }
 }
 

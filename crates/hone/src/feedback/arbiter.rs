@@ -4,12 +4,14 @@ use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::key::Lent;
 use crate::policy;
 use hone_engine::config::ModelConfig;
 use hone_engine::machine::Machine;
 use hone_gateway::{Access, Catalogue, Gateway, Limits, Local, Model, Setup, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_store::Database;
+use hone_trace::Tenant;
 use hone_trace::store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +33,10 @@ pub(super) struct Arbiter<'a> {
     model: String,
     /// Where it listens, such as `http://127.0.0.1:41234`.
     pub(super) url: String,
+    /// What it lets its own customers in by, where it asks for keys.
+    lent: Option<Lent>,
+    keys: Arc<dyn Store>,
+    tenant: Tenant,
     /// The model, without an adapter, and what adapters must fit.
     pub(super) voice: Arc<LocalPolicy<Machine>>,
     pub(super) config: ModelConfig,
@@ -57,6 +63,9 @@ impl<'a> Arbiter<'a> {
         let models = BTreeMap::from([(model.to_owned(), (Arc::clone(&voice), config.clone()))]);
         let wardrobe = Wardrobe { models, store: Arc::clone(&store), cache: context.settings.folder.join("adapters") };
         let (log, said) = mpsc::channel(N_SAID_MAX);
+        let tenant = context.settings.tenant.clone();
+        let lent = runtime.block_on(Lent::where_needed(&*store, &tenant))?;
+        let keys = Arc::clone(&store);
         let setup = Setup {
             catalogue,
             routes: Vec::new(),
@@ -65,7 +74,8 @@ impl<'a> Arbiter<'a> {
             adapters: Some(Arc::new(wardrobe)),
             store,
             clock: Arc::new(RealClock),
-            access: Access::open(context.settings.tenant.clone()),
+            // Where the store has keys, the gateway finds them before it lets anybody in.
+            access: Access::open(tenant.clone()),
             tls: None,
             limits: Limits::default(),
             hosts: Vec::new(),
@@ -80,7 +90,24 @@ impl<'a> Arbiter<'a> {
             // Who drops the other end wants it to stop, too.
             let _ = stopped.await;
         }));
-        Ok(Self { runtime, model: model.to_owned(), url, voice, config, stop: Some(stop), serving: Some(serving), said })
+        Ok(Self {
+            runtime,
+            model: model.to_owned(),
+            url,
+            lent,
+            keys,
+            tenant,
+            voice,
+            config,
+            stop: Some(stop),
+            serving: Some(serving),
+            said,
+        })
+    }
+
+    /// The key of its own customers, where it asks for one.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.lent.as_ref().map(|lent| lent.secret.as_str())
     }
 
     /// The name of the model.
@@ -100,6 +127,9 @@ impl Drop for Arbiter<'_> {
         if let Some(serving) = self.serving.take() {
             // What is underway ends first.
             let _ = self.runtime.block_on(serving);
+        }
+        if let Some(lent) = self.lent.take() {
+            let _ = self.runtime.block_on(lent.give_back(&*self.keys, &self.tenant));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! `{"id", "headers", "body"}`, the body a request of chat completions. It answers each with a line, in any order: `{"id", "message"}`,
 //! or `{"id", "error": {"code", "message"}}`. Everything between the two is its own: connections, retries, formats.
 
+use super::arbiter::Arbiter;
 use crate::failure::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -50,11 +51,11 @@ struct AnswerError {
 
 impl Client {
     /// Starts the program, by the shell.
-    pub(super) fn start(command: &str, url: &str) -> Result<Arc<Self>, Failure> {
+    pub(super) fn start(command: &str, arbiter: &Arbiter<'_>) -> Result<Arc<Self>, Failure> {
         let mut child = Command::new("sh")
             .args(["-c", &format!("exec {command}")])
-            .env("OPENAI_BASE_URL", format!("{url}/v1"))
-            .env("OPENAI_API_KEY", "none")
+            .env("OPENAI_BASE_URL", format!("{}/v1", arbiter.url))
+            .env("OPENAI_API_KEY", arbiter.key().unwrap_or("none"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

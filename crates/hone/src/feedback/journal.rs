@@ -3,14 +3,17 @@
 
 use crate::clock::now;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, at_path};
 use hone_store::Database;
-use hone_trace::EventId;
-use hone_trace::store::{Event, Write};
+use hone_trace::store::{Event, Put, Write};
+use hone_trace::{EventId, Tenant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -28,29 +31,42 @@ pub(super) struct Journal<'a> {
     store: Arc<dyn Database>,
     pub(super) name: String,
     done: BTreeMap<String, Value>,
+    /// The loop is this process's alone as long as it has this; a kill lets it go too.
+    _held: File,
+}
+
+/// What the store has of a loop.
+#[derive(Default)]
+struct Lines {
+    tenant: Option<Tenant>,
+    done: BTreeMap<String, Value>,
 }
 
 impl<'a> Journal<'a> {
-    /// The journal of a new loop, or of the last one to go on with it. The second loop of `desk` is called `desk-2`.
+    /// The journal of a new loop, or of the tenant's last one to go on with it. The second loop of `desk` is called `desk-2`: neither the
+    /// store nor the folder has anything of that name.
     pub(super) fn open(of: &str, goes_on: bool, runtime: &'a Runtime, context: &'a Context<'a>) -> Result<Self, Failure> {
         let store = runtime.block_on(context.store())?;
+        let is_ours = |lines: &Lines| lines.tenant.as_ref() == Some(&context.settings.tenant);
         let mut last: Option<(String, BTreeMap<String, Value>)> = None;
         for number in 1.. {
             let name = numbered(of, number);
-            let done = read(&name, runtime, &store)?;
-            if done.is_empty() {
-                let (name, done) = match last {
-                    Some(last) if goes_on => last,
-                    None if goes_on => {
-                        return Err(Failure::user("there is no loop to go on with").hint("begin one with `hone loop`"));
-                    }
-                    _ => (name, done),
-                };
-                return Ok(Self { context, runtime, store, name, done });
+            let lines = read(&name, runtime, &store)?;
+            if lines.done.is_empty() {
+                if goes_on {
+                    break;
+                }
+                if let Some(held) = claim(&name, context)? {
+                    return Ok(Self { context, runtime, store, name, done: lines.done, _held: held });
+                }
+            } else if is_ours(&lines) {
+                last = Some((name, lines.done));
             }
-            last = Some((name, done));
         }
-        Err(Failure::bug("there is always a next number"))
+        let none = || Failure::user("there is no loop to go on with").hint("begin one with `hone loop`");
+        let (name, done) = last.ok_or_else(none)?;
+        let held = hold(&name, context)?;
+        Ok(Self { context, runtime, store, name, done, _held: held })
     }
 
     /// All that was written down of loops of this name, the oldest first.
@@ -61,7 +77,7 @@ impl<'a> Journal<'a> {
     ) -> Result<Vec<BTreeMap<String, Value>>, Failure> {
         let mut all = Vec::new();
         loop {
-            let done = read(&numbered(of, all.len() + 1), runtime, store)?;
+            let done = read(&numbered(of, all.len() + 1), runtime, store)?.done;
             if done.is_empty() {
                 return Ok(all);
             }
@@ -94,7 +110,13 @@ impl<'a> Journal<'a> {
             kind: stage.to_owned(),
             body: body.clone(),
         };
-        self.runtime.block_on(self.store.put(vec![Write::Event(event)]))?;
+        if self.runtime.block_on(self.store.put(vec![Write::Event(event)]))?.contains(&Put::Conflict) {
+            return Err(Failure::user(format_args!(
+                "another process works on the loop `{}`, and came first to `{stage}`",
+                self.name
+            ))
+            .hint("begin a loop of your own with `hone loop`, or go on with this one by --resume when the other has ended"));
+        }
         self.done.insert(stage.to_owned(), body);
         Ok(result)
     }
@@ -105,10 +127,46 @@ fn numbered(of: &str, number: usize) -> String {
     if number == 1 { of.to_owned() } else { format!("{of}-{number}") }
 }
 
-/// The stages of a loop that have ended.
-fn read(name: &str, runtime: &Runtime, store: &Arc<dyn Database>) -> Result<BTreeMap<String, Value>, Failure> {
-    let lines = runtime.block_on(store.events(Some(&stream(name)), 0, N_LINES))?;
-    Ok(lines.into_iter().map(|(_, event)| (event.kind, event.body)).collect())
+/// The stages of a loop that have ended, and whose it is.
+fn read(name: &str, runtime: &Runtime, store: &Arc<dyn Database>) -> Result<Lines, Failure> {
+    let mut lines = Lines::default();
+    for (_, event) in runtime.block_on(store.events(Some(&stream(name)), 0, N_LINES))? {
+        lines.tenant.get_or_insert(event.tenant);
+        lines.done.insert(event.kind, event.body);
+    }
+    Ok(lines)
+}
+
+/// Takes the name of a new loop, unless a loop of this folder has or had it: what that one left there is not this one's.
+fn claim(name: &str, context: &Context<'_>) -> Result<Option<File>, Failure> {
+    let path = lock_of(name, context)?;
+    match File::options().write(true).create_new(true).open(&path) {
+        Ok(file) => lock(file, name, &path).map(Some),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(at_path(&path)(error)),
+    }
+}
+
+/// Takes a loop that goes on.
+fn hold(name: &str, context: &Context<'_>) -> Result<File, Failure> {
+    let path = lock_of(name, context)?;
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at_path(&path))?;
+    lock(file, name, &path)
+}
+
+fn lock(file: File, name: &str, path: &Path) -> Result<File, Failure> {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("the loop `{name}` is at work in another process"))
+            .hint("wait until it has ended, or begin one beside it with `hone loop`")),
+        Err(TryLockError::Error(error)) => Err(at_path(path)(error)),
+    }
+}
+
+fn lock_of(name: &str, context: &Context<'_>) -> Result<PathBuf, Failure> {
+    let folder = context.settings.folder.join("loops");
+    fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+    Ok(folder.join(name))
 }
 
 /// What the lines of a loop belong to.

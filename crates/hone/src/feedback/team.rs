@@ -225,6 +225,9 @@ impl Team<'_> {
     /// What serves now, and which model is trained.
     fn standing(&self) -> Result<Standing, Failure> {
         let entry = self.runtime.block_on(registry::agent(&*self.store, self.agent))?.map(|(entry, _)| entry);
+        if entry.as_ref().is_some_and(|entry| entry.tenant != self.context.settings.tenant) {
+            return Err(Failure::user(format_args!("the name `{}` is taken: the agent is another tenant's", self.agent)));
+        }
         let (fleet, _) = self.runtime.block_on(registry::history(&*self.store))?;
         let version = entry.as_ref().map(|entry| live(entry, &fleet).to_owned());
         let found = entry.iter().flat_map(|entry| &entry.versions).find(|there| Some(&there.version) == version.as_ref());

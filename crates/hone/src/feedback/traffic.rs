@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use hone_trace::env::{Env, Reset};
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{AgentName, Draws, Message, Scenario, TraceOutcome};
-use reqwest::StatusCode;
+use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ const N_TRIES: usize = 20;
 #[derive(Clone)]
 pub(super) struct Traffic {
     pub(super) http: reqwest::Client,
+    /// What the arbiter lets them in by, where it asks for a key.
+    pub(super) key: Option<String>,
     /// Who asks the agent, where it is not us.
     pub(super) client: Option<Arc<Client>>,
     pub(super) url: String,
@@ -89,12 +91,19 @@ impl Traffic {
     pub(super) async fn wait(&self) -> Result<(), Failure> {
         let url = format!("{}/v1/models/{}", self.url, self.agent);
         for _ in 0..N_LOOKS {
-            if self.http.get(&url).send().await.map_err(Failure::world)?.status().is_success() {
+            if self.let_in(self.http.get(&url)).send().await.map_err(Failure::world)?.status().is_success() {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Err(Failure::world(anyhow::anyhow!("the arbiter has not heard of `{}`", self.agent)))
+    }
+
+    fn let_in(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            None => request,
+            Some(key) => request.bearer_auth(key),
+        }
     }
 
     /// Says how well an episode went; twice is once.
@@ -146,7 +155,8 @@ impl Traffic {
     async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Result<Option<Value>, Failure> {
         let url = format!("{}{path}", self.url);
         for n_tries in 1.. {
-            let request = headers.iter().fold(self.http.post(&url), |request, (name, value)| request.header(*name, *value));
+            let request =
+                headers.iter().fold(self.let_in(self.http.post(&url)), |request, (name, value)| request.header(*name, *value));
             let response = request.header("content-type", "application/json").body(body.to_string()).send();
             let response = response.await.map_err(Failure::world)?;
             let status = response.status();

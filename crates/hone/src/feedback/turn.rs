@@ -183,7 +183,8 @@ impl<'a> Turn<'a> {
     pub(super) fn traffic(&self, arbiter: &Arbiter<'_>) -> Result<Traffic, Failure> {
         Ok(Traffic {
             http: reqwest::Client::builder().no_proxy().build().map_err(Failure::world)?,
-            client: self.args.client.as_deref().map(|command| Client::start(command, &arbiter.url)).transpose()?,
+            key: arbiter.key().map(str::to_owned),
+            client: self.args.client.as_deref().map(|command| Client::start(command, arbiter)).transpose()?,
             url: arbiter.url.clone(),
             agent: self.agent.clone(),
             env: Arc::new(self.ground.desk.clone()),

@@ -159,14 +159,14 @@ impl Opened {
         }
         if let Some(gguf) = self.weights.gguf() {
             for (name, text) in Tokenizer::files_of_gguf(gguf.values()).map_err(Failure::world)? {
-                std::fs::write(to.join(name), text).map_err(at_path(&to.join(name)))?;
+                crate::durable::write(&to.join(name), &text)?;
             }
             return Ok(());
         }
         for name in TOKENIZER_FILES {
             let from = self.path.join(name);
             if from.is_file() {
-                std::fs::copy(&from, to.join(name)).map_err(at_path(&from))?;
+                crate::durable::write(&to.join(name), &std::fs::read(&from).map_err(at_path(&from))?)?;
             }
         }
         Ok(())

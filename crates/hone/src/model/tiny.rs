@@ -62,8 +62,7 @@ fn write(weights: &dyn WeightSource, files: &TinyFiles, folder: &Path) -> Result
 /// Writes a tokenizer that was made up beside its weights.
 pub(super) fn write_tokenizer(files: &TinyFiles, folder: &Path) -> Result<(), Failure> {
     for (name, text) in [(TOKENIZER, &files.tokenizer), ("tokenizer_config.json", &files.config)] {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(at_path(&path))?;
+        crate::durable::write(&folder.join(name), text)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 ///
 /// One line each. A format that cannot hold everything says on stderr what was left out, and for how many traces.
 /// With --format art, a group is written whole, as one line, where its first trace is met. A file appears under
-/// its name when it is complete; until then it is called FILE.partial.
+/// its name when it is complete.
 ///
 /// With --to, spans of the GenAI conventions are posted to a collector; one that is busy is asked again, as late as it wants. The exit
 /// code is 1 when it refused some of them.

@@ -73,7 +73,8 @@ struct Sampled {
     step: u64,
     config: Config,
     groups: Vec<Played>,
-    n_resampled: usize,
+    /// Groups that were played and told nothing, so that others were played in their place.
+    dropped: Vec<Played>,
     /// Why the last episode that could not be scored was not.
     unscored: Option<String>,
     seconds: f64,
@@ -90,10 +91,12 @@ impl Teacher for Tries {
         if self.is_control {
             permute(&mut sampled.groups, session.settings.seed ^ step << 32);
         }
-        session.record(&sampled.config, &sampled.groups)?;
+        // A step that nobody could score is played again when the run goes on, and kept with what it earns then.
         if is_unscored(&sampled.groups) {
             return Err(session.unscored(&format!("no group of step {}", step + 1), sampled.unscored.as_deref()));
         }
+        session.record(&sampled.config, &sampled.groups)?;
+        session.record(&sampled.config, &sampled.dropped)?;
         let begun = Instant::now();
         let next = (session.settings.max_staleness > 0 && step + 1 < self.n_steps).then_some(step + 1);
         let policy = next.map(|_| session.policy()).transpose()?;
@@ -136,8 +139,8 @@ impl Tries {
         let Some((step, policy)) = next else {
             return Ok((train(&mut session.learner, &session.settings, options, &sampled.groups)?, None));
         };
-        let Session { context, settings, run, learner, judge, .. } = session;
-        let practice = Practice { gym: gym(context, settings, run, &self.world, *judge), settings };
+        let Session { context, settings, records, learner, judge, .. } = session;
+        let practice = Practice { gym: gym(context, settings, records, &self.world, *judge), settings };
         std::thread::scope(|scope| {
             let ahead = scope.spawn(|| sample(&practice, policy, step));
             let trained = train(learner, settings, options, &sampled.groups)?;
@@ -152,20 +155,20 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
     let start = Instant::now();
     let Practice { gym, settings } = practice;
     let (n, n_samples) = (settings.scenarios as usize, usize::from(settings.samples));
-    let n_resamples = settings.resamples as usize;
-    let per_step = n * (n_resamples + 1);
-    let first = step as usize * per_step;
-    let all = gym.scenarios(Split::Train, first + per_step)?;
-    // A world with few scenarios is gone through again.
+    let n_rounds = settings.resamples as usize + 1;
+    let all = gym.scenarios(Split::Train, (step as usize + 1) * n * n_rounds)?;
+    // A world with few scenarios is gone through again, but not within a round: the dice would fall the same.
+    let n = n.min(all.len());
+    let (per_step, first) = (n * n_rounds, step as usize * n * n_rounds);
     let chosen: Vec<Scenario> = (first..first + per_step).map(|i| all[i % all.len()].clone()).collect();
-    let (mut groups, mut n_resampled, mut unscored): (Vec<Played>, usize, _) = (Vec::new(), 0, None);
+    let (mut groups, mut dropped, mut unscored): (Vec<Played>, Vec<Played>, _) = (Vec::new(), Vec::new(), None);
     for (round, scenarios) in chosen.chunks(n).enumerate() {
         let n_missing = n - groups.iter().filter(|played| has_signal(played)).count();
         if round > 0 && n_missing == 0 {
             break;
         }
         if round > 0 {
-            n_resampled += groups.extract_if(.., |played| !has_signal(played)).count();
+            dropped.extend(groups.extract_if(.., |played| !has_signal(played)));
         }
         let exercise = Exercise { name: "step", round: step << 8 | round as u64, n_samples };
         let played = gym.play_and_weigh(exercise, Player::Policy(policy), &scenarios[..n_missing.min(scenarios.len())])?;
@@ -173,7 +176,7 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
         unscored = played.unscored.or(unscored);
     }
     let (config, seconds) = (policy.config().clone(), start.elapsed().as_secs_f64());
-    Ok(Sampled { step, config, groups, n_resampled, unscored, seconds })
+    Ok(Sampled { step, config, groups, dropped, unscored, seconds })
 }
 
 fn has_signal(played: &Played) -> bool {
@@ -232,9 +235,15 @@ fn train(learner: &mut Learner, settings: &Settings, options: StepOptions, playe
     Ok(Trained { counts, stats: last, n_tokens })
 }
 
+/// What a step came to. Groups that were dropped were played too: without them rewards would look better or worse than they are.
 fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f64) -> Stepped {
-    let (reward, half_width) = mean(&earned(&sampled.groups));
-    let traces = || sampled.groups.iter().flat_map(|played| &played.traces);
+    let n_resampled = sampled.dropped.len();
+    let played: Vec<Played> = sampled.groups.into_iter().chain(sampled.dropped).collect();
+    let (reward, _) = mean(&earned(&played));
+    // Tries at one task are alike: it is tasks that tell how sure a mean is.
+    let by_task = played.iter().map(|group| earned(std::slice::from_ref(group))).filter(|earned| !earned.is_empty());
+    let (_, half_width) = mean(&by_task.map(|earned| mean(&earned).0).collect::<Vec<_>>());
+    let traces = || played.iter().flat_map(|played| &played.traces);
     let n_traces = traces().count().max(1) as f64;
     let n_turns = traces().map(|trace| trace.turns().count()).sum::<usize>() as f64;
     let n_tokens = traces().map(n_sampled).sum::<usize>() as f64;
@@ -244,13 +253,13 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     let values = vec![
         ("reward", reward),
         ("reward_half_width", half_width),
-        ("solved", solved(&sampled.groups)),
+        ("solved", solved(&played)),
         ("turns", n_turns / n_traces),
         ("tokens_per_answer", n_tokens / n_turns.max(1.0)),
         ("n_without_signal", trained.counts.n_without_signal as f64),
         ("n_unscored", trained.counts.n_unscored as f64),
         ("n_untrainable", n_untrainable as f64),
-        ("n_resampled", sampled.n_resampled as f64),
+        ("n_resampled", n_resampled as f64),
         ("n_unfinished", n_failed),
         ("sampled_s", sampled.seconds),
         ("trained_s", trained_s),
@@ -259,5 +268,5 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
         ("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens + trained.n_tokens as f64),
         ("dollars", session.dollars()),
     ];
-    Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: sampled.groups }
+    Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: played }
 }

@@ -25,6 +25,7 @@ use hone_train::settings::{Algorithm, Given, Settings};
 use hone_train::{TrainError, sft, step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 use std::{fmt, fs};
 
@@ -68,12 +69,8 @@ fn learn(
     data: impl FnOnce(&Ground<'_>) -> Result<Data, Failure>,
 ) -> Result<Finished, Failure> {
     start(args, algorithm, given, context, |ground| {
-        let data = data(ground)?;
-        let lessons = Lessons::new(&data, ground.learner, ground.settings)?;
+        let lessons = Lessons::new(&data(ground)?, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
-        if !ground.goes_on {
-            keep(ground, &data.traces)?;
-        }
         Ok(lessons)
     })
 }
@@ -125,13 +122,6 @@ fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Resul
     })
 }
 
-/// Keeps what the run learns from.
-fn keep(ground: &Ground<'_>, traces: &[Trace]) -> Result<(), Failure> {
-    fs::create_dir_all(ground.folder).map_err(at_path(ground.folder))?;
-    let began: Vec<Began> = traces.iter().map(Began::with).collect();
-    durable::write(&ground.folder.join(DATA_FILE), &(serde_json::to_string(&began).map_err(Failure::bug)? + "\n"))
-}
-
 /// How far a trace had come when the run began: turns and rewards are only ever added to one.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Began {
@@ -168,6 +158,8 @@ impl Began {
 
 /// What the steps of a run are made of.
 struct Lessons {
+    /// All that was looked at.
+    began: Vec<Began>,
     episodes: Vec<Episode>,
     /// Per episode what it is trained with: how much it counts, or what its turns earned.
     counts: Vec<f64>,
@@ -246,7 +238,8 @@ impl Lessons {
             traces.len() + n_held_out,
             steps.len()
         );
-        Ok(Self { episodes, counts, rewards, pairs, steps, told })
+        let began = traces.iter().map(Began::with).collect();
+        Ok(Self { began, episodes, counts, rewards, pairs, steps, told })
     }
 
     /// The batch of a step.
@@ -293,6 +286,11 @@ impl fmt::Display for LeftOut {
 impl Teacher for Lessons {
     fn n_steps(&self) -> u64 {
         self.steps.len() as u64
+    }
+
+    fn begin(&self, folder: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string(&self.began).map_err(Failure::bug)?;
+        durable::write(&folder.join(DATA_FILE), &(text + "\n"))
     }
 
     fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure> {
@@ -359,7 +357,7 @@ fn pairs(traces: &[&Trace], margin: f64) -> Vec<[usize; 2]> {
     let ends = |members: &Vec<(f64, usize)>| {
         let by_reward = |a: &&(f64, usize), b: &&(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
         let (best, worst) = (members.iter().max_by(by_reward)?, members.iter().min_by(by_reward)?);
-        (best.0 - worst.0 >= margin && best.1 != worst.1).then_some([best.1, worst.1])
+        (best.0 - worst.0 >= margin && best.0 > worst.0).then_some([best.1, worst.1])
     };
     groups.values().filter_map(ends).collect()
 }

@@ -7,7 +7,7 @@ use super::metrics::{self, Metrics};
 use crate::failure::{Failure, at_path};
 use crate::model::{ModelHash, is_name};
 use crate::settings::Settings;
-use hone_trace::V1;
+use hone_trace::{Tenant, V1};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 const RUN_FILE: &str = "run.json";
 const END_FILE: &str = "end.json";
+const LOCK_FILE: &str = "lock";
 
 /// Why a run ended whose best step a person named.
 pub(crate) const PREFERRED: &str = "preferred";
@@ -38,6 +39,9 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) settings: BTreeMap<String, Value>,
     pub(crate) fork: Option<Fork>,
+    /// Whose it is. Runs that began before it was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Tenant>,
 }
 
 /// Where a run left another one.
@@ -157,33 +161,50 @@ impl Runs {
         Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))? })
     }
 
-    /// Makes the folder of a run that begins or goes on. A name stands for one run: other settings want another name.
+    /// Writes down what a run was started with. A name stands for one run: other settings want another name.
     pub(crate) fn begin(&self, run: &Run) -> Result<PathBuf, Failure> {
         let folder = self.folder(&run.name)?;
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         match record::<Run>(&folder.join(RUN_FILE))? {
-            None => write(&folder.join(RUN_FILE), run)?,
-            Some(known) if known == *run => {}
+            None => write(&folder.join(RUN_FILE), run).map(|()| folder),
+            Some(known) if known == *run => Ok(folder),
             Some(known) => {
                 let keys: Vec<&str> = differences(&known, run).into_iter().map(|(key, _, _)| key).collect();
                 let what = if keys.is_empty() { "fork".to_owned() } else { keys.join(", ") };
-                return Err(Failure::user(format_args!("the run `{}` is there already with another {what}", run.name))
-                    .hint("give the new one a name of its own"));
+                Err(Failure::user(format_args!("the run `{}` is there already with another {what}", run.name))
+                    .hint("give the new one a name of its own"))
             }
         }
-        match fs::remove_file(folder.join(END_FILE)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(at_path(&folder.join(END_FILE))(error)),
-            _ => Ok(folder),
+    }
+
+    /// Forgets how a run ended that goes on.
+    pub(crate) fn go_on(&self, name: &str) -> Result<(), Failure> {
+        let path = self.folder(name)?.join(END_FILE);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(at_path(&path)(error)),
+            _ => Ok(()),
         }
     }
 
     /// Holds a run for this process alone, as long as what it returns lives; a kill lets it go too.
     pub(crate) fn hold(&self, name: &str) -> Result<File, Failure> {
-        let path = self.folder(name)?.join(RUN_FILE);
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.unknown(name)?),
-            opened => opened.map_err(at_path(&path))?,
-        };
+        if !self.folder(name)?.join(RUN_FILE).exists() {
+            return Err(self.unknown(name)?);
+        }
+        self.lock(name)
+    }
+
+    /// The same for a run that begins: the name is this process's from now on.
+    pub(crate) fn claim(&self, name: &str) -> Result<File, Failure> {
+        let folder = self.folder(name)?;
+        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        let held = self.lock(name)?;
+        if folder.join(RUN_FILE).exists() { Err(taken(name)) } else { Ok(held) }
+    }
+
+    fn lock(&self, name: &str) -> Result<File, Failure> {
+        let path = self.folder(name)?.join(LOCK_FILE);
+        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at_path(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("`{name}` is at work in another process"))
@@ -200,6 +221,12 @@ impl Runs {
         };
         Ok(Failure::user(format_args!("there is no run `{name}`")).hint(hint))
     }
+}
+
+/// A name that is not free.
+pub(crate) fn taken(name: &str) -> Failure {
+    Failure::user(format_args!("there is a run `{name}` already"))
+        .hint("go on with it by --resume, or give this one another name")
 }
 
 /// Keeps how the run in this folder ended.

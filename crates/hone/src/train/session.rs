@@ -38,6 +38,11 @@ pub(super) trait Teacher {
     /// Steps in all.
     fn n_steps(&self) -> u64;
 
+    /// Keeps what it needs to go on, in the folder of a run that begins.
+    fn begin(&self, _folder: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Takes the next step. Everything about it follows from the settings, the position and the weights.
     fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure>;
 }
@@ -62,6 +67,8 @@ pub(super) struct Session<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) settings: Settings,
     pub(super) run: Run,
+    /// What its episodes are named by: another run of this name, in another folder, has others.
+    pub(super) records: String,
     pub(super) learner: Learner,
     /// Who samples, where it is not the learner itself.
     pub(super) sampler: Option<Sampler>,
@@ -92,7 +99,7 @@ pub(super) struct Practice<'p> {
 pub(super) fn gym<'g>(
     context: &'g Context<'_>,
     settings: &Settings,
-    run: &'g Run,
+    records: &'g str,
     world: &'g World,
     judge: Option<&'g dyn Policy>,
 ) -> Gym<'g> {
@@ -101,7 +108,7 @@ pub(super) fn gym<'g>(
     let (env, tenant) = (world.env.as_ref(), &context.settings.tenant);
     // Without a judge, what only a judge can weigh is not weighed.
     let recipe = Some(&world.recipe).filter(|recipe| judge.is_some() || !recipe.needs_judge());
-    Gym { env, recipe, judge, tenant, seed: settings.seed, split: None, limits, run: &run.name }
+    Gym { env, recipe, judge, tenant, seed: settings.seed, split: None, limits, run: records }
 }
 
 /// The file that asks a run to stop.
@@ -145,6 +152,13 @@ impl Finished {
         } else {
             printer.plain(&format!("{}: {}", self.end.reason, self.end.why))?;
             printer.say(&format!("its adapter: {}", self.folder.display()));
+            if self.end.best_step == Some(0) && self.end.step > 0 {
+                let last = self.folder.with_file_name("adapter");
+                printer.say(&format!(
+                    "nothing was better than before the first step, which `best` is; the last is {}",
+                    last.display()
+                ));
+            }
         }
         Ok(if self.is_well() { Exit::Yes } else { Exit::No })
     }
@@ -378,7 +392,9 @@ impl Session<'_> {
         let timed = Timed::new(policy.as_ref());
         // Labels need no judge; where only a judge knows, it is asked here too.
         let judge = self.judge.filter(|_| self.is_judged());
-        let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &self.run, world, judge) };
+        // The dice are the same every time, the episodes are not.
+        let records = format!("{} step {}", self.records, self.position.step);
+        let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &records, world, judge) };
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
         let scenarios = gym.scenarios(Split::Validation, n)?;
         let Weighed { groups: played, unscored } = gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
@@ -419,8 +435,8 @@ impl Session<'_> {
 
     /// Where it practises, and by which settings.
     pub(super) fn practice<'p>(&'p self, world: &'p World) -> Practice<'p> {
-        let Self { context, settings, run, judge, .. } = self;
-        Practice { gym: gym(context, settings, run, world, *judge), settings }
+        let Self { context, settings, records, judge, .. } = self;
+        Practice { gym: gym(context, settings, records, world, *judge), settings }
     }
 
     /// Keeps what was played.
@@ -428,7 +444,13 @@ impl Session<'_> {
         let tenant = self.context.settings.tenant.clone();
         let config = Write::Document(Document::of(config, 0, tenant, Time::TOLD));
         let writes: Vec<Write> = [config].into_iter().chain(groups.iter().cloned().flat_map(crate::play::writes)).collect();
-        self.sinks.put(&writes)
+        let n_conflicts = self.sinks.put(&writes)?;
+        if n_conflicts > 0 {
+            let text =
+                format!("{n_conflicts} records of step {} were not kept: others are there under their ids", self.position.step);
+            self.context.printer.complain(&text);
+        }
+        Ok(())
     }
 
     fn end(self, stop: &Stop) -> Result<Finished, Failure> {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use hone_reward::alarm::Alarm;
 use hone_store::Database;
-use hone_trace::store::{Event, Write};
+use hone_trace::store::{Event, Put, Write};
 use hone_trace::{EventId, RunState, Time};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -73,13 +73,15 @@ impl<'a> Sinks<'a> {
         self.record("alarm", at, alarm)
     }
 
-    /// Puts records of the run into the store.
-    pub(crate) fn put(&self, writes: &[Write]) -> Result<(), Failure> {
+    /// Puts records of the run into the store, and says how many others were there in their place.
+    pub(crate) fn put(&self, writes: &[Write]) -> Result<usize, Failure> {
         const N_WRITES: usize = 1000;
+        let mut n_conflicts = 0;
         for part in writes.chunks(N_WRITES) {
-            self.runtime.block_on(self.store.put(part.to_vec()))?;
+            let puts = self.runtime.block_on(self.store.put(part.to_vec()))?;
+            n_conflicts += puts.iter().filter(|put| **put == Put::Conflict).count();
         }
-        Ok(())
+        Ok(n_conflicts)
     }
 
     /// Answers when every line so far is durable: whoever writes a checkpoint calls it first.
@@ -136,7 +138,7 @@ mod tests {
     fn run(lr: f64) -> Run {
         let settings = [("lr".to_owned(), lr.into())].into();
         let (name, method, model) = ("run-7".to_owned(), "grpo".to_owned(), "tiny".to_owned());
-        Run { v: V1, name, method, model, model_hash: None, env: None, seed: 1, settings, fork: None }
+        Run { v: V1, name, method, model, model_hash: None, env: None, seed: 1, settings, fork: None, tenant: None }
     }
 
     fn line(step: u64, reward: f64) -> Line {

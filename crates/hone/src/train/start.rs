@@ -20,7 +20,7 @@ use hone_train::critic::Critic;
 use hone_train::settings::{Algorithm, Given, KEYS, Settings};
 use hone_train::stop::Stop;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Go on where the run of this name stopped, with the settings it had
     #[arg(long)]
     pub(super) resume: bool,
-    /// Begin with the adapter and optimiser of another run, at its best step or at the one named
+    /// Begin with the adapter and optimiser of another run, at the step named, or at its best, or at its last where none was better than before the first
     #[arg(long, value_name = "RUN[@STEP]", conflicts_with = "resume")]
     fork: Option<String>,
     /// Sample from this server, which loads adapters as vLLM does, instead of in this process: URL#MODEL or vllm:MODEL
@@ -133,8 +133,11 @@ pub(super) fn start<T: Teacher>(
 ) -> Result<Finished, Failure> {
     let runs = Runs::of(&context.settings);
     let held = args.resume.then(|| runs.hold(&args.run)).transpose()?;
-    let (run, settings, made) =
-        if args.resume { resumed(args, algorithm, given, &runs)? } else { fresh(args, algorithm, given, &runs, context)? };
+    let (run, settings, made) = if args.resume {
+        resumed(args, algorithm, given, &runs, context)?
+    } else {
+        fresh(args, algorithm, given, &runs, context)?
+    };
     if let Some(finished) = args.resume.then(|| preferred(&run.name, &runs)).transpose()?.flatten() {
         let text = format!("`{}` stays as a person ended it; a fork trains on: --run OTHER --fork {}", run.name, run.name);
         context.printer.say(&text);
@@ -174,8 +177,12 @@ pub(super) fn start<T: Teacher>(
     let position = position(&run, algorithm, &states, &mut learner, &runs)?;
     let ground = Ground { settings: &settings, learner: &learner, world: world.as_ref(), folder: &folder, goes_on: args.resume };
     let mut teacher = teach(&ground)?;
+    let _held = held.map_or_else(|| runs.claim(&run.name), Ok)?;
+    if !args.resume {
+        teacher.begin(&folder)?;
+    }
     let sinks = Sinks::open(&run, context)?;
-    let _held = held.map_or_else(|| runs.hold(&run.name), Ok)?;
+    runs.go_on(&run.name)?;
     let _ = std::fs::remove_file(folder.join(STOP_FILE));
     if position.step > 0 {
         context.printer.say(&format!("goes on after step {}", position.step));
@@ -187,6 +194,7 @@ pub(super) fn start<T: Teacher>(
     let session = Session {
         context,
         settings,
+        records: format!("{} {}", run.name, made.started),
         run,
         learner,
         sampler,
@@ -257,8 +265,18 @@ fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Lear
 }
 
 /// A run that goes on, with what it was started with.
-fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> Result<(Run, Settings, Made), Failure> {
+fn resumed(
+    args: &RunArgs,
+    algorithm: Algorithm,
+    given: &Given,
+    runs: &Runs,
+    context: &Context<'_>,
+) -> Result<(Run, Settings, Made), Failure> {
     let run = runs.read(&args.run)?.run;
+    if let Some(owner) = run.tenant.as_ref().filter(|owner| **owner != context.settings.tenant) {
+        return Err(Failure::user(format_args!("`{}` is a run of the tenant `{owner}`", run.name))
+            .hint(format!("go on with it by --tenant {owner}")));
+    }
     if run.method != algorithm.as_str() {
         return Err(Failure::user(format_args!("`{}` is a run of {}", run.name, run.method))
             .hint(format!("hone train {} --run {} --resume", run.method, run.name)));
@@ -296,8 +314,7 @@ fn fresh(
 ) -> Result<(Run, Settings, Made), Failure> {
     let name = args.run.clone();
     if runs.names()?.contains(&name) {
-        return Err(Failure::user(format_args!("there is a run `{name}` already"))
-            .hint("go on with it by --resume, or give this one another name"));
+        return Err(super::runs::taken(&name));
     }
     let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
     let given = given.clone().or(filed);
@@ -324,21 +341,27 @@ fn fresh(
     let mut kept: BTreeMap<String, Value> = own.map(|key| (key.name.to_owned(), all[key.name].clone())).collect();
     let beside = serde_json::to_value(&made).map_err(Failure::bug)?;
     kept.extend(beside.as_object().cloned().unwrap_or_default());
-    let fork = args.fork.as_deref().map(|text| fork(text, &kept, runs)).transpose()?;
+    let fork = args.fork.as_deref().map(|text| fork(text, &kept, args.env.as_deref(), runs)).transpose()?;
     let model = args.model.clone().ok_or_else(|| Failure::user("a run begins with a model").hint("name one with --model"))?;
     let (method, env, seed) = (algorithm.as_str().to_owned(), args.env.clone(), settings.seed);
-    Ok((Run { v: V1, name, method, model, model_hash: None, env, seed, settings: kept, fork }, settings, made))
+    let tenant = Some(context.settings.tenant.clone());
+    Ok((Run { v: V1, name, method, model, model_hash: None, env, seed, settings: kept, fork, tenant }, settings, made))
 }
 
 /// Where a run leaves another one, and what is another from there on.
-fn fork(text: &str, settings: &BTreeMap<String, Value>, runs: &Runs) -> Result<Fork, Failure> {
+fn fork(text: &str, settings: &BTreeMap<String, Value>, env: Option<&str>, runs: &Runs) -> Result<Fork, Failure> {
     let (name, step) = named_step(text)?;
     let other = runs.read(name)?;
     let states = States::of(&runs.folder(name)?, 1);
     let last = || states.steps().ok().and_then(|steps| steps.last().copied());
-    let step = step.or_else(|| other.best_step()).or_else(last).unwrap_or(0);
+    // The best is the untrained model where nothing was better: there is nothing to take from that.
+    let best = || other.best_step().filter(|best| *best > 0);
+    let step = step.or_else(best).or_else(last).unwrap_or(0);
     states.load(step)?;
     let mut changes = BTreeMap::new();
+    if other.run.env.as_deref() != env {
+        changes.insert("env".to_owned(), (json!(other.run.env), json!(env)));
+    }
     for key in settings.keys().chain(other.run.settings.keys()).filter(|key| *key != "started") {
         let value = |settings: &BTreeMap<String, Value>| settings.get(key).cloned().unwrap_or(Value::Null);
         let (before, after) = (value(&other.run.settings), value(settings));
@@ -460,7 +483,7 @@ pub(super) fn ask_to_stop(name: &str, context: &Context<'_>) -> Result<Exit, Fai
     let path: &Path = &runs.folder(name)?.join(STOP_FILE);
     std::fs::write(path, "").map_err(at_path(path))?;
     if context.printer.wants_json() {
-        context.printer.json(&serde_json::json!({"run": name, "stopping": true}))?;
+        context.printer.json(&json!({"run": name, "stopping": true}))?;
     } else {
         context.printer.plain(&format!("`{name}` will stop after its present step"))?;
     }

@@ -39,19 +39,34 @@ fn every_stage_leaves_its_records_and_the_seed_fixes_the_table() {
     }
     let script = first["script"]["completion"].as_f64().unwrap();
     assert!((0.5..0.8).contains(&script), "easy tickets and some others: {script}");
-    // The script's 200, 150 of the first agent, two steps of 16 by 16, 200 tasks to validate by, and twice 50 tasks three times.
+    // The script's 200, 150 of the first agent, two steps of 16 by 16, 200 tasks to validate by before and after them, and twice 50
+    // tasks three times.
     let n_traces = desk.hone("trace list --limit 2000 --json").expect(0, "\"id\"", "").json().len();
-    assert_eq!(n_traces, 200 + 150 + 2 * 256 + 200 + 2 * 150);
+    assert_eq!(n_traces, 200 + 150 + 2 * 256 + 2 * 200 + 2 * 150);
     desk.hone("train list").expect(0, "desk-grpo", "");
     desk.hone("deploy status desk").expect(0, "v0 serves", "");
 
+    desk.hone("loop --resume --tenant other").expect(2, "", "there is no loop to go on with");
+    let held = std::fs::File::open(desk.path(".hone/loops/desk")).unwrap();
+    held.lock().unwrap();
+    desk.hone("loop --resume").expect(2, "", "the loop `desk` is at work in another process");
+    drop(held);
     let mut again = report(&desk, "loop --resume --json", "answers as desk");
     assert_eq!(again, first, "a loop that has ended says the same again");
     again = report(&desk, SMALL, "v1: ");
     assert_eq!(again["name"], "desk-2", "another loop has another name");
     again["name"] = "desk".into();
     assert_eq!(again, first, "and comes to the same");
+    // What another store has of the folder's loops is not known to this one, and nobody is let in without a key any more.
+    for file in ["hone.db", "hone.db-wal", "hone.db-shm"] {
+        let _ = std::fs::remove_file(desk.path(&format!(".hone/{file}")));
+    }
+    desk.hone("key add k --role report").expect(0, "hone-", "key `k` may report");
     let control = report(&desk, &format!("{SMALL} --control --threads 1"), "v1: ");
+    assert_eq!(control["name"], "desk-3", "what the folder has of the others stays theirs");
+    let keys = desk.hone("key list --json").json();
+    let live: Vec<&Value> = keys.iter().filter(|key| key["revoked_at"].is_null()).map(|key| &key["name"]).collect();
+    assert_eq!((keys.len(), live), (2, vec![&Value::from("k")]), "the loop's own key is given back");
     assert_eq!((&control["before"], &control["world_hash"]), (&first["before"], &first["world_hash"]), "threads change no bit");
     assert_ne!(control["after"], first["after"], "other rewards, another agent");
 }

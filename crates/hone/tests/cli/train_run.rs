@@ -254,6 +254,50 @@ fn a_person_may_prefer_what_a_step_gave() {
 }
 
 #[test]
+fn a_person_who_cannot_be_heard_changes_nothing() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("")).expect(0, "steps", "");
+    let end = || desk.read(".hone/runs/r/end.json");
+    let before = end();
+    // The place of the adapter is taken by something else.
+    fs::remove_dir_all(desk.path(".hone/runs/r/best")).unwrap();
+    fs::write(desk.path(".hone/runs/r/best"), "").unwrap();
+    desk.hone("train prefer r@2").expect(2, "", "best");
+    assert_eq!(end(), before);
+}
+
+#[test]
+fn every_episode_of_a_run_is_on_the_record() {
+    let desk = Desk::of_practice();
+    let n_traces = || desk.hone("trace list --limit 2000 --json").json().len();
+    let before = n_traces();
+    desk.hone(&grpo("")).expect(0, "steps", "");
+    // Six steps of four by four, and eight tasks to validate by before the first step and after every second one.
+    assert_eq!(n_traces() - before, 6 * 16 + 4 * 8);
+}
+
+#[test]
+fn a_run_is_its_tenants() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("")).expect(0, "steps", "");
+    let line = "train grpo --run r --threads 1 --resume --tenant other";
+    desk.hone(line).expect(2, "", "`r` is a run of the tenant `default`\n\nhint: go on with it by --tenant default");
+}
+
+#[test]
+fn a_run_that_begins_beside_another_of_its_name_touches_nothing_of_it() {
+    let desk = Desk::of_practice();
+    fs::create_dir_all(desk.path(".hone/runs/r")).unwrap();
+    let held = fs::File::create(desk.path(".hone/runs/r/lock")).unwrap();
+    held.lock().unwrap();
+    let sft = format!("train sft {COMMON} --validation 8 --validate-every 2 --lr 0.1");
+    desk.hone(&sft).expect(2, "", "`r` is at work in another process");
+    assert!(!desk.path(".hone/runs/r/data.json").exists() && !desk.path(".hone/runs/r/run.json").exists());
+    drop(held);
+    desk.hone(&sft).expect(0, "steps", "");
+}
+
+#[test]
 fn a_run_stops_when_it_is_asked_to() {
     let desk = Desk::of_practice();
     let child = desk.command(&grpo("").replace("--steps 6", "--steps 100000")).spawn().unwrap();
@@ -303,8 +347,8 @@ fn tasks_that_are_held_out_are_not_learned_from() {
     let desk = Desk::of_practice();
     let sft = format!("train sft {COMMON} --validation 4").replace(" --json --quiet", "");
     desk.hone("rollout --env tictactoe --policy random -n 6 --samples 4 --quiet").expect(0, "24 traces", "");
-    // These, and what the first run was validated on.
-    desk.hone(&sft).expect(0, "steps", "; left out 32 of tasks that are held out");
+    // These, and what the first run was validated on before and after.
+    desk.hone(&sft).expect(0, "steps", "; left out 40 of tasks that are held out");
     let learned: Vec<Value> = serde_json::from_str(&desk.read(".hone/runs/r/data.json")).unwrap();
     assert!(!learned.is_empty());
     for began in learned {

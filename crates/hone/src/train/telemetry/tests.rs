@@ -17,6 +17,7 @@ fn run() -> Run {
         seed: 1,
         settings: BTreeMap::new(),
         fork: None,
+        tenant: None,
     }
 }
 
