@@ -15,11 +15,13 @@
 //! | `rubric` | weighted criteria by a judge |
 //! | `ruler` | the rank in its group by a judge |
 
-use crate::grader::Grader;
+use crate::grader::{Bench, Grade, Grader, GraderError};
 use crate::process::Process;
 use crate::rubric::Rubric;
 use crate::ruler::RulerOptions;
+use crate::score::Attempt;
 use hone_trace::env::Signals;
+use hone_trace::policy::Policy;
 use hone_trace::{ConfigHash, Trace, TraceOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -200,15 +202,36 @@ impl Recipe {
         self.components.iter().find_map(|part| if let Kind::Ruler(options) = &part.kind { Some((part, options)) } else { None })
     }
 
-    /// What the world says of a trace is worth: the weighted sum of the `signal` and `outcome` components alone. This is the
-    /// scale on which the best of a world is told.
-    pub fn of_trace_signals(&self, trace: &Trace) -> f64 {
-        self.measured(|signal| signal.of_trace(trace), trace.outcome == TraceOutcome::Success)
+    /// Whether something that is wanted is measured without a judge, so that [`Recipe::measured`] says how good a trace is.
+    pub fn measures(&self) -> bool {
+        self.components.iter().any(|part| part.role == Role::Primary && part.kind.is_measured())
     }
 
-    /// The same of bare signals, such as those of a world's best episode, which is a success.
-    pub fn of_signals(&self, signals: &Signals) -> f64 {
-        self.measured(|signal| signal.of_value(signals.get(&signal.signal)), true)
+    /// What is known of a trace without a judge: the weighted sum of the components that the world tells (`signal` and `outcome`)
+    /// and of the graders that need no judge and have bounds. This is the scale on which the best of a world is told.
+    pub fn measured(&self, attempt: Attempt<'_>) -> Result<f64, GraderError> {
+        let Attempt { trace, item } = attempt;
+        let mut total = 0.0;
+        for part in self.components.iter().filter(|part| part.kind.is_measured()) {
+            total += part.weight
+                * match &part.kind {
+                    Kind::Signal(signal) => signal.of_trace(trace),
+                    Kind::Grader(graded) => graded.grade(trace, item, None, 0)?.score,
+                    _ => f64::from(trace.outcome == TraceOutcome::Success),
+                };
+        }
+        Ok(total)
+    }
+
+    /// The same of a world's best episode, which is a success, ends with these signals and is all that a grader can ask for.
+    pub fn measured_at_best(&self, signals: &Signals) -> f64 {
+        let worth = |part: &Part| match &part.kind {
+            Kind::Signal(signal) => part.weight * signal.of_value(signals.get(&signal.signal)),
+            Kind::Outcome(_) => part.weight,
+            kind => kind.range(0.0).map_or(0.0, |[low, high]| (part.weight * low).max(part.weight * high)),
+        };
+        // Not `sum`, whose zero is negative.
+        self.components.iter().filter(|part| part.kind.is_measured()).map(worth).fold(0.0, |sum, worth| sum + worth)
     }
 
     /// A score on the scale from doing nothing (0) to the best possible (1). Where nothing is already the best, 1 when it
@@ -223,16 +246,6 @@ impl Recipe {
         let size = |part: &Part| Some(part.kind.range(0.0)?.map(|end| (part.weight * end).abs()).into_iter().fold(0.0, f64::max));
         self.components.iter().filter(|part| part.role == Role::Primary).map(size).sum()
     }
-
-    fn measured(&self, value: impl Fn(&Signal) -> f64, is_success: bool) -> f64 {
-        let worth = |part: &Part| match &part.kind {
-            Kind::Signal(signal) => part.weight * value(signal),
-            Kind::Outcome(_) => part.weight * f64::from(u8::from(is_success)),
-            _ => 0.0,
-        };
-        // Not `sum`, whose zero is negative.
-        self.components.iter().map(worth).fold(0.0, |sum, worth| sum + worth)
-    }
 }
 
 impl Kind {
@@ -241,6 +254,16 @@ impl Kind {
         match self {
             Self::Rubric(_) | Self::Ruler(_) => true,
             Self::Grader(graded) => graded.grader.needs_judge(),
+            _ => false,
+        }
+    }
+
+    /// Whether its value is known without a judge, and says how good a trace is rather than how it came about. A grader counts only
+    /// where it has bounds: what the best would earn is not known of another.
+    fn is_measured(&self) -> bool {
+        match self {
+            Self::Signal(_) | Self::Outcome(_) => true,
+            Self::Grader(graded) => !graded.grader.needs_judge() && self.range(0.0).is_some(),
             _ => false,
         }
     }
@@ -279,6 +302,15 @@ impl Kind {
             Self::Rubric(rubric) => rubric.check(),
             Self::Ruler(options) => options.check().map_err(|error| error.to_string()),
         }
+    }
+}
+
+impl Graded {
+    /// Grades the last answer of a trace, within the range.
+    pub(crate) fn grade(&self, trace: &Trace, item: &Value, judge: Option<&dyn Policy>, seed: u64) -> Result<Grade, GraderError> {
+        let grade = self.grader.grade(trace, item, Bench { judge, seed, n_retries: self.n_retries })?;
+        let score = self.range.map_or(grade.score, |[low, high]| grade.score.clamp(low, high));
+        Ok(Grade { score, ..grade })
     }
 }
 

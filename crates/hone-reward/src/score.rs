@@ -9,7 +9,7 @@
 mod tests;
 
 use crate::ask::Bill;
-use crate::grader::{Bench, GraderError};
+use crate::grader::GraderError;
 use crate::judge::{Judge, JudgeError, Judged};
 use crate::process::Process;
 use crate::recipe::{Kind, Length, Part, Recipe, RecipeError, Role, Steps};
@@ -245,9 +245,8 @@ impl<'a> Scorer<'a> {
             Kind::Format(_) => weighed.push(part, readable(trace)),
             Kind::Process(_) => {}
             Kind::Grader(graded) => {
-                let bench = Bench { judge: self.judge, seed: part_seed(seed, trace, part), n_retries: graded.n_retries };
-                let grade = graded.grader.grade(trace, attempt.item, bench)?;
-                weighed.push(part, graded.range.map_or(grade.score, |[low, high]| grade.score.clamp(low, high)));
+                let grade = graded.grade(trace, attempt.item, self.judge, part_seed(seed, trace, part))?;
+                weighed.push(part, grade.score);
                 weighed.words.extend(grade.words.iter().map(|words| format!("{}: {words}", part.name)));
                 weighed.bill.add(grade.bill);
             }

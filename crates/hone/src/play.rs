@@ -128,7 +128,7 @@ impl<'a> Weigher<'a> {
     /// Puts the rewards of a group on its traces. A trace that cannot be scored has none; why, is told of the last.
     pub(crate) fn weigh(&self, played: &mut Played) -> Option<ScoreError> {
         let scenario = played.group.scenario.as_ref().and_then(|id| self.scenarios.get(id));
-        let item = scenario.map_or(Value::Null, |scenario| json!({"input": scenario.input, "truth": scenario.truth}));
+        let item = scenario.map_or(Value::Null, |scenario| item(scenario));
         let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &item }).collect();
         let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
         let mut why = None;
@@ -143,6 +143,11 @@ impl<'a> Weigher<'a> {
         }
         why
     }
+}
+
+/// A scenario as graders see it.
+pub(crate) fn item(scenario: &Scenario) -> Value {
+    json!({"input": scenario.input, "truth": scenario.truth})
 }
 
 /// The records of a group.

@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) name: String,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) recipe: Recipe,
+    /// By what the world itself says that an episode earned, whatever the settings weigh.
+    pub(crate) own_recipe: Recipe,
     /// The same world, where it is made of records.
     pub(crate) replay: Option<Arc<Replay>>,
 }
@@ -151,9 +153,12 @@ impl World {
     }
 
     fn of(name: &str, env: Arc<dyn Env>, context: &Context<'_>) -> Result<Self, Failure> {
-        let recipe = context.settings.rewards.get(env.name()).cloned().or_else(|| Recipe::for_world(env.name()));
-        let recipe = recipe.map_or_else(|| Recipe::parse(OUTCOME), Ok).map_err(Failure::bug)?;
-        Ok(Self { name: name.to_owned(), env, recipe, replay: None })
+        let wanted = context.settings.rewards.get(env.name());
+        // Of a world that hone does not ship, only who wrote the recipe knows what its signals are worth.
+        let own = Recipe::for_world(env.name()).or_else(|| wanted.filter(|recipe| recipe.measures()).cloned());
+        let own_recipe = own.map_or_else(|| Recipe::parse(OUTCOME), Ok).map_err(Failure::bug)?;
+        let recipe = wanted.cloned().unwrap_or_else(|| own_recipe.clone());
+        Ok(Self { name: name.to_owned(), env, recipe, own_recipe, replay: None })
     }
 }
 

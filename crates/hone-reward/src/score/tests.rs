@@ -186,11 +186,31 @@ fn a_signal_that_is_no_number_leaves_the_trace_unscored() {
 }
 
 #[test]
-fn the_worlds_scale_is_that_of_signals_alone() {
-    let recipe = Recipe::for_world("desk").unwrap();
-    let best = recipe.of_signals(&Signals::from([("correct", 1.0)]));
-    let (gold, empty) = (worked(&[(3, 0)], 1.0), worked(&[(0, 0)], 0.0));
-    assert_eq!((best, recipe.of_trace_signals(&gold), recipe.of_trace_signals(&empty)), (1.0, 1.0, 0.0));
+fn the_worlds_scale_is_that_of_what_is_known_without_a_judge() {
+    let (mut gold, mut empty) = (trace("gold", &["It is 42."]), trace("empty", &[""]));
+    gold.segments[0].turns[0].signals.insert("correct".into(), 1.0);
+    empty.segments[0].turns[0].signals.insert("correct".into(), 0.0);
+    let item = json!({"truth": {"answer": "42"}});
+    let check = |recipe: &Recipe, is_enough: bool, at_best: f64, of_gold: f64, of_empty: f64| {
+        let of = |trace| recipe.measured(Attempt { trace, item: &item }).unwrap();
+        let measured = (recipe.measures(), recipe.measured_at_best(&Signals::from([("correct", 1.0)])), of(&gold), of(&empty));
+        assert_eq!(measured, (is_enough, at_best, of_gold, of_empty));
+    };
+    check(&Recipe::for_world("desk").unwrap(), true, 1.0, 1.0, 0.0);
+    let like = r#"{ name = "right", kind = "grader", weight = 2, role = "primary", grader = { type = "string_check",
+        input = "{{ sample.output_text }}", reference = "{{ item.truth.answer }}", operation = "like" } },"#;
+    check(&recipe(like), true, 2.0, 2.0, 0.0);
+    check(&recipe(&like.replace("weight = 2", "weight = -2")), true, 0.0, -2.0, 0.0);
+    check(&recipe(&like.replace("primary", "secondary")), false, 2.0, 2.0, 0.0);
+    check(&recipe(RULER), false, 0.0, 0.0, 0.0);
+    let python = r#"{ name = "p", kind = "grader", weight = 1, role = "primary", grader = { type = "python",
+        source = "def grade(sample, item):\n    return 7.0" } },"#;
+    check(&recipe(python), false, 0.0, 0.0, 0.0);
+    check(&recipe(&python.replace("weight = 1", "weight = 1, range = [0, 7]")), true, 7.0, 7.0, 7.0);
+}
+
+#[test]
+fn a_score_lies_between_doing_nothing_and_the_best() {
     for (score, nothing, best, normalised) in
         [(1.0, 0.0, 1.0, 1.0), (0.0, -1.0, 1.0, 0.5), (0.2, 0.2, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0)]
     {

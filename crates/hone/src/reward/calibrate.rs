@@ -3,13 +3,12 @@
 use super::standing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
-use crate::play::{Play, PlayArgs};
+use crate::play::{Play, PlayArgs, item};
 use crate::policy::{Bank, PolicyArgs, Ready};
-use crate::scale::Scale;
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Luck, rollout};
-use hone_reward::{DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, calibrate, read_group};
+use hone_reward::{Attempt, DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, calibrate, read_group};
 use hone_trace::{RunId, lines};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ pub(crate) struct Args {
     /// The file with labelled groups, one per line
     #[arg(value_name = "FILE", required_unless_present = "env", conflicts_with = "env")]
     groups: Option<PathBuf>,
-    /// A world that gives the groups: its gold, random and empty players, labelled by what they earned
+    /// A world that gives the groups: its gold, random and empty players, labelled by what it says they earned
     #[arg(long, value_name = "WORLD")]
     env: Option<String>,
     /// How many groups
@@ -126,26 +125,28 @@ fn read(path: &Path, n: usize) -> Result<Vec<LabelledGroup>, Failure> {
     Ok(groups)
 }
 
-/// Groups of one gold, two random and one empty episode of a scenario, labelled by what each earned.
+/// Groups of one gold, two random and one empty episode of a scenario, labelled by what the world says that each earned: the recipe
+/// may be the judge itself.
 fn played(env: &str, args: &Args, context: &Context<'_>) -> Result<Vec<LabelledGroup>, Failure> {
     let world = context.wait(async |context| World::named(env, context).await)?;
     let scenarios = args.play.scenarios(&world, args.n as usize)?;
-    let scale = Scale::of(&world, &scenarios, &args.play, context);
     let mut groups: Vec<LabelledGroup> = scenarios.iter().map(|_| LabelledGroup { members: Vec::new() }).collect();
     for (player, n_samples) in [(Player::Gold, 1), (Player::Random, 2), (Player::Empty, 1)] {
         let play = Play { n_samples, luck: Luck::Shared, is_script: true };
         let run = RunId::derived(&["calibrate", player.config().model.as_deref().unwrap_or_default()]);
         let plan = args.play.plan(run, &context.settings.tenant, &scenarios, play);
-        let mut left = groups.iter_mut();
+        let (mut left, mut wrong) = (groups.iter_mut().zip(&scenarios), None);
         rollout(world.env.as_ref(), player, &plan, |played| {
-            if let Some(group) = left.next() {
-                group.members.extend(played.traces.into_iter().map(|trace| {
-                    let label = scale.score(&trace).unwrap_or(0.0);
-                    (trace, label)
-                }));
+            let Some((group, scenario)) = left.next() else { return ControlFlow::Break(()) };
+            for trace in played.traces {
+                match world.own_recipe.measured(Attempt { trace: &trace, item: &item(scenario) }) {
+                    Ok(label) => group.members.push((trace, label)),
+                    Err(error) => wrong = Some(Failure::user(error).context(&world.name)),
+                }
             }
             ControlFlow::Continue(())
         });
+        wrong.map_or(Ok(()), Err)?;
     }
     Ok(groups)
 }

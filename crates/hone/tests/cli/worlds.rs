@@ -213,6 +213,20 @@ fn a_judge_at_chance_is_refused_and_one_that_cannot_speak_is_said() {
 }
 
 #[test]
+fn a_world_has_scores_and_labels_whatever_its_recipe_asks_for() {
+    let ruler = "[reward.desk]\ncomponents = [{ name = 'rank', kind = 'ruler', weight = 1.0, role = 'primary' }]\n";
+    let grader = "[reward.math]\ncomponents = [{ name = 'right', kind = 'grader', weight = 1.0, role = 'primary', grader = {
+        type = 'string_check', input = '{{ sample.output_text }}', reference = '{{ item.truth.answer }}', operation = 'like' } }]\n";
+    let desk = Desk::with(&[("hone.toml", &format!("{ruler}{grader}")), ("judge.jsonl", "\"I like them all\"\n")]);
+    let lines = desk.hone("eval baseline --env desk --env math:sums --policy gold --policy empty -n 3 --repeats 1 --json").json();
+    let scores: Vec<Option<f64>> = lines.iter().map(|line| line["score"].as_f64()).collect();
+    assert_eq!(scores, [1.0, 0.0, 1.0, 0.0].map(Some));
+    for world in ["desk", "math:sums"] {
+        desk.hone(&format!("reward calibrate --env {world} -n 2 --judge script:judge.jsonl")).expect(1, "groups", "judging 2 groups");
+    }
+}
+
+#[test]
 fn a_real_model_plays_and_judges() {
     let Some(model) = super::real_model() else {
         println!("skipped: no real model; `cargo xtask test` fetches one");

@@ -37,7 +37,8 @@ pub(super) fn world(args: &Args, context: &Context<'_>) -> Result<Edits, Failure
     let name = "arc-edit";
     let recipe = context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name));
     let recipe = recipe.ok_or_else(|| Failure::bug("the world of edits has no recipe"))?;
-    let world = World { name: name.into(), env: Arc::clone(&arc) as Arc<_>, recipe, replay: None };
+    let (env, own_recipe) = (Arc::clone(&arc) as Arc<_>, recipe.clone());
+    let world = World { name: name.into(), env, recipe, own_recipe, replay: None };
     Ok(Edits { arc, world })
 }
 
