@@ -306,6 +306,10 @@ impl<B: Backend> Policy for Local<B> {
         true
     }
 
+    fn context_tokens(&self) -> Option<usize> {
+        Some(self.shared.options.context_len_max)
+    }
+
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
     }

@@ -149,6 +149,7 @@ struct Evidence {
     /// Score, length and label, less their means in the group: for groups without equal labels.
     lines: Vec<[f64; 3]>,
     repeats: Vec<Agreement>,
+    n_shortened: usize,
     bill: Bill,
 }
 
@@ -188,6 +189,7 @@ impl Evidence {
         let rows: Vec<[f64; 3]> = lengths.iter().map(|(&idx, &length)| [judged.scores[idx], length, labels[idx]]).collect();
         self.lines.extend(centred(&rows));
         self.repeats.extend(judged.agreement);
+        self.n_shortened += judged.shortened.len();
         self.bill.add(judged.bill);
     }
 
@@ -224,6 +226,8 @@ impl Evidence {
             let favoured = if bias.value > 0.0 { more } else { less };
             bias.is_at_least(BIAS_MIN).then(|| format!("{favoured} scores higher (correlation {:.2}): {way_out}", bias.value))
         };
+        let shortened = (self.n_shortened > 0)
+            .then(|| format!("it saw {} traces without their middle: its context is too short for them", self.n_shortened));
         Calibration {
             judge,
             n_groups,
@@ -235,7 +239,7 @@ impl Evidence {
             position_bias,
             length_bias,
             repeats,
-            warnings: biases.into_iter().filter_map(bias).collect(),
+            warnings: biases.into_iter().filter_map(bias).chain(shortened).collect(),
             refusals,
             n_calls: self.bill.n_calls,
             cost_usd: self.bill.llm_calls.iter().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost),

@@ -2,6 +2,7 @@
 
 use crate::ask::{Bill, Unheard};
 use crate::statistics::Agreement;
+use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Giver, Trace, TraceId};
 use serde_json::Value;
 use std::fmt;
@@ -64,6 +65,14 @@ pub struct JudgeError {
     pub bill: Bill,
 }
 
+impl JudgeError {
+    /// Whether the judge was shown more than it can read.
+    pub(crate) fn is_too_long(&self) -> bool {
+        use JudgeErrorReason::Unheard as NotHeard;
+        matches!(&self.reason, NotHeard(Unheard::Policy(error)) if error.kind == PolicyErrorKind::TooLong)
+    }
+}
+
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum JudgeErrorReason {
@@ -71,7 +80,10 @@ pub enum JudgeErrorReason {
     #[error(transparent)]
     Unheard(#[from] Unheard<Box<Mismatch<TraceId>>>),
     /// The judge's context is too small for a comparison.
-    #[error("{bytes_max} bytes of context are too few: instructions and task leave {bytes_left} bytes for the trajectories")]
+    #[error(
+        "the judge's context is too short: of {bytes_max} bytes, instructions and task leave {bytes_left} for the trajectories; \
+         ask a judge with a longer one, or raise `context_bytes_max`"
+    )]
     NoRoom {
         /// The limit.
         bytes_max: usize,

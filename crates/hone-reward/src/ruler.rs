@@ -8,7 +8,8 @@
 //! - Missing, repeated, unknown ids and scores out of range are told to the judge, who tries again. After `n_retries` the
 //!   group comes back as an error that names its traces. Nothing is dropped.
 //! - Equal trajectories are shown once and share their score.
-//! - A group that is larger than the judge's context is judged in parts with common anchors ([`scale`]).
+//! - A group that is larger than the judge's context is judged in parts with common anchors ([`scale`]), and in smaller ones where
+//!   the judge finds a part too long.
 //!
 //! Knows nothing of providers, worlds or training.
 
@@ -28,6 +29,11 @@ use std::collections::BTreeMap;
 
 pub use prompt::DEFAULT_RUBRIC;
 
+/// The bytes of a token where much is JSON, names and figures. Of plain prose it is four.
+const TOKEN_BYTES: usize = 3;
+/// The tokens that a judge writes about one trajectory: its id, a sentence or two, a score.
+const ANSWER_TOKENS: usize = 128;
+
 /// A judge that ranks groups by one call of a model.
 pub struct Ruler<'a> {
     policy: &'a dyn Policy,
@@ -45,7 +51,8 @@ pub struct RulerOptions {
     pub repeats: u32,
     /// How often a call is made again whose answer does not fit.
     pub n_retries: u32,
-    /// How many bytes a question to the judge has at most; four are about a token.
+    /// How many bytes a question to the judge has at most; four are about a token. A judge whose context is known to be shorter is
+    /// asked less at once.
     pub context_bytes_max: usize,
     /// How many trajectories the parts of a large group have in common.
     pub n_anchors: usize,
@@ -101,6 +108,14 @@ pub struct RulerOptionError {
     max: u64,
 }
 
+/// What a question may take of the judge's context.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    bytes_max: usize,
+    /// What is kept free for the answer, for each trajectory.
+    answer_bytes: usize,
+}
+
 impl<'a> Ruler<'a> {
     /// A judge over this model.
     pub fn new(policy: &'a dyn Policy, options: RulerOptions) -> Result<Self, RulerOptionError> {
@@ -120,6 +135,39 @@ impl<'a> Ruler<'a> {
             Reward { explanation, ..Reward::sum(id, at, giver.clone(), vec![score]) }
         };
         group.iter().enumerate().map(reward).collect()
+    }
+
+    /// What the options allow, or less where the judge's context is shorter: question and answer share it.
+    fn room(&self) -> Room {
+        let bytes_max = self.options.context_bytes_max;
+        let Some(n_tokens) = self.policy.context_tokens() else { return Room { bytes_max, answer_bytes: 0 } };
+        Room { bytes_max: bytes_max.min(n_tokens.saturating_mul(TOKEN_BYTES)), answer_bytes: ANSWER_TOKENS * TOKEN_BYTES }
+    }
+
+    /// Judges the group as often as is asked for, in parts of this size.
+    fn judge_in(&self, room: Room, group: &[&Trace], seed: u64) -> Result<Judged, JudgeError> {
+        let no_room = |reason| JudgeError { reason, bill: Bill::default() };
+        let sheet = Sheet::new(group, &self.options, room).map_err(no_room)?;
+        let (group_print, mut rankings, mut failed) = (fingerprint(group), Vec::new(), Vec::new());
+        for repeat_idx in 0..self.options.repeats {
+            let draws = Draws::new(seed, &["ruler", &group_print, &repeat_idx.to_string()]);
+            let ranking = if group.is_empty() { Ok(Ranking::new(0)) } else { self.once(&sheet, draws) };
+            match ranking {
+                Ok(ranking) => rankings.push(ranking),
+                Err((unheard, bill)) => {
+                    let traces =
+                        |&member: &usize| sheet.members[member].traces.iter().map(|&idx| group[idx].id).collect::<Vec<TraceId>>();
+                    let reason = JudgeErrorReason::Unheard(unheard.map(|mismatch| mismatch.map(traces)));
+                    failed.push(JudgeError { reason, bill });
+                }
+            }
+        }
+        if rankings.is_empty() {
+            let mut error = failed.swap_remove(0);
+            failed.into_iter().for_each(|other| error.bill.add(other.bill));
+            return Err(error);
+        }
+        Ok(merge(&sheet, group.len(), rankings, failed))
     }
 
     /// Judges the group once, in as many parts as it needs.
@@ -189,28 +237,24 @@ impl Judge for Ruler<'_> {
     }
 
     fn judge(&self, group: &[&Trace], seed: u64) -> Result<Judged, JudgeError> {
-        let no_room = |reason| JudgeError { reason, bill: Bill::default() };
-        let sheet = Sheet::new(group, &self.options).map_err(no_room)?;
-        let (group_print, mut rankings, mut failed) = (fingerprint(group), Vec::new(), Vec::new());
-        for repeat_idx in 0..self.options.repeats {
-            let draws = Draws::new(seed, &["ruler", &group_print, &repeat_idx.to_string()]);
-            let ranking = if group.is_empty() { Ok(Ranking::new(0)) } else { self.once(&sheet, draws) };
-            match ranking {
-                Ok(ranking) => rankings.push(ranking),
-                Err((unheard, bill)) => {
-                    let traces =
-                        |&member: &usize| sheet.members[member].traces.iter().map(|&idx| group[idx].id).collect::<Vec<TraceId>>();
-                    let reason = JudgeErrorReason::Unheard(unheard.map(|mismatch| mismatch.map(traces)));
-                    failed.push(JudgeError { reason, bill });
+        let (mut room, mut in_vain) = (self.room(), Bill::default());
+        loop {
+            match self.judge_in(room, group, seed) {
+                // What a token is differs from judge to judge, and of some the context is not known.
+                Err(error) if error.is_too_long() => {
+                    in_vain.add(error.bill);
+                    room.bytes_max = room.bytes_max / 3 * 2;
+                }
+                Ok(mut judged) => {
+                    judged.bill.add(in_vain);
+                    return Ok(judged);
+                }
+                Err(mut error) => {
+                    error.bill.add(in_vain);
+                    return Err(error);
                 }
             }
         }
-        if rankings.is_empty() {
-            let mut error = failed.swap_remove(0);
-            failed.into_iter().for_each(|other| error.bill.add(other.bill));
-            return Err(error);
-        }
-        Ok(merge(&sheet, group.len(), rankings, failed))
     }
 }
 

@@ -56,6 +56,11 @@ pub struct ScoredGroup {
 }
 
 impl ScoredGroup {
+    /// How many traces the ruler saw without their middle.
+    pub fn n_shortened(&self) -> usize {
+        self.ruled.as_ref().and_then(|ruled| ruled.as_ref().ok()).map_or(0, |judged| judged.shortened.len())
+    }
+
     /// Everything that judges took, also where it was in vain.
     pub fn bill(&self) -> Bill {
         let mut bill = Bill::default();

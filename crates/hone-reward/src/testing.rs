@@ -51,13 +51,14 @@ pub(crate) struct Script {
     config: Config,
     answer: Answer,
     pub(crate) keeps_to_schemas: bool,
+    pub(crate) context_tokens: Option<usize>,
     pub(crate) calls: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Script {
     pub(crate) fn new(answer: impl Fn(&Asked) -> Result<String, PolicyError> + Send + Sync + 'static) -> Self {
         let config = Config { model: Some("scripted".into()), ..Config::default() };
-        Self { config, answer: Arc::new(answer), keeps_to_schemas: false, calls: Arc::default() }
+        Self { config, answer: Arc::new(answer), keeps_to_schemas: false, context_tokens: None, calls: Arc::default() }
     }
 
     /// One who answers every call with a JSON made from it.
@@ -77,6 +78,10 @@ impl Policy for Script {
 
     fn keeps_to_schemas(&self) -> bool {
         self.keeps_to_schemas
+    }
+
+    fn context_tokens(&self) -> Option<usize> {
+        self.context_tokens
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError> {

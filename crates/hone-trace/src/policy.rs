@@ -18,6 +18,11 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// The longest conversation in tokens, answers included, where that is known.
+    fn context_tokens(&self) -> Option<usize> {
+        None
+    }
+
     /// Begins a conversation.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Conversation>, PolicyError>;
 }

@@ -3,7 +3,7 @@
 //! The system text depends on the rubric alone, and task and tools come before the trajectories, so that a provider's
 //! cache sees the same beginning in every call.
 
-use super::RulerOptions;
+use super::{Room, RulerOptions};
 use crate::judge::JudgeErrorReason;
 use crate::transcript::{lines, shortened, tools};
 use hone_trace::{Draws, Trace};
@@ -48,6 +48,8 @@ pub(super) struct Sheet {
     /// The different trajectories.
     pub(super) members: Vec<Member>,
     bytes_max: usize,
+    /// What a member takes beside its text.
+    frame_bytes: usize,
     is_head_shortened: bool,
 }
 
@@ -59,7 +61,7 @@ pub(super) struct Member {
 }
 
 impl Sheet {
-    pub(super) fn new(group: &[&Trace], options: &RulerOptions) -> Result<Self, JudgeErrorReason> {
+    pub(super) fn new(group: &[&Trace], options: &RulerOptions, room: Room) -> Result<Self, JudgeErrorReason> {
         let system = format!("{INSTRUCTIONS}{}\n", options.rubric.as_deref().unwrap_or(DEFAULT_RUBRIC));
         let all_lines: Vec<Vec<String>> = group.iter().map(|trace| lines(trace)).collect();
         let n_common = if all_lines.iter().all(|lines| *lines == all_lines[0]) {
@@ -67,7 +69,7 @@ impl Sheet {
         } else {
             common(&all_lines)
         };
-        let (head, is_head_shortened) = head(group, &all_lines, n_common, options.context_bytes_max);
+        let (head, is_head_shortened) = head(group, &all_lines, n_common, room.bytes_max);
         let mut members: Vec<Member> = Vec::new();
         for (trace_idx, lines) in all_lines.iter().enumerate() {
             let text = format!("[{}]", lines[n_common..].join(",\n"));
@@ -76,15 +78,16 @@ impl Sheet {
                 None => members.push(Member { text, traces: vec![trace_idx], is_shortened: false }),
             }
         }
-        let bytes_left = options.context_bytes_max.saturating_sub(system.len() + head.len() + LIST_BYTES);
-        let mut sheet = Self { system, head, members, bytes_max: bytes_left, is_head_shortened };
+        let bytes_left = room.bytes_max.saturating_sub(system.len() + head.len() + LIST_BYTES);
+        let frame_bytes = FRAME_BYTES + room.answer_bytes;
+        let mut sheet = Self { system, head, members, bytes_max: bytes_left, frame_bytes, is_head_shortened };
         // Every part has room for the anchors and one more.
         let n_together = sheet.members.len().min(options.n_anchors.max(1) + 1).max(1);
-        let member_max = (bytes_left / n_together).saturating_sub(FRAME_BYTES);
+        let member_max = (bytes_left / n_together).saturating_sub(frame_bytes);
         if member_max < MEMBER_BYTES_MIN {
-            return Err(JudgeErrorReason::NoRoom { bytes_max: options.context_bytes_max, bytes_left });
+            return Err(JudgeErrorReason::NoRoom { bytes_max: room.bytes_max, bytes_left });
         }
-        if sheet.members.iter().map(|member| member.text.len() + FRAME_BYTES).sum::<usize>() > bytes_left {
+        if sheet.members.iter().map(|member| member.text.len() + frame_bytes).sum::<usize>() > bytes_left {
             for member in sheet.members.iter_mut().filter(|member| member.text.len() > member_max) {
                 member.text = shortened(&member.text, member_max).into_owned();
                 member.is_shortened = true;
@@ -95,7 +98,7 @@ impl Sheet {
 
     /// What this member takes of the context.
     pub(super) fn n_bytes(&self, member: usize) -> usize {
-        self.members[member].text.len() + FRAME_BYTES
+        self.members[member].text.len() + self.frame_bytes
     }
 
     /// How many of these, from the first on, fit beside so many bytes.

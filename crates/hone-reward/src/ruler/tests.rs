@@ -1,6 +1,7 @@
 use super::*;
 use crate::ask::Unheard;
 use crate::testing::{Asked, Script, group, refs, scores, timeout, trace};
+use hone_trace::policy::{PolicyError, PolicyErrorKind};
 use serde_json::json;
 
 const QUALITIES: [f64; 4] = [0.2, 0.9, 0.5, 0.4];
@@ -330,6 +331,46 @@ fn a_trajectory_over_the_limit_is_shortened_and_this_is_told() {
     let judged = Ruler::new(&judge, options).unwrap().judge(&refs(&traces), 1).unwrap();
     assert_eq!((judged.scores.as_slice(), judged.shortened.as_slice()), (&[0.1, 0.2, 0.3, 0.9][..], &[3][..]));
     assert!(judge.calls.lock().unwrap()[0].messages[1].content.text().contains("bytes left out here"));
+}
+
+/// A judge that reads so many tokens of so many bytes, which it says beforehand or not.
+fn reader(n_tokens: usize, token_bytes: usize) -> Script {
+    Script::new(move |asked| {
+        let n_bytes = asked.messages.iter().map(|message| message.content.text().len()).sum::<usize>();
+        if n_bytes >= n_tokens * token_bytes {
+            return Err(PolicyError { kind: PolicyErrorKind::TooLong, message: "too long".into(), llm_calls: Vec::new() });
+        }
+        Ok(scores(&asked.qualities()).to_string())
+    })
+}
+
+#[test]
+fn a_group_is_split_by_the_context_of_the_judge() {
+    let (traces, qualities) = large_group(23, 800);
+    for (is_known, token_bytes, is_refused) in [(true, 3, false), (true, 2, true), (false, 3, true)] {
+        let mut judge = reader(4096, token_bytes);
+        judge.context_tokens = is_known.then_some(4096);
+        let judged = Ruler::new(&judge, RulerOptions::default()).unwrap().judge(&refs(&traces), 1).unwrap();
+        assert_eq!(judged.bill.n_calls as usize > judged.n_parts, is_refused, "{:?}", judged.bill);
+        assert!(judged.n_parts > 2 && judged.shortened.is_empty(), "{}", judged.n_parts);
+        assert!(
+            judged.scores.iter().zip(&qualities).all(|(score, quality)| (score - quality).abs() < 1e-9),
+            "{:?}",
+            judged.scores
+        );
+        // What the judge will write about each is left free.
+        let calls = judge.calls.lock().unwrap();
+        let left = |asked: &Asked| 4096 * 3 - asked.messages.iter().map(|message| message.content.text().len()).sum::<usize>();
+        assert!(!is_known || calls.iter().all(|asked| left(asked) >= asked.shown().len() * 384));
+    }
+}
+
+#[test]
+fn a_judge_that_can_read_no_group_says_so_and_not_for_ever() {
+    let judge = reader(100, 3);
+    let error = judged(&judge, RulerOptions::default(), &QUALITIES).unwrap_err();
+    assert!(error.to_string().contains("the judge's context is too short"), "{error}");
+    assert_eq!(error.bill.n_calls as usize, judge.n_calls());
 }
 
 #[test]

@@ -44,11 +44,12 @@ pub(crate) fn weigh(
     mut keep: impl FnMut(Vec<Write>) -> Result<Vec<Put>, Failure>,
 ) -> Result<Weighed, Failure> {
     let bar = printer.count_bar("weighed");
-    let mut weighed = Weighed { n_groups: groups.len(), ..Weighed::default() };
+    let (mut weighed, mut n_shortened) = (Weighed { n_groups: groups.len(), ..Weighed::default() }, 0);
     for group in groups {
         let attempts: Vec<Attempt<'_>> = group.iter().map(|&trace| Attempt { trace, item: &Value::Null }).collect();
         let scored = scorer.score_group(&attempts, seed, now());
         weighed.n_judge_calls += scored.bill().n_calls;
+        n_shortened += scored.n_shortened();
         let mut writes = Vec::new();
         for (trace, scored) in group.iter().zip(scored.traces) {
             bar.inc(1);
@@ -76,6 +77,12 @@ pub(crate) fn weigh(
     bar.finish_and_clear();
     if weighed.n_unscored > N_TOLD_MAX {
         printer.complain(&format!("and {} more that cannot be scored", weighed.n_unscored - N_TOLD_MAX));
+    }
+    if n_shortened > 0 {
+        let n_scored = weighed.n_scored;
+        printer.complain(&format!(
+            "{n_shortened} of {n_scored} traces were judged without their middle: they do not fit the judge's context"
+        ));
     }
     for (signal, &n) in &weighed.lacking {
         let n_scored = weighed.n_scored;
