@@ -89,7 +89,6 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Exit, Failure> {
             let parts = [(style, verdict.as_str()), (Style::Strong, part.as_str()), (Style::Plain, finding.says.as_str())];
             context.printer.line(&parts)?;
         }
-        context.printer.flush()?;
         context.printer.say(if works { "hone can work here" } else { "hone cannot work here" });
     }
     Ok(if works { Exit::Yes } else { Exit::No })

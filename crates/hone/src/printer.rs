@@ -242,8 +242,10 @@ impl Printer {
         self.out.lock().flush().map_err(unwritten)
     }
 
-    /// Talk that cannot be shown has nowhere else to go.
+    /// Talk stands below the data that came before it. Talk that cannot be shown has nowhere else to go, and data that cannot be
+    /// is kept for the flush that tells.
     fn to_stderr(&self, parts: &[(Style, &str)]) {
+        let _ = self.out.lock().flush();
         let _ = self.bars.suspend(|| self.err.write(parts));
     }
 }
@@ -317,6 +319,16 @@ mod tests {
         check(quiet, |printer| printer.failure(&failure()), "", error);
         check(Wishes { json: true, ..quiet }, |printer| printer.failure(&failure()), "", error);
         check(quiet, |printer| printer.failure(&Failure::closed()), "", "");
+    }
+
+    #[test]
+    fn talk_stands_below_the_data_that_came_before_it() {
+        let both = Shared::default();
+        let printer = Printer::on(Wishes::default(), BufWriter::new(both.clone()), both.clone());
+        printer.piece(Style::Plain, "Paris.").unwrap();
+        printer.plain("").unwrap();
+        printer.say("8 tokens");
+        assert_eq!(both.0.lock().unwrap().as_slice(), b"Paris.\n8 tokens\n");
     }
 
     #[test]
