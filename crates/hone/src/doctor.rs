@@ -63,7 +63,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Exit, Failure> {
         cpu::cores(),
         cpu::instructions(),
         memory::look(),
-        gpu::look(context.variables),
+        gpu::look(context.variables, context.settings.device),
         database::look(context).await,
         disk::look(&context.settings),
     ];

@@ -1,7 +1,9 @@
-//! The GPU: is there an NVIDIA driver, and are the libraries there that are loaded at run time. Nothing is loaded here.
+//! The GPU: is there an NVIDIA driver, and are the libraries there that are loaded at run time. Nothing is loaded here. It is needed where
+//! the settings ask for it and nothing else.
 
 use super::{Finding, Verdict};
 use crate::settings::Variables;
+use hone_engine::machine::Choice;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -41,7 +43,7 @@ struct Found {
     libraries: Vec<Option<PathBuf>>,
 }
 
-pub(super) fn look(variables: &Variables) -> Finding {
+pub(super) fn look(variables: &Variables, device: Choice) -> Finding {
     let driver = fs::read_to_string("/proc/driver/nvidia/version").ok();
     let cache = fs::read("/etc/ld.so.cache").unwrap_or_default();
     let folders = folders(variables);
@@ -49,11 +51,12 @@ pub(super) fn look(variables: &Variables) -> Finding {
         let in_folder = folders.iter().find_map(|folder| library_in(folder, name));
         in_folder.or_else(|| in_cache(&cache, name).into_iter().find(|path| path.exists()))
     });
-    describe(&Found {
+    let found = Found {
         driver: driver.and_then(|text| text.lines().next().map(str::to_owned)),
         device: Path::new("/dev/nvidia0").exists() || Path::new("/dev/dxg").exists(),
         libraries: libraries.collect(),
-    })
+    };
+    describe(&found, device)
 }
 
 /// Where the loader and CUDA programs look, in that order.
@@ -104,12 +107,12 @@ fn in_cache(cache: &[u8], name: &str) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
-fn describe(found: &Found) -> Finding {
+fn describe(found: &Found, device: Choice) -> Finding {
     let paths: Vec<String> = found.libraries.iter().flatten().map(|path| path.display().to_string()).collect();
     let absent = || LIBRARIES.iter().zip(&found.libraries).filter(|(_, path)| path.is_none()).map(|(library, _)| library);
     let missing: Vec<&str> = absent().map(|(name, _)| *name).collect();
     let finding = if !found.device && found.driver.is_none() {
-        Finding::new("gpu", Verdict::Missing, "no NVIDIA GPU (no /proc/driver/nvidia, no /dev/nvidia0): hone works on the CPU")
+        Finding::new("gpu", Verdict::Missing, "no NVIDIA GPU (no /proc/driver/nvidia, no /dev/nvidia0)")
     } else if !found.device {
         Finding::new(
             "gpu",
@@ -123,6 +126,14 @@ fn describe(found: &Found) -> Finding {
         let version = found.driver.as_deref().and_then(driver_version);
         let driver = version.map(|version| format!(" with driver {version}")).unwrap_or_default();
         Finding::new("gpu", Verdict::Good, format!("an NVIDIA GPU{driver}, libcuda, NVRTC and cuBLASLt: the GPU can be used"))
+    };
+    let finding = match (finding.verdict, device) {
+        (Verdict::Missing, Choice::Cuda) => {
+            let says = format!("{}; `model.device` is cuda, where cpu and auto do without", finding.says);
+            Finding { says, ..finding }.needed()
+        }
+        (Verdict::Missing, _) => Finding { says: format!("{}; hone works on the CPU", finding.says), ..finding },
+        _ => finding,
     };
     finding
         .fact("device", found.device)
@@ -142,9 +153,14 @@ mod tests {
 
     fn check(driver: Option<&str>, device: bool, libraries: [Option<&str>; 3], verdict: Verdict, says: &str) {
         let libraries = libraries.map(|path| path.map(PathBuf::from)).to_vec();
-        let finding = describe(&Found { driver: driver.map(str::to_owned), device, libraries });
+        let found = Found { driver: driver.map(str::to_owned), device, libraries };
+        let finding = describe(&found, Choice::Auto);
         assert_eq!(finding.verdict, verdict, "{}", finding.says);
         assert!(finding.says.contains(says), "{}", finding.says);
+        let is_missing = verdict == Verdict::Missing;
+        let asked_for = describe(&found, Choice::Cuda);
+        assert_eq!((finding.stops_hone(), asked_for.stops_hone()), (false, is_missing), "{}", asked_for.says);
+        assert_eq!(asked_for.says.contains("`model.device` is cuda"), is_missing, "{}", asked_for.says);
     }
 
     #[test]

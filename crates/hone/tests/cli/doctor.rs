@@ -26,3 +26,14 @@ fn a_database_that_does_not_answer_is_a_clear_no() {
     let desk = Desk::new();
     desk.hone("doctor --database-url postgres://user:canary@127.0.0.1:1/db").expect(1, "missing  database", "cannot work here");
 }
+
+#[test]
+fn a_gpu_that_is_asked_for_and_not_there_is_a_clear_no() {
+    if std::path::Path::new("/dev/nvidia0").exists() {
+        println!("skipped: this machine has a GPU");
+        return;
+    }
+    let desk = Desk::with(&[("hone.toml", "[model]\ndevice = \"cuda\"\n")]);
+    desk.hone("doctor").expect(1, "`model.device` is cuda", "hone cannot work here");
+    desk.hone("doctor --device auto").expect(0, "hone works on the CPU", "hone can work here");
+}
