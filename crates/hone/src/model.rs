@@ -126,6 +126,7 @@ fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
         return Err(Failure::user(format_args!("{flag} has no effect here: {reason}")));
     }
     let name = registry::name(args.name.as_deref(), &args.from)?;
+    let _held = registry.hold(&name)?;
     let entry = if let Some(spec) = args.from.strip_prefix(TINY) {
         let folder = registry.files(&name);
         let source = Source::Tiny { spec: spec.to_owned(), seed: args.seed };

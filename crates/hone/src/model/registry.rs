@@ -4,7 +4,7 @@ use crate::failure::{Failure, at_path};
 use crate::settings::Settings;
 use hone_trace::V1;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 const RECORD: &str = "model.json";
@@ -126,10 +126,23 @@ impl Registry {
         }
     }
 
-    /// The record appears whole or not at all.
+    /// Holds a name for this process alone, as long as what it returns lives; a kill lets it go too. Who looks whether a name is free
+    /// and then takes it must hold it.
+    pub(super) fn hold(&self, name: &str) -> Result<File, Failure> {
+        let folder = self.folder.join(name);
+        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        let held = File::open(&folder).map_err(at_path(&folder))?;
+        match held.try_lock() {
+            Ok(()) => Ok(held),
+            Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("`{name}` is being added by another process"))
+                .hint("wait for it, or choose a name of its own with `--name`")),
+            Err(TryLockError::Error(error)) => Err(at_path(&folder)(error)),
+        }
+    }
+
+    /// The record appears whole or not at all. The name is held.
     pub(super) fn write(&self, entry: &Entry) -> Result<(), Failure> {
         let folder = self.folder.join(&entry.name);
-        fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let text = serde_json::to_string_pretty(entry).map_err(|error| Failure::bug(format_args!("no JSON form: {error}")))?;
         crate::durable::write(&folder.join(RECORD), &(text + "\n"))
     }

@@ -45,6 +45,7 @@ pub(super) fn make(spec: &str, seed: u64, corpus: &[PathBuf], folder: &Path, kno
 pub(crate) fn keep(name: &str, weights: &dyn WeightSource, files: &TinyFiles, context: &Context<'_>) -> Result<(), Failure> {
     let registry = Registry::of(&context.settings);
     let source = Source::Trained { by: "hone loop".to_owned() };
+    let _held = registry.hold(name)?;
     registry.refuse_other(name, &source)?;
     let folder = registry.files(name);
     if folder.exists() {

@@ -132,6 +132,20 @@ fn a_name_stands_for_one_model() {
 }
 
 #[test]
+fn a_name_that_another_process_is_adding_is_refused() {
+    let desk = desk();
+    desk.hone("model export small out").expect(0, "", "wrote");
+    let held = std::fs::File::open(desk.path(".hone/models/small")).unwrap();
+    held.lock().unwrap();
+    for line in ["model add tiny:d64 --name small", "model add out --name small", "model add org/small"] {
+        desk.hone(line).expect(2, "", "`small` is being added by another process");
+    }
+    desk.hone("model add out --name other").expect(0, "", "added other");
+    drop(held);
+    desk.hone("model add out --name small").expect(2, "", "`small` is already the name of another model");
+}
+
+#[test]
 fn more_threads_than_can_be_are_refused() {
     let desk = Desk::new();
     for line in ["chat m", "train grpo --run r --model m", "rollout --env 2048 --policy local:m", "serve", "loop", "bench grpo"] {
