@@ -96,7 +96,15 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.cause)
+        let mut told = String::new();
+        for cause in self.cause.chain().map(ToString::to_string) {
+            // Some errors end with their cause already.
+            if !told.ends_with(&cause) {
+                let between = if told.is_empty() { "" } else { ": " };
+                told.extend([between, &cause]);
+            }
+        }
+        f.write_str(&told)
     }
 }
 
