@@ -26,8 +26,9 @@ pub(super) fn page(measured: &Measured, tried: &[Tried], n_max: usize) -> String
 fn task(page: &mut Page, tried: &Tried) {
     let (word, class) = if tried.score.is_solved { ("solved", "good") } else { ("not solved", "bad") };
     let id = escaped(&tried.task.id);
+    let form = if tried.played.id == tried.task.id { String::new() } else { format!(", drawn as {}", escaped(&tried.played.id)) };
     page.add(&format!(
-        "<section class=\"task\" id=\"task-{id}\"><h2>{id} <span class=\"{class}\">{word}</span></h2><p class=\"faint\">{} samples, {} of them right</p>",
+        "<section class=\"task\" id=\"task-{id}\"><h2>{id} <span class=\"{class}\">{word}</span></h2><p class=\"faint\">{} samples, {} of them right{form}</p>",
         tried.samples.len(),
         tried.samples.iter().filter(|sample| sample.is_solved).count()
     ));
@@ -37,8 +38,8 @@ fn task(page: &mut Page, tried: &Tried) {
         drawn.map(|(nth, program)| (name(nth, tried, program), program, Attempt::of(program).ok())).collect();
     let attempts: Vec<(String, Option<&Attempt>)> =
         drawn.iter().map(|(name, _, attempt)| (name.clone(), attempt.as_ref())).collect();
-    let trains = tried.task.train.iter().enumerate().map(|(nth, pair)| ("Example", nth, pair));
-    let tests = tried.task.test.iter().enumerate().map(|(nth, pair)| ("Hidden pair", nth, pair));
+    let trains = tried.played.train.iter().enumerate().map(|(nth, pair)| ("Example", nth, pair));
+    let tests = tried.played.test.iter().enumerate().map(|(nth, pair)| ("Hidden pair", nth, pair));
     for (part, nth, pair) in trains.chain(tests) {
         page.add(&format!("<h3>{part} {}</h3>", nth + 1));
         page.add(&figures(pair, &attempts));
@@ -51,5 +52,5 @@ fn task(page: &mut Page, tried: &Tried) {
 
 /// What a step is called, with how right it is on the examples.
 fn name(nth: usize, tried: &Tried, program: &str) -> String {
-    format!("step {nth} (r {:.2})", Score::of(program, &tried.task.train).correctness)
+    format!("step {nth} (r {:.2})", Score::of(program, &tried.played.train).correctness)
 }

@@ -14,6 +14,8 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 /// What was tried on one task.
 pub(super) struct Tried {
     pub(super) task: Task,
+    /// The task in the form in which the steps met it: it may be augmented.
+    pub(super) played: Task,
     pub(super) samples: Vec<Sample>,
     /// The programs one after the other, the last of which counts.
     pub(super) steps: Vec<String>,
@@ -49,12 +51,12 @@ impl Tried {
     }
 
     fn new(task: Task, samples: Vec<Sample>) -> Self {
-        let steps = steps(&task, &samples);
+        let (played, steps) = steps(&task, &samples);
         let last = steps.last().cloned().unwrap_or_default();
-        let pairs: Vec<Pair> = task.pairs().cloned().collect();
-        let (score, hidden) = (Score::of(&last, &pairs), Score::of(&last, &task.test));
+        let pairs: Vec<Pair> = played.pairs().cloned().collect();
+        let (score, hidden) = (Score::of(&last, &pairs), Score::of(&last, &played.test));
         let is_voted = is_voted(&task, &samples);
-        Self { task, samples, steps, score, hidden, is_voted }
+        Self { task, played, samples, steps, score, hidden, is_voted }
     }
 }
 
@@ -84,8 +86,7 @@ impl Sample {
         let thinking_tokens = thinking_tokens.sum();
         let programs: Vec<String> =
             answers.into_iter().map(|answer| answer.program).filter(|program| !program.is_empty()).collect();
-        let played = augmentation.as_ref().map_or_else(|| task.clone(), |augmentation| augmentation.apply(task));
-        let pairs: Vec<Pair> = played.pairs().cloned().collect();
+        let pairs: Vec<Pair> = as_played(task, augmentation.as_ref()).pairs().cloned().collect();
         let is_solved = programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved && !is_copy(program, &pairs));
         Self { augmentation, programs, is_solved, thinking_tokens, edit: Edit::of(trace) }
     }
@@ -116,17 +117,32 @@ fn is_voted(task: &Task, samples: &[Sample]) -> bool {
         })
 }
 
-/// The programs that led to the last one: of a search those that were edited, of a rollout those of its best episode.
-fn steps(task: &Task, samples: &[Sample]) -> Vec<String> {
-    let shown = |program: &str| Score::of(program, &task.train).correctness;
+/// The task with what had been done to it.
+fn as_played(task: &Task, augmentation: Option<&Augmentation>) -> Task {
+    augmentation.map_or_else(|| task.clone(), |augmentation| augmentation.apply(task))
+}
+
+/// The programs that led to the last one, and the form of the task that they are for: of a search those that were edited, of a
+/// rollout those of its best episode.
+fn steps(task: &Task, samples: &[Sample]) -> (Task, Vec<String>) {
     let own = samples.iter().filter(|sample| sample.augmentation.is_none());
-    let mut edits: Vec<&Edit> = own.clone().filter_map(|sample| sample.edit.as_ref()).collect();
-    if edits.is_empty() {
-        let whole = own.filter(|sample| !sample.programs.is_empty());
-        let best = whole.map(|sample| (shown(sample.programs.last().map_or("", String::as_str)), sample));
-        let best = best.reduce(|best, other| if other.0 > best.0 { other } else { best });
-        return best.map(|(_, sample)| sample.programs.clone()).unwrap_or_default();
+    let edits: Vec<&Edit> = own.clone().filter_map(|sample| sample.edit.as_ref()).collect();
+    if !edits.is_empty() {
+        return (task.clone(), edited(task, edits));
     }
+    // Of equally good ones that of the task as it is counts.
+    let augmented = samples.iter().filter(|sample| sample.augmentation.is_some());
+    let shown = |sample: &Sample| {
+        let (played, last) = (as_played(task, sample.augmentation.as_ref()), sample.programs.last()?);
+        Some((Score::of(last, &played.train).correctness, played, sample.programs.clone()))
+    };
+    let best = own.chain(augmented).filter_map(shown).reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map_or_else(|| (task.clone(), Vec::new()), |(_, played, programs)| (played, programs))
+}
+
+/// The programs of a search, one round after the other.
+fn edited(task: &Task, mut edits: Vec<&Edit>) -> Vec<String> {
+    let shown = |program: &str| Score::of(program, &task.train).correctness;
     edits.sort_by_key(|edit| (edit.origin.round, edit.trace.id));
     let mut steps: Vec<String> = edits.iter().map(|edit| edit.origin.from.clone()).collect();
     steps.dedup();
