@@ -15,7 +15,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let facts = [
         ("all of it, as nothing was answered", spans && !from_spans && trace.turns().next().is_none()),
         ("times", (openai || art) && (trace.ended.is_some() || any_turn(|turn| turn.started.is_some()))),
-        ("the category", if spans { trace.category.is_some() && !from_spans } else { has_other_category(trace) }),
+        ("the category", !spans && has_other_category(trace)),
         ("the scenario", trace.scenario.is_some()),
         ("the run", trace.run.is_some()),
         ("the outcome", trace.outcome != TraceOutcome::Unknown),

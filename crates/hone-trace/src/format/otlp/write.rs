@@ -170,10 +170,12 @@ impl<'a> Writer<'a> {
             let ended = nanos.saturating_add((duration * 1e6) as i64);
             fields.insert("endTimeUnixNano".to_owned(), ended.to_string().into());
         }
-        let attributes = vec![
+        let mut attributes = vec![
             wire::attribute("gen_ai.operation.name", wire::any_text(operation)),
             wire::attribute("gen_ai.conversation.id", wire::any_text(&id.to_string())),
         ];
+        let category = self.trace.category.as_ref();
+        attributes.extend(category.map(|category| wire::attribute("category", wire::any_text(category.as_str()))));
         append(&mut fields, "attributes", attributes);
         fields
     }
