@@ -98,8 +98,7 @@ fn table(outcomes: &[Outcome], configs: &HashMap<ConfigHash, Config>, now: Time)
     for outcome in outcomes {
         let (low, high) = bounds(outcome);
         let task = outcome.category.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
-        let model = configs.get(&outcome.config).and_then(|config| config.model.clone());
-        let who = model.unwrap_or_else(|| tail(&outcome.config.to_string()));
+        let who = configs.get(&outcome.config).and_then(who).unwrap_or_else(|| tail(&outcome.config.to_string()));
         table.row(&[
             &html!("<a href=\"/dashboard/traces?config={}\">{}</a>", outcome.config, who),
             &task,
@@ -116,6 +115,15 @@ fn table(outcomes: &[Outcome], configs: &HashMap<ConfigHash, Config>, now: Time)
         ]);
     }
     table.shown()
+}
+
+/// The model, with the adapter on it where there is one.
+fn who(config: &Config) -> Option<String> {
+    let model = config.model.clone()?;
+    Some(match &config.adapter {
+        Some(adapter) => format!("{model} + {}", tail(&adapter.to_string())),
+        None => model,
+    })
 }
 
 /// A share with its interval, as a picture and a number.
@@ -142,4 +150,19 @@ fn of_runs(validated: &[(Named, Arc<Curve>, f64)]) -> Html {
         ]);
     }
     html!("<section aria-labelledby=\"runs\"><h2 id=\"runs\">Validation of runs</h2>{}</section>", table.shown())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::AdapterId;
+
+    #[test]
+    fn a_model_is_told_apart_from_itself_with_an_adapter() {
+        let of = |adapter: Option<AdapterId>| who(&Config { model: Some("small".into()), adapter, ..Config::default() });
+        let (one, other) = (of(Some(AdapterId::of(b"one"))).unwrap(), of(Some(AdapterId::of(b"other"))).unwrap());
+        assert_eq!(of(None).as_deref(), Some("small"));
+        assert!(one.starts_with("small + ") && other.starts_with("small + ") && one != other, "{one} {other}");
+        assert_eq!(who(&Config::default()), None);
+    }
 }

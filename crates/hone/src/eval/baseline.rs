@@ -13,7 +13,7 @@ use hone_env::replay::{Report, drift};
 use hone_env::rollout::{Luck, rollout};
 use hone_eval::{Episode, Measures};
 use hone_trace::store::{Document, Write};
-use hone_trace::{Category, DataHash, Outcome, OutcomeId, Scenario, Trace, V1};
+use hone_trace::{AdapterId, Category, DataHash, Outcome, OutcomeId, Scenario, Trace, V1};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -58,6 +58,9 @@ struct Game {
 struct Line {
     env: String,
     policy: String,
+    /// The adapter on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapter: Option<AdapterId>,
     #[serde(flatten)]
     measures: Measures,
     /// How far the episodes left the recorded ones, where records were played.
@@ -70,6 +73,16 @@ struct Line {
     spent_usd: f64,
     /// The hash of all traces, timings included when they are the world's own: equal traces have equal hashes.
     traces: String,
+}
+
+impl Line {
+    /// The policy, with the adapter on it where there is one.
+    fn who(&self) -> String {
+        match self.adapter {
+            Some(adapter) => format!("{} + {}", self.policy, &adapter.to_string()[..8]),
+            None => self.policy.clone(),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -177,6 +190,7 @@ fn line(
     Ok(Line {
         env: world.name.clone(),
         policy: name.to_owned(),
+        adapter: config.adapter,
         measures,
         replay,
         projection: forecast.map(|forecast| forecast.projected()),
@@ -237,7 +251,7 @@ fn print(lines: &[Line], context: &Context<'_>) -> Result<(), Failure> {
         let (low, high) = m.accuracy_interval;
         vec![
             line.env.clone(),
-            line.policy.clone(),
+            line.who(),
             format!("{:.2} ({low:.2}-{high:.2})", m.accuracy),
             format!("{:.2}", m.reliability),
             number(m.score, 3),

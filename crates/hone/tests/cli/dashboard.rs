@@ -23,6 +23,22 @@ fn what_commands_found_is_on_the_pages_of_the_server() {
 }
 
 #[test]
+fn a_model_is_told_apart_from_itself_with_an_adapter() {
+    let desk = Desk::of_practice();
+    let line = "eval baseline --env tictactoe --policy local:tiny -n 2 --repeats 1 --max-tokens 4 --threads 1 --record";
+    let bare = desk.hone(line).expect(0, "local:tiny  ", "");
+    assert!(!bare.out.contains("local:tiny + "), "{}", bare.out);
+    let line = format!("{line} --adapter .hone/runs/first/adapter");
+    desk.hone(&line).expect(0, "local:tiny + ", "");
+    let adapter = desk.hone(&format!("{line} --json")).json()[0]["adapter"].as_str().unwrap().to_owned();
+    let provider = Listening::provider(&desk);
+    let served = Listening::serve(&desk, &provider);
+    let evaluations = get(served.port, "/dashboard/evaluations");
+    let named = format!(">tiny + {}…{}<", &adapter[..8], &adapter[58..]);
+    assert_eq!((evaluations.matches(">tiny<").count(), evaluations.matches(&named).count()), (1, 2), "{evaluations}");
+}
+
+#[test]
 fn a_key_that_may_read_sees_and_does_not_decide() {
     let desk = Desk::new();
     let made = desk.hone("key add sam --role read");
