@@ -134,6 +134,10 @@ struct Runs {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    if args.only.contains(&Part::Smollm2) && args.model.is_none() {
+        return Err(Failure::user("the part `smollm2` needs a model")
+            .hint("--model PATH names SmolLM2-135M-Instruct, as a GGUF file or folder"));
+    }
     let mut runs = Runs::default();
     for seed in args.seed..args.seed + u64::from(args.seeds) {
         runs.add(seed, args, context)?;

@@ -153,3 +153,8 @@ fn the_arc_benchmark_verifies_the_same_programs_here_and_in_cpython() {
     assert!(rates.iter().all(|key| verified[key].as_f64().is_some_and(|rate| rate > 0.0)), "{report}");
     desk.hone(&format!("{quick} --programs none.py")).expect(2, "", "--tasks");
 }
+
+#[test]
+fn a_part_that_was_asked_for_and_cannot_run_is_an_error() {
+    Desk::new().hone("bench learn --only smollm2").expect(2, "", "the part `smollm2` needs a model");
+}
