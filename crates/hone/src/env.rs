@@ -64,7 +64,7 @@ fn list(context: &Context<'_>) -> Result<Exit, Failure> {
 
 fn show(args: &Show, context: &Context<'_>) -> Result<Exit, Failure> {
     let world = context.wait(async |context| World::named(&args.env, context).await)?;
-    let scenarios = args.play.scenarios(&world, args.n as usize)?;
+    let scenarios = args.play.scenarios(&world, args.n as usize, context.printer)?;
     let ready = match args.policy.as_str() {
         "random" => Ready::Random,
         "empty" => Ready::Empty,

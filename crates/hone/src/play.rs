@@ -4,6 +4,7 @@
 use crate::clock::RealClock;
 use crate::failure::Failure;
 use crate::policy::Ready;
+use crate::printer::{Printer, counted};
 use crate::world::World;
 use clap::ValueEnum;
 use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
@@ -63,12 +64,16 @@ impl PlayArgs {
         }
     }
 
-    /// The first `n` scenarios of a world.
-    pub(crate) fn scenarios(&self, world: &World, n: usize) -> Result<Vec<Scenario>, Failure> {
+    /// The first `n` scenarios of a world; that it has fewer is said.
+    pub(crate) fn scenarios(&self, world: &World, n: usize, printer: &Printer) -> Result<Vec<Scenario>, Failure> {
         let split = self.split();
         let scenarios = world.env.scenarios(split, self.seed, n).map_err(|error| Failure::world(error).context(&world.name))?;
         if scenarios.is_empty() {
             return Err(Failure::user(format_args!("{} has no scenarios in its {} split", world.name, split.as_str())));
+        }
+        if scenarios.len() < n {
+            let has = counted(scenarios.len() as u64, "scenario");
+            printer.say(&format!("{} has only {has} in its {} split, not {n}", world.name, split.as_str()));
         }
         Ok(scenarios)
     }

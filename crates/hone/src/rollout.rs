@@ -50,10 +50,10 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let bank = Bank::open(&args.policies)?;
     let ready = Ready::named(&args.policy, &args.policies, usize::from(args.play.concurrency), &bank, context)?;
     let world = context.wait(async |context| World::named(&args.env, context).await)?;
-    let mut course = args.course.open(&world, &args.play)?;
+    let mut course = args.course.open(&world, &args.play, context.printer)?;
     let choice = match &mut course {
         Some(course) => course.choose(args.n as usize, &args.play, context),
-        None => Choice::all(args.play.scenarios(&world, args.n as usize)?, args.play.seed),
+        None => Choice::all(args.play.scenarios(&world, args.n as usize, context.printer)?, args.play.seed),
     };
     let mut summary = Summary::default();
     if !choice.scenarios.is_empty() {

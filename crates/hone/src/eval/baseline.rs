@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 impl Game {
     fn named(env: &str, players: &[(&String, &Ready)], args: &Args, context: &Context<'_>) -> Result<Self, Failure> {
         let world = context.wait(async |context| World::named(env, context).await)?;
-        let scenarios = args.play.scenarios(&world, args.n as usize)?;
+        let scenarios = args.play.scenarios(&world, args.n as usize, context.printer)?;
         let is_paid = players.iter().any(|(_, ready)| ready.price().is_some());
         let episodes = if is_paid { cost::gold_episodes(&world, &scenarios, &args.play, context) } else { Vec::new() };
         let n_episodes = scenarios.len() * usize::from(args.repeats);

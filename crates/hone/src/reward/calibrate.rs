@@ -129,7 +129,7 @@ fn read(path: &Path, n: usize) -> Result<Vec<LabelledGroup>, Failure> {
 /// may be the judge itself.
 fn played(env: &str, args: &Args, context: &Context<'_>) -> Result<Vec<LabelledGroup>, Failure> {
     let world = context.wait(async |context| World::named(env, context).await)?;
-    let scenarios = args.play.scenarios(&world, args.n as usize)?;
+    let scenarios = args.play.scenarios(&world, args.n as usize, context.printer)?;
     let mut groups: Vec<LabelledGroup> = scenarios.iter().map(|_| LabelledGroup { members: Vec::new() }).collect();
     for (player, n_samples) in [(Player::Gold, 1), (Player::Random, 2), (Player::Empty, 1)] {
         let play = Play { n_samples, luck: Luck::Shared, is_script: true };

@@ -9,6 +9,7 @@ use super::choice::Choice;
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use crate::play::PlayArgs;
+use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::world::World;
 use hone_env::curriculum::{Curriculum, CurriculumOptions, Entry, Pick};
@@ -70,9 +71,9 @@ impl CourseArgs {
     }
 
     /// The curriculum in the file, or a new one; `None` where none is asked for.
-    pub(super) fn open<'a>(&self, world: &'a World, play: &PlayArgs) -> Result<Option<Course<'a>>, Failure> {
+    pub(super) fn open<'a>(&self, world: &'a World, play: &PlayArgs, printer: &Printer) -> Result<Option<Course<'a>>, Failure> {
         let Some(path) = &self.curriculum else { return Ok(None) };
-        let scenarios = play.scenarios(world, self.pool as usize)?;
+        let scenarios = play.scenarios(world, self.pool as usize, printer)?;
         let name = format!("the first {} of {} ({}, seed {})", self.pool, world.name, play.split().as_str(), play.seed);
         let curriculum = match read(path)? {
             Some(text) => self.known(&text, &name, &scenarios).map_err(|failure| failure.context(path.display()))?,

@@ -92,6 +92,19 @@ fn the_name_of_a_run_is_not_given_twice() {
 }
 
 #[test]
+fn that_a_world_has_fewer_scenarios_than_asked_for_is_said() {
+    let questions: String = (0..40).map(|n| format!("{{\"question\": \"word{n}?\", \"answer\": \"#### {n}\"}}\n")).collect();
+    let desk = Desk::with(&[("math.jsonl", &questions)]);
+    let fewer = "math:math.jsonl has only ";
+    for line in ["rollout --policy gold --samples 1", "eval baseline --policy gold --repeats 1", "env show math:math.jsonl"] {
+        let line = if line.starts_with("env") { line.to_owned() } else { format!("{line} --env math:math.jsonl") };
+        let many = desk.hone(&format!("{line} --split train -n 50"));
+        assert_eq!((many.code, many.err.matches(fewer).count()), (0, 1), "{}", many.err);
+        assert!(!desk.hone(&format!("{line} --split train -n 1")).err.contains(fewer));
+    }
+}
+
+#[test]
 fn recorded_traces_are_a_world_of_their_own() {
     let desk = Desk::new();
     desk.hone("rollout --env desk --split train --policy gold -n 40 --samples 1").expect(0, "40 solved", "groups without signal");
@@ -222,7 +235,11 @@ fn a_world_has_scores_and_labels_whatever_its_recipe_asks_for() {
     let scores: Vec<Option<f64>> = lines.iter().map(|line| line["score"].as_f64()).collect();
     assert_eq!(scores, [1.0, 0.0, 1.0, 0.0].map(Some));
     for world in ["desk", "math:sums"] {
-        desk.hone(&format!("reward calibrate --env {world} -n 2 --judge script:judge.jsonl")).expect(1, "groups", "judging 2 groups");
+        desk.hone(&format!("reward calibrate --env {world} -n 2 --judge script:judge.jsonl")).expect(
+            1,
+            "groups",
+            "judging 2 groups",
+        );
     }
 }
 
