@@ -36,15 +36,20 @@ impl<'a> Context<'a> {
         Ok(hone_store::open(&self.settings.place, &self.settings.options).await?)
     }
 
-    /// The store, if it is there: a look around leaves no database behind.
+    /// The store, or the way to records where there are none yet.
     pub(crate) async fn store_to_read(&self) -> Result<Arc<dyn Database>, Failure> {
-        if let Place::Folder(folder) = &self.settings.place
-            && !has_database(folder)
-        {
-            return Err(Failure::user(format_args!("there are no records in {} yet", folder.display()))
-                .hint("import some with `hone trace import FILE`, or name another folder with `--folder`"));
+        self.store_if_there().await?.ok_or_else(|| {
+            Failure::user(format_args!("there are no records in {} yet", self.settings.folder.display()))
+                .hint("import some with `hone trace import FILE`, or name another folder with `--folder`")
+        })
+    }
+
+    /// The store, if it is there: a look around leaves no database behind.
+    pub(crate) async fn store_if_there(&self) -> Result<Option<Arc<dyn Database>>, Failure> {
+        match &self.settings.place {
+            Place::Folder(folder) if !has_database(folder) => Ok(None),
+            _ => self.store().await.map(Some),
         }
-        self.store().await
     }
 }
 

@@ -157,7 +157,10 @@ async fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 }
 
 async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
-    let all = keys::all(&*context.store_to_read().await?).await.map_err(failed)?;
+    let all = match context.store_if_there().await? {
+        Some(store) => keys::all(&*store).await.map_err(failed)?,
+        None => Vec::new(),
+    };
     let tenant = &context.settings.tenant;
     let (ours, others): (Vec<Key>, Vec<Key>) = all.into_iter().partition(|key| key.tenant == *tenant);
     if context.printer.wants_json() {

@@ -228,6 +228,9 @@ fn folder(setting: &mut Setting, beside_file: &Path, here: &Path) -> Result<Path
         return Err(setting.wrong("a folder must have a name"));
     }
     let folder = base.join(named);
+    if folder.exists() && !folder.is_dir() {
+        return Err(setting.wrong(format_args!("{} is not a folder", folder.display())));
+    }
     setting.value = Value::Text(folder.display().to_string());
     Ok(folder)
 }

@@ -149,7 +149,12 @@ async fn verify(context: &Context<'_>) -> Result<Exit, Failure> {
 }
 
 async fn info(context: &Context<'_>) -> Result<Exit, Failure> {
-    let info = context.store_to_read().await?.info().await?;
+    let Some(store) = context.store_if_there().await? else {
+        let folder = context.settings.folder.display();
+        context.printer.say(&format!("there are no records in {folder} yet; the first that is written makes the database"));
+        return Ok(Exit::Yes);
+    };
+    let info = store.info().await?;
     if context.printer.wants_json() {
         context.printer.json(&info)?;
         return Ok(Exit::Yes);

@@ -27,16 +27,20 @@ pub(crate) struct Args {
 const N_AGENTS: u32 = 100;
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let store = context.store_to_read().await?;
+    let hint = "add one with `hone deploy add AGENT VERSION --model NAME`";
+    let store = context.store_if_there().await?;
+    let all = match &store {
+        Some(store) => entries(args.agent.as_ref(), store, context).await?,
+        None => Vec::new(),
+    };
+    let Some(store) = store.filter(|_| !all.is_empty()) else {
+        if let Some(agent) = &args.agent {
+            return Err(Failure::user(format_args!("there is no agent `{agent}`")).hint(hint));
+        }
+        context.printer.say(&format!("there are no agents yet; {hint}"));
+        return Ok(Exit::Yes);
+    };
     let (fleet, decided) = registry::history(&*store).await?;
-    let all = entries(args.agent.as_ref(), &store, context).await?;
-    if all.is_empty() {
-        let hint = "add one with `hone deploy add AGENT VERSION --model NAME`";
-        return Err(match &args.agent {
-            Some(agent) => Failure::user(format_args!("there is no agent `{agent}`")).hint(hint),
-            None => Failure::user("there are no agents yet").hint(hint),
-        });
-    }
     for entry in all {
         let of_agent: Vec<Decided> = decided.iter().filter(|decided| decided.agent == entry.name).cloned().collect();
         tell(&entry, fleet.deployment(&entry.name), &of_agent, &fleet, context)?;

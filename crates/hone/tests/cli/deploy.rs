@@ -5,7 +5,8 @@ use super::Desk;
 #[test]
 fn versions_are_added_and_do_not_change() {
     let desk = Desk::with(&[("prompt.txt", "be brief\n")]);
-    desk.hone("deploy status").expect(2, "", "there are no records");
+    desk.hone("deploy status").expect(0, "", "there are no agents yet; add one with `hone deploy add");
+    desk.hone("deploy status desk").expect(2, "", "there is no agent `desk`");
     desk.hone("deploy add desk v1 --model gpt --prompt prompt.txt").expect(0, "desk v1 is added", "it serves");
     desk.hone("deploy add desk v1 --model gpt --prompt prompt.txt").expect(0, "desk v1 is there already", "it serves");
     desk.hone("deploy add desk v1 --model other").expect(2, "", "is there, and is another one");
@@ -15,7 +16,7 @@ fn versions_are_added_and_do_not_change() {
     desk.hone("deploy add desk v2 --model gpt --base gpt").expect(2, "", "--adapter");
     desk.hone("deploy add desk v2 --model gpt --tenant other").expect(2, "", "another tenant has an agent `desk`");
     desk.hone("deploy status nobody").expect(2, "", "there is no agent `nobody`");
-    desk.hone("deploy status --tenant other").expect(2, "", "there are no agents yet");
+    desk.hone("deploy status --tenant other").expect(0, "", "there are no agents yet");
     let status: serde_json::Value = serde_json::from_str(&desk.hone("deploy status --json").out).expect("JSON");
     assert_eq!((status["live"].as_str(), status["canary"].is_null()), (Some("v1"), true), "{status}");
     let told = desk.hone("deploy add gpt v1 --model gpt");

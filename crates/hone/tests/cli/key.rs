@@ -50,7 +50,7 @@ fn until(port: u16, key: &str, status: u16) {
 #[test]
 fn a_key_is_shown_once_and_its_hash_is_kept() {
     let desk = Desk::new();
-    desk.hone("key list").expect(2, "", "there are no records");
+    desk.hone("key list").expect(0, "", "tenant `default` has no keys");
     desk.hone("key add ci").expect(2, "", "--role");
     desk.hone("key add ci --role owner").expect(2, "", "possible values: report, call, read, admin");
     desk.hone("key add ci --role call --requests-per-minute 0").expect(2, "", "--requests-per-minute");

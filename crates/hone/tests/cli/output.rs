@@ -30,8 +30,30 @@ fn a_look_around_leaves_nothing_behind() {
     for line in ["trace list", "trace export", "trace show 01890000-0000-7000-8000-000000000000", "trace list --json"] {
         desk.hone(line).expect(2, "", "error: there are no records in ").expect(2, "", "\n\nhint: import some with");
     }
+    for (line, says) in [
+        ("key list", "tenant `default` has no keys"),
+        ("key list --json", "tenant `default` has no keys"),
+        ("deploy status", "there are no agents yet"),
+        ("deploy status --json", "there are no agents yet"),
+        ("store info", "there are no records in "),
+        ("model list", "no model was added yet"),
+    ] {
+        desk.hone(line).expect(0, "", says);
+    }
     desk.hone("doctor --quiet");
     assert_eq!(std::fs::read_dir(desk.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_is_no_folder() {
+    let desk = Desk::with(&[("notes.txt", "hello\n")]);
+    for line in ["key list", "trace list", "trace import notes.txt", "model list"] {
+        desk.hone(&format!("{line} --folder notes.txt")).expect(2, "", "--folder: `store.folder`: ").expect(
+            2,
+            "",
+            "notes.txt is not a folder",
+        );
+    }
 }
 
 #[test]
