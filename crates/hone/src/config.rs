@@ -27,20 +27,13 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 }
 
 fn show(context: &Context<'_>) -> Result<Exit, Failure> {
-    let settings = &context.settings;
+    let (settings, told) = (&context.settings, context.settings.told().into_iter());
     if context.printer.wants_json() {
-        let shown = settings
-            .shown
-            .iter()
-            .map(|setting| (setting.key.path(), json!({ "value": setting.value, "from": setting.origin.to_string() })));
+        let shown = told.map(|(path, value, from)| (path, json!({ "value": value, "from": from })));
         context.printer.json(&json!({ "file": settings.file, "settings": shown.collect::<Map<_, _>>() }))?;
         return Ok(Exit::Yes);
     }
-    let rows: Vec<Vec<String>> = settings
-        .shown
-        .iter()
-        .map(|setting| vec![setting.key.path(), value_text(&setting.value), setting.origin.to_string()])
-        .collect();
+    let rows: Vec<Vec<String>> = told.map(|(path, value, from)| vec![path, value.to_string(), from]).collect();
     context.printer.table(&["setting", "value", "from"], &rows)?;
     Ok(Exit::Yes)
 }

@@ -30,6 +30,9 @@ enum Page {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> Result<Exit, Failure> {
+    if printer.wants_json() {
+        return Err(Failure::user("`--json` has no effect: a page of the reference is Markdown"));
+    }
     let page = match args.page {
         Page::Cli => cli(),
         Page::Configuration => configuration(),

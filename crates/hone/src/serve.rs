@@ -4,7 +4,6 @@ mod guard;
 
 use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
-use crate::config::value_text;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy;
@@ -232,11 +231,7 @@ impl Args {
 
 /// What the pages for people need.
 pub(crate) fn dashboard(is_encrypted: bool, context: &Context<'_>) -> Dashboard {
-    let shown = context.settings.shown.iter().map(|setting| Setting {
-        name: setting.key.path(),
-        value: value_text(&setting.value),
-        from: setting.origin.to_string(),
-    });
+    let shown = context.settings.told().into_iter().map(|(name, value, from)| Setting { name, value: value.to_string(), from });
     let draw = || {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).ok().map(|()| bytes)

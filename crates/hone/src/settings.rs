@@ -21,6 +21,7 @@ use hone_store::{Options, Place};
 use hone_trace::Tenant;
 use hone_train::settings::Given;
 use schema::{Key, Value, keys};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
@@ -168,6 +169,26 @@ impl Settings {
             }
         }
         Ok(Self { rewards, training, ..Self::checked(settings, file, here)? })
+    }
+
+    /// All that is in effect as path, value and where it came from: every key, then the recipes and the settings of training that the
+    /// file has.
+    pub(crate) fn told(&self) -> Vec<(String, serde_json::Value, String)> {
+        let mut told: Vec<(String, serde_json::Value, String)> =
+            self.shown.iter().map(|setting| (setting.key.path(), json!(setting.value), setting.origin.to_string())).collect();
+        let from = self.file.as_ref().map_or_else(|| Origin::Default.to_string(), |path| path.display().to_string());
+        let of_file = |path: String, value: serde_json::Value| (path, value, from.clone());
+        told.extend(
+            self.rewards
+                .iter()
+                .map(|(world, recipe)| of_file(format!("{}.{world}.components", file::REWARD), json!(recipe.components))),
+        );
+        for (algorithm, given) in &self.training {
+            if let serde_json::Value::Object(given) = json!(given) {
+                told.extend(given.into_iter().map(|(key, value)| of_file(format!("{}.{algorithm}.{key}", file::TRAIN), value)));
+            }
+        }
+        told
     }
 
     fn checked(mut settings: Vec<Setting>, file: Option<PathBuf>, here: &Path) -> Result<Self, Failure> {

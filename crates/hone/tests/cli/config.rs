@@ -34,6 +34,21 @@ fn every_value_says_where_it_comes_from() {
 }
 
 #[test]
+fn recipes_and_settings_of_training_are_shown_too() {
+    let recipe = "[reward.desk]\ncomponents = [{ name = 'solved', kind = 'outcome', weight = 1.0, role = 'primary' }]\n";
+    let desk = Desk::with(&[("hone.toml", &format!("{recipe}[train.grpo]\nlr = 0.5\n"))]);
+    let shown = &desk.hone("config show --json").json()[0]["settings"];
+    assert_eq!(
+        (&shown["train.grpo.lr"]["value"], &shown["reward.desk.components"]["value"][0]["kind"]),
+        (&0.5.into(), &"outcome".into())
+    );
+    assert!(shown["train.grpo.lr"]["from"].as_str().unwrap().ends_with("hone.toml"), "{shown}");
+    assert_eq!(shown.as_object().unwrap().keys().filter(|key| key.starts_with("train.")).count(), 1, "{shown}");
+    desk.hone("config show").expect(0, "train.grpo.lr", "").expect(0, "reward.desk.components", "");
+    desk.hone("docs cli --json").expect(2, "", "`--json` has no effect");
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_neighbour() {
     for (file, line, err, hint) in [
         ("[store]\nfoldr = 'x'", "config show", "hone.toml:2: `[store]` has no key `foldr`", "hint: did you mean `folder`?"),
