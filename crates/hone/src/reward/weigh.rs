@@ -96,12 +96,13 @@ pub(crate) fn weigh(
 }
 
 /// What is to be written of the rewards of a trace, the last of which is for the whole of it. Nothing, where a recipe said the same last.
-/// Where it said so before, and another one has spoken since, it says so again under other ids: the last word counts.
+/// Where it has spoken before, and another one has since, or the trace has grown, or a judge thinks otherwise now, it speaks again under
+/// other ids: the last word counts.
 fn fresh(trace: &Trace, mut rewards: Vec<Reward>) -> Vec<Reward> {
     let is_of_recipe = |reward: &&Reward| reward.turn_idx.is_none() && reward.by.kind != GiverKind::Human;
     let (last, whole) = (trace.rewards.iter().rev().find(is_of_recipe), rewards.last());
     let Some((last, whole)) = last.zip(whole) else { return rewards };
-    if last.id == whole.id || (&last.by, &last.components, last.total) == (&whole.by, &whole.components, whole.total) {
+    if (&last.by, &last.components, last.total) == (&whole.by, &whole.components, whole.total) {
         return vec![];
     }
     let is_known = |reward: &Reward| trace.rewards.iter().any(|known| known.id == reward.id);
@@ -117,7 +118,7 @@ mod tests {
     use crate::printer::Wishes;
     use hone_reward::Recipe;
     use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-    use hone_trace::{Config, Message, Role, Segment, Tenant, Time, Turn};
+    use hone_trace::{Config, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
     use std::io;
     use std::sync::{Arc, Mutex};
 
@@ -176,5 +177,35 @@ mod tests {
     fn all_that_cannot_be_scored_are_counted_and_kept_though_few_are_told() {
         check(5, "trace ");
         check(8, "and 3 more that cannot be scored");
+    }
+
+    #[test]
+    fn what_is_weighed_again_counts_where_it_is_worth_something_else_now() {
+        let recipe = Recipe::parse("components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]").unwrap();
+        let scorer = Scorer::new(&recipe, None).unwrap();
+        let printer = Printer::on(Wishes::default(), io::sink(), io::sink());
+        let mut trace = Trace { outcome: TraceOutcome::Failure, ..trace(1) };
+        for (outcome, expected) in [
+            (TraceOutcome::Failure, vec![0.0]),
+            (TraceOutcome::Failure, vec![0.0]),
+            (TraceOutcome::Success, vec![0.0, 1.0]),
+            (TraceOutcome::Success, vec![0.0, 1.0]),
+            (TraceOutcome::Failure, vec![0.0, 1.0, 0.0]),
+        ] {
+            trace.outcome = outcome;
+            let mut written = Vec::new();
+            weigh(&scorer, &[vec![&trace]], 1, &printer, |writes| {
+                written.extend(writes);
+                Ok(Vec::new())
+            })
+            .unwrap();
+            trace.rewards.extend(written.into_iter().filter_map(|write| match write {
+                Write::Reward(_, reward) => Some(reward),
+                _ => None,
+            }));
+            assert_eq!(trace.rewards.iter().map(|reward| reward.total).collect::<Vec<_>>(), expected);
+        }
+        let ids: std::collections::BTreeSet<_> = trace.rewards.iter().map(|reward| reward.id).collect();
+        assert_eq!(ids.len(), 3);
     }
 }
