@@ -241,6 +241,13 @@ impl Recipe {
         if span.abs() < 1e-12 { f64::from(u8::from(score >= best)) } else { (score - nothing) / span }
     }
 
+    /// The least and the most that the primary components can give together, where that is known.
+    pub fn primary_range(&self) -> Option<[f64; 2]> {
+        let ends = |part: &Part| Some(part.kind.range(0.0)?.map(|end| part.weight * end));
+        let mut primary = self.components.iter().filter(|part| part.role == Role::Primary).map(ends);
+        primary.try_fold([0.0, 0.0], |[low, high], ends| ends.map(|[one, other]| [low + one.min(other), high + one.max(other)]))
+    }
+
     /// The most that the primary components can give or take together, where that is known.
     pub(crate) fn primary_scale(&self) -> Option<f64> {
         let size = |part: &Part| Some(part.kind.range(0.0)?.map(|end| (part.weight * end).abs()).into_iter().fold(0.0, f64::max));

@@ -290,3 +290,27 @@ fn planted_hacks_are_raised_in_simulated_runs() {
     let json = serde_json::to_value(&table).unwrap();
     assert!(["recall", "false_per_100", "table"].iter().all(|key| json.get(key).is_some()));
 }
+
+#[test]
+fn rewards_that_are_always_the_same_are_weighed_against_their_own_size() {
+    let perfect = |validation: f64| {
+        let mut monitor = Monitor::new();
+        let all = (1..=160).flat_map(|step| {
+            let traces = (0..N_TRACES).map(|idx| TraceReport { reward: 5.0, ..trace(step, idx) }).collect();
+            monitor.watch(&StepReport { step, validation: (step % 10 == 0).then_some(validation), level: 0, traces })
+        });
+        let found = all.filter(|alarm| alarm.kind == AlarmKind::Perfect).map(|alarm| alarm.sentence).collect::<Vec<_>>();
+        found.join("\n")
+    };
+    assert_eq!((perfect(5.0), perfect(4.5)), (String::new(), String::new()));
+    assert!(perfect(2.5).contains("validation is 50 % of the range below"), "{}", perfect(2.5));
+}
+
+#[test]
+fn what_a_recipe_wants_has_a_least_and_a_most() {
+    let range = |components: &str| hone_reward::Recipe::parse(&format!("components = [{components}]")).unwrap().primary_range();
+    let signal = |more: &str| format!("{{ name = 's', kind = 'signal', signal = 'x', role = 'primary', {more} }}");
+    assert_eq!(range(&signal("range = [0, 1], weight = 5.0")), Some([0.0, 5.0]));
+    assert_eq!(range(&signal("range = [-1, 1], weight = 2.0")), Some([-2.0, 2.0]));
+    assert_eq!(range(&signal("weight = 1.0")), None, "nobody knows");
+}

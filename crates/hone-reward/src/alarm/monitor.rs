@@ -298,7 +298,10 @@ impl Monitor {
     fn too_good(&self) -> Seen {
         let since = self.good_since?;
         let validations: Vec<f64> = self.validations.iter().filter(|point| point.0 >= since).map(|point| point.1).collect();
-        let lag = (median(&self.reward.last(LEVEL_LEN)) - mean(&validations)) / self.range();
+        let level = median(&self.reward.last(LEVEL_LEN));
+        // Rewards that were always the same have no range: then their own size is what a lag is measured by.
+        let range = if self.range() > 1e-9 { self.range() } else { level.abs().max(f64::EPSILON) };
+        let lag = (level - mean(&validations)) / range;
         let n_steps = self.rewards.back()?.0 - since;
         (n_steps >= GOOD_LEN && validations.len() >= 2 && lag >= 0.3).then(|| {
             (

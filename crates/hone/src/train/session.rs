@@ -291,7 +291,10 @@ impl Session<'_> {
         if traces.is_empty() {
             return Ok(Vec::new());
         }
-        let validation = self.position.progress.evaluations().last().filter(|last| last.step + 1 == step).map(Evaluation::mean);
+        let solved = self.position.progress.evaluations().last().filter(|last| last.step + 1 == step).map(Evaluation::mean);
+        // What was solved, in the units of the reward: these are compared.
+        let [low, high] = self.world.as_ref().and_then(|world| world.recipe.primary_range()).unwrap_or([0.0, 1.0]);
+        let validation = solved.map(|solved| low + solved * (high - low));
         let report = StepReport { step: u32::try_from(step).unwrap_or(u32::MAX), validation, level: 0, traces };
         let alarms = self.position.monitor.watch(&report);
         for alarm in &alarms {

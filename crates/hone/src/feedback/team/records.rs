@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::reward::{Weighed, weigh};
 use hone_data::facts::Facts;
 use hone_reward::Scorer;
-use hone_trace::Trace;
 use hone_trace::store::{Field, TraceQuery};
+use hone_trace::{GiverKind, Time, Trace};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,13 +44,16 @@ impl Team<'_> {
         }
     }
 
-    /// What the agent did in that time, oldest first.
+    /// What the agent did in that time, or was first reported on in it, oldest first. Reports are waited for as long as a turn takes at
+    /// most; a recipe waits for none.
     pub(super) fn traces(&self, seen: &Seen) -> Result<Vec<Trace>, Failure> {
+        let patience = if self.recipe().is_none() { (86_400e9 * self.args.every) as i64 } else { 0 };
+        let from = seen.since.map(|since| Time::from_unix_nanos(since.unix_nanos().saturating_sub(patience)));
         let mut found: BTreeMap<_, Trace> = BTreeMap::new();
         for path in AGENT_FIELDS {
             let query = TraceQuery {
                 tenant: Some(self.context.settings.tenant.clone()),
-                since: seen.since,
+                since: from,
                 until: Some(seen.until),
                 field: Some(Field { path: path.to_owned(), value: self.agent.to_string() }),
                 ..TraceQuery::default()
@@ -58,7 +61,8 @@ impl Team<'_> {
             let mut after = None;
             while found.len() < N_TRACES_MAX {
                 let page = self.runtime.block_on(self.store.traces(&query, after, PAGE_LEN))?;
-                found.extend(page.items.into_iter().map(|trace| ((trace.started, trace.id), trace)));
+                let new = page.items.into_iter().filter(|trace| seen.is_new(trace));
+                found.extend(new.map(|trace| ((trace.started, trace.id), trace)));
                 after = page.next;
                 if after.is_none() {
                     break;
@@ -86,6 +90,15 @@ impl Team<'_> {
     }
 }
 
+impl Seen {
+    /// Whether a trace of before its end was of no turn before: it began since then, or nobody had said anything of it.
+    fn is_new(&self, trace: &Trace) -> bool {
+        let Some(since) = self.since else { return true };
+        let reported = trace.rewards.iter().filter(|reward| reward.by.kind == GiverKind::Human).map(|reward| reward.at).min();
+        trace.started >= since || reported.is_some_and(|at| (since..self.until).contains(&at))
+    }
+}
+
 /// What is judged together: traces of one group, or of the same first question, a few at a time.
 fn groups(traces: &[Trace]) -> Vec<Vec<&Trace>> {
     let mut by_question: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
@@ -94,4 +107,34 @@ fn groups(traces: &[Trace]) -> Vec<Vec<&Trace>> {
         by_question.entry((trace.group, question)).or_default().push(trace);
     }
     by_question.into_values().flat_map(|all| all.chunks(N_TOGETHER).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::{Config, Giver, Reward, RewardId, Tenant, TraceId};
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix_nanos(seconds * 1_000_000_000)
+    }
+
+    /// Whether a trace that began then and was reported on then is new between the tenth second and the twentieth.
+    fn is_new(began: i64, reported: &[i64]) -> bool {
+        let by = Giver { kind: GiverKind::Human, name: "thumb".into(), config: None };
+        let reward = |&seconds: &i64| Reward {
+            total: 1.0,
+            ..Reward::sum(RewardId::derived(&[&seconds.to_string()]), at(seconds), by.clone(), vec![])
+        };
+        let rewards = reported.iter().map(reward).collect();
+        let trace = Trace::new(TraceId::derived(&["t"]), Tenant::default(), at(began), Config::default().hash());
+        Seen { since: Some(at(10)), until: at(20), n: 0 }.is_new(&Trace { rewards, ..trace })
+    }
+
+    #[test]
+    fn an_episode_is_learned_from_once_also_where_its_report_comes_late() {
+        assert!(is_new(12, &[]) && is_new(12, &[13]));
+        assert!(is_new(5, &[13]), "reported late");
+        assert!(!is_new(5, &[7]) && !is_new(5, &[7, 13]), "the turn before had it");
+        assert!(!is_new(5, &[]) && !is_new(5, &[20]), "the next turn has it");
+    }
 }
