@@ -7,6 +7,7 @@
 //!
 //! Answers and errors are in the encoding of the request, as OTLP asks: 400 is not tried again, 503 is.
 
+mod marks;
 mod unpack;
 mod weaver;
 

@@ -11,6 +11,7 @@
 use crate::Options;
 use crate::dump::{COMPLAINTS_MAX, Counts, Database, Dumped, name, same_hash};
 use crate::growth::{is_stand_in, stand_in, turn_of};
+use crate::merge::Merge;
 use crate::row::Encoded;
 use hone_trace::store::{Put, StoreError, Write};
 use hone_trace::{BlobHash, TraceId, V1};
@@ -132,7 +133,7 @@ pub async fn backup(database: &dyn Database, folder: &Path, progress: impl FnMut
     Ok(manifest)
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
     let path = path.to_owned();
     move |error| BackupError::File(path, error)
 }
@@ -309,10 +310,12 @@ impl Tally {
 
 /// Checks the back-up in this folder against its manifest, then writes all of it into the store.
 /// What is there already is left as it is, unless it is no longer what was written: then the back-up's takes its place.
+/// Where the store has a log of its own, the few lines stay out that are not true there ([`Merge`]).
 pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Restored, BackupError> {
     let manifest = read_manifest(folder)?;
     let mut restored = Restored { left_out: manifest.n_damaged, ..Restored::default() };
     let path = folder.join(RECORDS);
+    let merge = Merge::of(database, &path).await?;
     let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(|error| BackupError::File(path.clone(), error))?);
     let mut batch = Vec::with_capacity(BATCH_LEN);
     let mut n_records = 0;
@@ -324,7 +327,9 @@ pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl 
             n_records += 1;
             let write: Write = serde_json::from_str(&line)
                 .map_err(|error| BackupError::Folder(path.clone(), format!("line {n_records}: {error}")))?;
-            batch.push(write);
+            if !merge.leaves_out(&write) {
+                batch.push(write);
+            }
         }
         if batch.len() == BATCH_LEN || n_bytes == 0 {
             restored.put(database, &batch).await?;

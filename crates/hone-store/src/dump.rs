@@ -3,7 +3,7 @@
 use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row};
 use hone_trace::store::{Answer, Kind, Put, Store, StoreError, Write};
-use hone_trace::{Adapter, BlobHash, TraceId};
+use hone_trace::{Adapter, BlobHash, EventId, TraceId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -24,6 +24,9 @@ pub trait Database: Store {
 
     /// Sends every record of one consistent view into `sink`: what others refer to comes first.
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()>;
+
+    /// The numbers and ids of a stream's events after a number, oldest first; those of damaged ones, too.
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>>;
 
     /// What the database itself finds wrong with its files; nothing when all is well.
     fn complaints(&self) -> Answer<'_, Vec<String>>;

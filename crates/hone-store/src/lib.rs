@@ -2,12 +2,13 @@
 //!
 //! Nothing is acknowledged before it is durable; a write is known by its id, so that sending it twice is
 //! the same as sending it once. Both databases pass one conformance suite.
-//! Knows nothing of what the records mean.
+//! Knows nothing of what the records mean, but for the few lines that a merge leaves out.
 
 mod backup;
 mod blobs;
 mod dump;
 mod growth;
+mod merge;
 mod postgres;
 mod row;
 mod sqlite;

@@ -3,28 +3,24 @@
 //! That is so a moment after the span came that has none above it, unless a model call does not say what was said in it: that may still come,
 //! in log records. A conversation of which that span never comes, because another
 //! server has it, is written when nothing has come for as long as the limits say. Spans that come later are not lost: the trace goes on
-//! with them. How far everything has been written is noted in the log now and then, so that after a crash only the rest is read again;
-//! reading a span twice changes nothing.
+//! with them. How far everything has been written is [marked](Marks) in the log now and then, so that after a crash only the rest is read
+//! again; reading a span twice changes nothing.
 
+use super::marks::Marks;
 use super::{Named, STREAM};
 use crate::server::Gateway;
 use hone_trace::format::Origin;
 use hone_trace::format::otlp::live::{Gathering, Piece, Woven, pieces};
-use hone_trace::store::{Document, Event, Put, StoreError, Write};
-use hone_trace::{EventId, NextTurn, Reward, TURNS_MAX, Tenant, Trace, TraceId};
-use serde_json::json;
-use std::collections::HashMap;
+use hone_trace::store::{Document, Put, StoreError, Write};
+use hone_trace::{NextTurn, Reward, TURNS_MAX, Tenant, Trace, TraceId};
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Where the log says how far spans have been written.
-const WRITTEN: &str = "otlp.written";
-/// How many requests are written before that is noted.
-const N_UNNOTED: u64 = 100;
+/// How many requests are read before a mark is written.
+const N_UNMARKED: u64 = 100;
 /// Requests that are read at once: one may be large.
 const N_READ: u32 = 16;
-/// Notes that are read at once.
-const N_NOTES: u32 = 1000;
 /// How often it is looked whether a conversation is all there.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long after the last span of a trace others of it may still come, from other threads and processes.
@@ -49,8 +45,9 @@ pub(crate) struct Weaver {
     gateway: Gateway,
     /// The number of the last request that was read.
     after: u64,
-    /// The number of the last one of which it is noted that it and all before are written.
-    noted: u64,
+    /// How many were read since the last mark.
+    n_unmarked: u64,
+    marks: Marks,
     open: HashMap<Key, Open>,
     /// The conversation that a trace belongs to, where one of its spans said so.
     belongs: HashMap<(Tenant, String), String>,
@@ -63,17 +60,20 @@ struct Open {
     first: u64,
     heard: Instant,
     has_ended: bool,
+    /// The OpenTelemetry traces that it has spans of.
+    traces: HashSet<String>,
 }
 
 impl Open {
     fn new(first: u64) -> Self {
-        Self { gathering: Gathering::default(), first, heard: Instant::now(), has_ended: false }
+        Self { gathering: Gathering::default(), first, heard: Instant::now(), has_ended: false, traces: HashSet::new() }
     }
 }
 
 impl Weaver {
     pub(crate) fn new(gateway: Gateway) -> Self {
-        Self { gateway, after: 0, noted: 0, open: HashMap::new(), belongs: HashMap::new() }
+        let (marks, open, belongs) = (Marks::default(), HashMap::new(), HashMap::new());
+        Self { gateway, after: 0, n_unmarked: 0, marks, open, belongs }
     }
 
     /// Follows the log until it is told to stop, and then writes what there is.
@@ -105,18 +105,8 @@ impl Weaver {
 
     /// Reads from where all is written.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let (store, mut after) = (self.gateway.record().shared_store(), 0);
-        loop {
-            let notes = store.events(Some(WRITTEN), after, N_NOTES).await?;
-            for (number, note) in &notes {
-                after = *number;
-                self.noted = self.noted.max(note.body["up_to"].as_u64().unwrap_or(0));
-            }
-            if notes.len() < N_NOTES as usize {
-                self.after = self.noted;
-                return self.read().await;
-            }
-        }
+        self.after = self.marks.begin(self.gateway.record().store()).await?;
+        self.read().await
     }
 
     async fn follow(&mut self, is_last: bool) -> Result<(), StoreError> {
@@ -139,7 +129,7 @@ impl Weaver {
         for key in due {
             self.write(&key).await?;
         }
-        self.note(is_last).await
+        self.mark(is_last).await
     }
 
     /// Reads the requests that are new.
@@ -154,6 +144,7 @@ impl Weaver {
                     Err(error) => self.gateway.log(format!("spans in the log cannot be read: {error}")),
                 }
                 self.after = number;
+                self.n_unmarked += 1;
             }
             self.make_room().await?;
             if n_events < N_READ as usize {
@@ -176,6 +167,7 @@ impl Weaver {
         let open = self.open.entry(key).or_insert_with(|| Open::new(number));
         open.heard = Instant::now();
         open.has_ended |= piece.is_root();
+        open.traces.insert(piece.trace().to_owned());
         open.gathering.add(piece);
     }
 
@@ -219,6 +211,7 @@ impl Weaver {
             self.open.remove(key);
             return Ok(());
         }
+        forget_own(&gateway, key, open).await?;
         for part in 0.. {
             let id = key.1.id(&key.0, part);
             match write(&gateway, id, &key.0, &open.gathering).await {
@@ -236,23 +229,26 @@ impl Weaver {
         Ok(())
     }
 
-    /// Notes how far all is written.
-    async fn note(&mut self, is_last: bool) -> Result<(), StoreError> {
-        let up_to = self.open.values().map(|open| open.first.saturating_sub(1)).min().unwrap_or(self.after);
-        if up_to <= self.noted || (up_to < self.noted + N_UNNOTED && !is_last) {
-            return Ok(());
+    /// Marks how far all is written.
+    async fn mark(&mut self, is_last: bool) -> Result<(), StoreError> {
+        let is_due = self.n_unmarked >= N_UNMARKED || (is_last && self.n_unmarked > 0);
+        if is_due && self.is_written_to_mark() {
+            self.marks.put(&self.gateway).await?;
+            self.n_unmarked = 0;
         }
-        let event = Event {
-            id: EventId::derived(&[WRITTEN, &up_to.to_string()]),
-            at: self.gateway.now(),
-            tenant: Tenant::default(),
-            stream: WRITTEN.to_owned(),
-            kind: "up_to".to_owned(),
-            body: json!({"up_to": up_to}),
-        };
-        self.gateway.record().store().put(vec![Write::Event(event)]).await?;
-        self.noted = up_to;
+        if is_last && self.marks.due().is_some() {
+            // Another server may have written to the log just before the mark.
+            self.read().await?;
+            if self.is_written_to_mark() {
+                self.marks.put(&self.gateway).await?;
+            }
+        }
         Ok(())
+    }
+
+    /// Whether everything before the last mark is written. All of it was read after the mark was.
+    fn is_written_to_mark(&self) -> bool {
+        self.marks.due().is_none_or(|number| self.open.values().all(|open| open.first > number))
     }
 }
 
@@ -262,6 +258,26 @@ enum Written {
     All,
     /// The trace is as long as one can be, and the rest belongs into another.
     Full(Box<Trace>),
+}
+
+/// Forgets what a conversation has of spans that came before its name was known, and are a trace of their own on the record. Where the
+/// log is read again they come along with it, and would be told twice.
+async fn forget_own(gateway: &Gateway, (tenant, named): &Key, open: &mut Open) -> Result<(), StoreError> {
+    if matches!(named, Named::Trace(_)) {
+        return Ok(());
+    }
+    for trace in &open.traces {
+        let own = Named::Trace(trace.clone());
+        for part in 0.. {
+            match gateway.record().store().trace(own.id(tenant, part)).await {
+                Ok(Some(told)) => open.gathering.forget(&told),
+                // What a damaged trace tells is not known, and what it may tell again is better told twice than lost.
+                Ok(None) | Err(StoreError::Damaged { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes a conversation to the trace of this id.

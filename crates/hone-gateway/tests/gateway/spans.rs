@@ -5,7 +5,8 @@ use crate::world::{World, tenant};
 use flate2::{Compression, write::GzEncoder};
 use hone_gateway::{Access, Identity, Limits, Role, Token};
 use hone_trace::format::otlp::protobuf::Message;
-use hone_trace::{Tenant, Trace};
+use hone_trace::store::{self, Event, Store};
+use hone_trace::{EventId, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Duration;
@@ -216,14 +217,133 @@ async fn what_was_acknowledged_is_written_when_the_server_stops_and_after_a_cras
     // A server that died before it could write: all that it leaves is the log.
     let event = world.store.events(Some("otlp"), 0, 10).await.unwrap().remove(0).1;
     let mut left = event.clone();
-    left.id = hone_trace::EventId::derived(&["left"]);
+    left.id = EventId::derived(&["left"]);
     left.body = request(&[chat(1, 2, &["u1", "a1", "u2", "a2"], vec![])]);
-    world.store.put(vec![hone_trace::store::Write::Event(left)]).await.unwrap();
+    world.store.put(vec![store::Write::Event(left)]).await.unwrap();
     let mut next = world.again().await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     next.stop();
     let trace = next.trace_of(2).await;
     assert_eq!((answers(&trace), trace.segments.len()), (vec!["a1".to_owned(), "a2".into()], 1));
+}
+
+fn soon() -> Limits {
+    Limits { spans_wait_ms: 400, stop_ms: 5_000, ..Limits::default() }
+}
+
+/// The answers of all traces, when there are so many, one a line and in order.
+async fn told(world: &World, n_traces: usize) -> Vec<String> {
+    for _ in 0..300 {
+        let traces = world.traces().await;
+        if traces.len() == n_traces {
+            let mut told: Vec<String> = traces.iter().map(|trace| answers(trace).join(" ")).collect();
+            told.sort_unstable();
+            return told;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("there are not {n_traces} traces: {:?}", world.traces().await);
+}
+
+/// A request in the log of a store, as a server leaves it that dies before it can write.
+async fn leave(store: &dyn Store, spans: &[Value]) {
+    let body = request(spans);
+    let id = EventId::derived(&[&body.to_string()]);
+    let (stream, kind) = ("otlp".to_owned(), "spans".to_owned());
+    let event = Event { id, at: Time::from_unix_nanos(1), tenant: tenant(), stream, kind, body };
+    store.put(vec![store::Write::Event(event)]).await.unwrap();
+}
+
+/// A back-up of a store that got one span and wrote it, in a log with many numbers that nothing has.
+async fn backed_up() -> tempfile::TempDir {
+    let mut world = world().await;
+    let filler = |n: u32| Event {
+        id: EventId::derived(&["filler", &n.to_string()]),
+        at: Time::from_unix_nanos(1),
+        tenant: tenant(),
+        stream: "filler".into(),
+        kind: "filler".into(),
+        body: json!({}),
+    };
+    world.store.put((0..200).map(|n| store::Write::Event(filler(n))).collect()).await.unwrap();
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    world.trace_of(1).await;
+    world.stop_and_wait().await;
+    world.change("DELETE FROM events WHERE stream = 'filler'");
+    world.back_up().await
+}
+
+#[tokio::test]
+async fn spans_become_traces_after_a_restore_gave_all_events_other_numbers() {
+    let backup = backed_up().await;
+    let mut world = world().await;
+    hone_store::restore(&*world.store, backup.path(), |_| ()).await.unwrap();
+    let mut world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(2, 1, &["u2", "a2"], vec![])])).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a2"]);
+    let world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(3, 1, &["u3", "a3"], vec![])])).await;
+    assert_eq!(told(&world, 3).await, ["a1", "a2", "a3"]);
+}
+
+#[tokio::test]
+async fn a_merge_does_not_say_of_spans_here_that_they_are_written() {
+    let backup = backed_up().await;
+    let mut world = world().await;
+    world.stop_and_wait().await;
+    leave(&*world.store, &[chat(2, 1, &["u2", "a2"], vec![])]).await;
+    hone_store::restore(&*world.store, backup.path(), |_| ()).await.unwrap();
+    let world = world.restarted(soon()).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a2"]);
+}
+
+#[tokio::test]
+async fn a_number_that_an_older_version_noted_hides_no_spans() {
+    let mut world = world().await;
+    world.stop_and_wait().await;
+    let note = Event {
+        id: EventId::derived(&["note"]),
+        at: Time::from_unix_nanos(1),
+        tenant: tenant(),
+        stream: "otlp.written".into(),
+        kind: "up_to".into(),
+        body: json!({"up_to": 191}),
+    };
+    world.store.put(vec![store::Write::Event(note)]).await.unwrap();
+    leave(&*world.store, &[chat(2, 1, &["u2", "a2"], vec![])]).await;
+    let world = world.restarted(soon()).await;
+    assert_eq!(told(&world, 1).await, ["a2"]);
+}
+
+#[tokio::test]
+async fn a_log_is_read_from_where_all_of_it_is_written() {
+    let mut world = world().await;
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    told(&world, 1).await;
+    world.stop_and_wait().await;
+    // Were it read again, it would be written again.
+    world.change("DELETE FROM bodies; DELETE FROM traces");
+    let mut world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(2, 1, &["u2", "a2"], vec![])])).await;
+    assert_eq!(told(&world, 1).await, ["a2"]);
+    world.stop_and_wait().await;
+    assert_eq!(told(&world, 1).await, ["a2"]);
+}
+
+#[tokio::test]
+async fn what_was_told_before_its_conversation_had_a_name_is_not_told_twice() {
+    let mut world = world().await;
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    told(&world, 1).await;
+    let session = vec![attribute("session.id", "s1")];
+    sent(&world, &request(&[chat(1, 2, &["u1", "a1", "u2", "a2"], session)])).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a2"]);
+    world.stop_and_wait().await;
+    world.change("DELETE FROM events WHERE stream = 'otlp.written'");
+    let mut world = world.restarted(soon()).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    world.stop_and_wait().await;
+    assert_eq!(told(&world, 2).await, ["a1", "a2"]);
 }
 
 #[tokio::test]

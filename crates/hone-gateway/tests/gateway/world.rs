@@ -36,6 +36,7 @@ pub(crate) struct World {
     /// What it has told the person who runs it.
     pub(crate) said: Arc<Mutex<Vec<String>>>,
     stop: Option<oneshot::Sender<()>>,
+    server: Option<tokio::task::JoinHandle<()>>,
     pub(crate) folder: Arc<tempfile::TempDir>,
 }
 
@@ -88,6 +89,24 @@ impl World {
     pub(crate) async fn again(&self) -> Self {
         let limits = Limits { stop_ms: 5_000, ..Limits::default() };
         Self::on(Arc::clone(&self.folder), Arc::clone(&self.store), Access::open(tenant()), limits, None).await
+    }
+
+    /// Stops the server, and starts another one on the same store.
+    pub(crate) async fn restarted(&mut self, limits: Limits) -> Self {
+        self.stop_and_wait().await;
+        Self::on(Arc::clone(&self.folder), Arc::clone(&self.store), Access::open(tenant()), limits, None).await
+    }
+
+    /// Changes what the database holds behind the store's back.
+    pub(crate) fn change(&self, sql: &str) {
+        rusqlite::Connection::open(self.folder.path().join(".hone/hone.db")).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// Writes a back-up of the store.
+    pub(crate) async fn back_up(&self) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        hone_store::backup(&*self.store, folder.path(), |_| ()).await.unwrap();
+        folder
     }
 
     async fn on(
@@ -151,14 +170,22 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
+        let server = tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { url, heard, store, http, said, stop: Some(stop), folder }
+        Self { url, heard, store, http, said, stop: Some(stop), server: Some(server), folder }
     }
 
     /// Tells the server to stop.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
+    }
+
+    /// Tells the server to stop, and waits until it has.
+    pub(crate) async fn stop_and_wait(&mut self) {
+        self.stop();
+        if let Some(server) = self.server.take() {
+            server.await.unwrap();
+        }
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Told {

@@ -17,7 +17,7 @@ use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row, check_path};
 use connection::{Connection, PATIENT, PROMPT, failure, within};
 use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
-use hone_trace::{BlobHash, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
+use hone_trace::{BlobHash, EventId, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
 use pool::{Pool, ask};
 use read::parsed;
 use std::sync::Arc;
@@ -345,6 +345,18 @@ impl Database for Postgres {
                 loan.discard();
             }
             dumped
+        })
+    }
+
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+        let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::from(limit));
+        Box::pin(async move {
+            ask!(self.pool, PROMPT, |connection| {
+                let sql = "SELECT seq, id FROM hone.events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+                let rows = connection.client.query(sql, &[&stream, &after, &limit]).await.map_err(self.failed())?;
+                let id = |row: &tokio_postgres::Row| EventId::from_bytes(row.get::<_, Uuid>(1).into_bytes());
+                Ok(rows.iter().map(|row| (row.get::<_, i64>(0).unsigned_abs(), id(row))).collect())
+            })
         })
     }
 

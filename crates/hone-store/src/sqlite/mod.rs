@@ -253,6 +253,18 @@ impl Database for Sqlite {
         })
     }
 
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+        let (stream, after) = (stream.to_owned(), i64::try_from(after).unwrap_or(i64::MAX));
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT seq, id FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?
+                .query_map(params![stream, after, limit], |row| {
+                    Ok((row.get::<_, i64>(0)?.unsigned_abs(), EventId::from_bytes(row.get(1)?)))
+                })?
+                .collect()
+        })
+    }
+
     fn complaints(&self) -> Answer<'_, Vec<String>> {
         self.read(|connection| {
             let lines: Vec<String> = connection

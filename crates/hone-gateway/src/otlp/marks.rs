@@ -1,0 +1,69 @@
+//! How far spans are written, as the log itself tells it.
+//!
+//! A mark is a line of the log. When every request that stands before a mark is written, the next mark names that one. Only ids are
+//! written down: a restore gives every event another number, and keeps their order. What earlier versions noted, a number, may be one
+//! of another store and says nothing; without a mark the log is read from its beginning, which changes nothing but takes its time.
+//!
+//! Marks of another store know nothing of the requests that stand before them here, so that a merge leaves them out (`hone-store`).
+
+use crate::server::Gateway;
+use hone_trace::store::{Event, Store, StoreError, Write};
+use hone_trace::{EventId, Tenant};
+use serde_json::json;
+use std::collections::HashMap;
+
+/// Where the log keeps marks.
+const STREAM: &str = "otlp.written";
+/// Marks that are read at once.
+const N_READ: u32 = 1000;
+
+/// The marks that were read and written.
+#[derive(Default)]
+pub(super) struct Marks {
+    /// The number of the last one.
+    last: u64,
+    /// The last one that was written here, with its number.
+    own: Option<(EventId, u64)>,
+}
+
+impl Marks {
+    /// Reads what is there. Says up to which number everything is written.
+    pub(super) async fn begin(&mut self, store: &dyn Store) -> Result<u64, StoreError> {
+        let (mut numbers, mut last, mut done) = (HashMap::new(), 0, 0);
+        loop {
+            let marks = store.events(Some(STREAM), last, N_READ).await?;
+            for (number, mark) in &marks {
+                last = *number;
+                numbers.insert(mark.id, last);
+                let named = mark.body["done"].as_str().and_then(|id| id.parse().ok());
+                done = done.max(named.and_then(|id: EventId| numbers.get(&id).copied()).unwrap_or(0));
+            }
+            if marks.len() < N_READ as usize {
+                self.last = last;
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Up to which number everything must be written before the next mark; nothing where there is none yet.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.own.map(|(_, number)| number)
+    }
+
+    /// Writes a mark, which says that everything before the last one is written.
+    pub(super) async fn put(&mut self, gateway: &Gateway) -> Result<(), StoreError> {
+        let (store, at) = (gateway.record().shared_store(), gateway.now());
+        let id = EventId::derived(&[STREAM, &self.last.to_string(), &at.unix_nanos().to_string()]);
+        let body = json!({"done": self.own.map(|(id, _)| id)});
+        let event = Event { id, at, tenant: Tenant::default(), stream: STREAM.to_owned(), kind: "mark".to_owned(), body };
+        store.put(vec![Write::Event(event)]).await?;
+        // Its number is found by reading: other servers of the same store write marks, too.
+        while self.own.is_none_or(|(own, _)| own != id) {
+            let marks = store.events(Some(STREAM), self.last, N_READ).await?;
+            let Some((last, _)) = marks.last() else { return Ok(()) };
+            self.last = *last;
+            self.own = marks.iter().find(|(_, mark)| mark.id == id).map(|(number, _)| (id, *number)).or(self.own);
+        }
+        Ok(())
+    }
+}
