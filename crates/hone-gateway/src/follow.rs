@@ -7,6 +7,7 @@
 use crate::agents::{Adapters, Canary, Entry, RouteBy, Version, View};
 use crate::catalogue::{Model, Who};
 use crate::dashboard::Past;
+use crate::events;
 use crate::feedback;
 use crate::local::Local;
 use crate::registry::{self, Decided, N_LINES};
@@ -15,7 +16,7 @@ use hone_arbiter::canary::{Fact, Row};
 use hone_arbiter::log::{CanaryRow, Ended, Line, STREAM};
 use hone_arbiter::{Change, Deployment, Fleet};
 use hone_trace::store::{Kind, Store, StoreError, Write};
-use hone_trace::{Agent, AgentName, Category, Config, ConfigHash};
+use hone_trace::{Agent, AgentName, Category, Config, ConfigHash, Tenant};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,9 +98,9 @@ impl Follower {
 
     /// Reads the lines that are new, and acts on them.
     async fn read(&mut self) -> Result<(), StoreError> {
-        let store = self.store();
+        let (store, gateway) = (self.store(), self.gateway.clone());
         loop {
-            let lines = store.events(Some(STREAM), self.after, N_LINES).await?;
+            let lines = events::read(&*store, STREAM, &mut self.after, N_LINES, |text| gateway.log(text)).await?;
             let n_lines = lines.len();
             self.changes.is_any |= n_lines > 0;
             for (idx, (number, event)) in lines.into_iter().enumerate() {
@@ -124,7 +125,7 @@ impl Follower {
                 self.remember();
             }
             self.act().await?;
-            if n_lines < N_LINES as usize {
+            if n_lines == 0 {
                 return Ok(());
             }
         }
@@ -291,11 +292,20 @@ impl Follower {
             .collect();
         let store = self.store();
         for row in overdue {
-            let Some(trace) = store.trace(row.trace).await? else { continue };
-            let outcome = feedback::outcome(&self.gateway, &trace);
+            let (outcome, tenant) = match store.trace(row.trace).await {
+                Ok(Some(trace)) => (feedback::outcome(&self.gateway, &trace), trace.tenant),
+                Ok(None) => continue,
+                Err(error @ StoreError::Damaged { .. }) => {
+                    // Nobody can tell how it went, and the others wait.
+                    self.gateway.log(format!("the outcome of an episode of {} counts as missing: {error}", row.agent));
+                    let registered = self.agents.get(&row.agent);
+                    (None, registered.map_or_else(Tenant::default, |registered| registered.agent.tenant.clone()))
+                }
+                Err(error) => return Err(error),
+            };
             let fact = outcome.map_or(Fact::Missing, |quality| Fact::Matured { quality });
             let line = CanaryRow { row: Row { fact, ..row.row }, ..row };
-            store.put(vec![Write::Event(Line::Row(line.clone()).event(line.id(), now, trace.tenant))]).await?;
+            store.put(vec![Write::Event(Line::Row(line.clone()).event(line.id(), now, tenant))]).await?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(crate) mod dashboard;
 mod embedding;
 mod episode;
 mod error;
+mod events;
 mod feedback;
 mod follow;
 pub mod gates;

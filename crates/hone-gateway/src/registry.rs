@@ -3,6 +3,7 @@
 //! A new state of an entry is the next revision of its document. Two who write at once do not overwrite each other: the second reads what
 //! the first wrote, and tries again.
 
+use crate::events;
 use hone_arbiter::canary::{Action, Command, Decision};
 use hone_arbiter::log::{Ended, Line, STREAM};
 use hone_arbiter::{Change, Deployment, Fleet};
@@ -58,11 +59,12 @@ pub async fn ended(store: &dyn Store, tenant: &Tenant, route: &str) -> Result<Ve
 async fn read(store: &dyn Store, mut see: impl FnMut(&Event)) -> Result<(), StoreError> {
     let mut after = 0;
     loop {
-        let lines = store.events(Some(STREAM), after, N_LINES).await?;
+        // A line that is damaged changes nothing, as one that cannot be read; the server says so.
+        let lines = events::read(store, STREAM, &mut after, N_LINES, drop).await?;
         lines.iter().for_each(|(_, event)| see(event));
         match lines.last() {
-            Some((number, _)) if lines.len() == N_LINES as usize => after = *number,
-            _ => return Ok(()),
+            Some((number, _)) => after = *number,
+            None => return Ok(()),
         }
     }
 }

@@ -4,8 +4,8 @@ mod common;
 
 use common::{grown, next, on_each, reward, time, trace, turn, write};
 use hone_store::{Database, Place, backup, restore, verify};
-use hone_trace::store::{Document, Write};
-use hone_trace::{Adapter, AdapterId, BlobHash, Tenant, Trace, V1};
+use hone_trace::store::{Document, Field, Kind, StoreError, TraceQuery, Write};
+use hone_trace::{Adapter, AdapterId, BlobHash, Config, Tenant, Trace, V1};
 use std::path::Path;
 
 /// Changes the database behind the store's back: tables are named as on SQLite.
@@ -149,6 +149,50 @@ fn a_record_whose_body_and_hash_are_damaged_is_put_back_and_a_sound_other_one_st
         let restored = restore(&*target, folder.path(), |_| ()).await.unwrap();
         assert_eq!((restored.repaired, restored.n_differing), (0, 1), "{restored:?}");
         assert_eq!(target.trace(trace(1).id).await.unwrap(), Some(sound));
+    });
+}
+
+/// What is wrong with a record that cannot be read.
+fn named<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
+    match read.unwrap_err() {
+        StoreError::Damaged { what, .. } => what,
+        other => panic!("the database is blamed: {other}"),
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named_and_the_database_is_not_blamed() {
+    on_each(async |fresh| {
+        let store = fresh.open().await;
+        let given = Write::Reward(trace(1).id, reward("later", 0.9));
+        let config = Document::of(&Config::default(), 0, Tenant::default(), time(0));
+        let event = common::event(1, "s");
+        let (line, event_id) = (Write::Event(event.clone()), event.id);
+        store.put(vec![write(0), write(1), given, turn(2, 1), write(2), Write::Document(config.clone()), line]).await.unwrap();
+        let body = if fresh.name == "sqlite" { "body = '{'" } else { "raw = '{'" };
+        for table in ["rewards", "turns", "documents", "events"] {
+            change(&fresh.place, &format!("UPDATE {table} SET {body}")).await;
+        }
+        let first = id(&fresh.place, 0);
+        let bodies = if fresh.name == "sqlite" {
+            format!("UPDATE bodies SET {body} WHERE seq = (SELECT seq FROM traces WHERE id = {first})")
+        } else {
+            format!("UPDATE traces SET {body} WHERE id = {first}")
+        };
+        change(&fresh.place, &bodies).await;
+
+        assert_eq!(named(store.trace(trace(0).id).await), format!("trace {}", trace(0).id), "on {}", fresh.name);
+        assert_eq!(named(store.trace(trace(1).id).await), format!("a reward of trace {}", trace(1).id));
+        assert_eq!(named(store.trace(trace(2).id).await), format!("a turn of trace {}", trace(2).id));
+        assert_eq!(named(store.document(Kind::Config, &config.id).await), format!("config {}", config.id));
+        assert_eq!(named(store.documents(Kind::Config, None, 10).await), format!("config {}", config.id));
+        assert_eq!(named(store.events(Some("s"), 0, 10).await), format!("event {event_id}"));
+        assert!(named(store.traces(&Default::default(), None, 10).await).contains("trace "));
+        // A list by a field without an index looks into every body.
+        let field = Some(Field { path: "metadata.customer".into(), value: "c1".into() });
+        let query = TraceQuery { field, ..TraceQuery::default() };
+        let found: Vec<_> = store.heads(&query, None, 10).await.unwrap().items.iter().map(|head| head.id).collect();
+        assert_eq!(found, [trace(1).id]);
     });
 }
 

@@ -5,6 +5,7 @@
 
 use super::{KeyError, N_PAGE, STREAM, read};
 use crate::access::Access;
+use crate::events;
 use crate::server::Gateway;
 use hone_trace::store::StoreError;
 use std::collections::{HashMap, HashSet};
@@ -49,9 +50,13 @@ impl Follower {
     async fn look(&mut self) -> Result<(), StoreError> {
         let store = self.gateway.record().shared_store();
         loop {
-            let lines = store.events(Some(STREAM), self.after, N_PAGE).await?;
-            let Some((number, _)) = lines.last() else { break };
-            (self.after, self.is_due) = (*number, true);
+            let before = self.after;
+            let lines = events::read(&*store, STREAM, &mut self.after, N_PAGE, |text| self.gateway.log(text)).await?;
+            self.after = lines.last().map_or(self.after, |(number, _)| *number);
+            if self.after == before {
+                break;
+            }
+            self.is_due = true;
         }
         if self.is_due {
             let keys = read(&*store).await?;

@@ -6,8 +6,9 @@
 //!
 //! Marks of another store know nothing of the requests that stand before them here, so that a merge leaves them out (`hone-store`).
 
+use crate::events;
 use crate::server::Gateway;
-use hone_trace::store::{Event, Store, StoreError, Write};
+use hone_trace::store::{Event, StoreError, Write};
 use hone_trace::{EventId, Tenant};
 use serde_json::json;
 use std::collections::HashMap;
@@ -28,17 +29,17 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Reads what is there. Says up to which number everything is written.
-    pub(super) async fn begin(&mut self, store: &dyn Store) -> Result<u64, StoreError> {
+    pub(super) async fn begin(&mut self, gateway: &Gateway) -> Result<u64, StoreError> {
         let (mut numbers, mut last, mut done) = (HashMap::new(), 0, 0);
         loop {
-            let marks = store.events(Some(STREAM), last, N_READ).await?;
+            let marks = read(gateway, &mut last).await?;
             for (number, mark) in &marks {
                 last = *number;
                 numbers.insert(mark.id, last);
                 let named = mark.body["done"].as_str().and_then(|id| id.parse().ok());
                 done = done.max(named.and_then(|id: EventId| numbers.get(&id).copied()).unwrap_or(0));
             }
-            if marks.len() < N_READ as usize {
+            if marks.is_empty() {
                 self.last = last;
                 return Ok(done);
             }
@@ -52,18 +53,22 @@ impl Marks {
 
     /// Writes a mark, which says that everything before the last one is written.
     pub(super) async fn put(&mut self, gateway: &Gateway) -> Result<(), StoreError> {
-        let (store, at) = (gateway.record().shared_store(), gateway.now());
+        let at = gateway.now();
         let id = EventId::derived(&[STREAM, &self.last.to_string(), &at.unix_nanos().to_string()]);
         let body = json!({"done": self.own.map(|(id, _)| id)});
         let event = Event { id, at, tenant: Tenant::default(), stream: STREAM.to_owned(), kind: "mark".to_owned(), body };
-        store.put(vec![Write::Event(event)]).await?;
+        gateway.record().store().put(vec![Write::Event(event)]).await?;
         // Its number is found by reading: other servers of the same store write marks, too.
         while self.own.is_none_or(|(own, _)| own != id) {
-            let marks = store.events(Some(STREAM), self.last, N_READ).await?;
-            let Some((last, _)) = marks.last() else { return Ok(()) };
+            let marks = read(gateway, &mut self.last).await?;
+            let Some((last, _)) = marks.last() else { break };
             self.last = *last;
             self.own = marks.iter().find(|(_, mark)| mark.id == id).map(|(number, _)| (id, *number)).or(self.own);
         }
         Ok(())
     }
+}
+
+async fn read(gateway: &Gateway, after: &mut u64) -> Result<Vec<(u64, Event)>, StoreError> {
+    events::read(gateway.record().store(), STREAM, after, N_READ, |text| gateway.log(text)).await
 }

@@ -8,6 +8,7 @@
 
 use super::marks::Marks;
 use super::{Named, STREAM};
+use crate::events;
 use crate::server::Gateway;
 use hone_trace::format::Origin;
 use hone_trace::format::otlp::live::{Gathering, Piece, Woven, pieces};
@@ -105,7 +106,7 @@ impl Weaver {
 
     /// Reads from where all is written.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        self.after = self.marks.begin(self.gateway.record().store()).await?;
+        self.after = self.marks.begin(&self.gateway).await?;
         self.read().await
     }
 
@@ -134,9 +135,10 @@ impl Weaver {
 
     /// Reads the requests that are new.
     async fn read(&mut self) -> Result<(), StoreError> {
-        let store = self.gateway.record().shared_store();
+        let gateway = self.gateway.clone();
+        let (store, say) = (gateway.record().store(), |text| gateway.log(text));
         loop {
-            let events = store.events(Some(STREAM), self.after, N_READ).await?;
+            let events = events::read(store, STREAM, &mut self.after, N_READ, say).await?;
             let n_events = events.len();
             for (number, event) in events {
                 match pieces(event.body) {
@@ -147,7 +149,7 @@ impl Weaver {
                 self.n_unmarked += 1;
             }
             self.make_room().await?;
-            if n_events < N_READ as usize {
+            if n_events == 0 {
                 return Ok(());
             }
         }

@@ -3,7 +3,7 @@
 use crate::world::{World, tenant};
 use hone_arbiter::canary::{Command, Rule, Settings};
 use hone_arbiter::log::{Line, STREAM, Start};
-use hone_gateway::registry;
+use hone_gateway::{Limits, registry};
 use hone_trace::store::{Kind, Write};
 use hone_trace::{Agent, AgentName, Config, EventId, Time};
 use serde_json::{Value, json};
@@ -22,8 +22,13 @@ pub(crate) async fn add(world: &World, agent: &str, version: &str, model: &str) 
 
 /// Begins a canary, and gives its id.
 pub(crate) async fn start(world: &World, agent: &str, from: &str, to: &str) -> EventId {
+    start_waiting(world, agent, [from, to], 60_000).await
+}
+
+/// Begins a canary that waits so long for outcomes.
+async fn start_waiting(world: &World, agent: &str, [from, to]: [&str; 2], wait_ms: u64) -> EventId {
     let settings = Settings { rule: Rule::NonInferior { margin: 0.03 }, ..Settings::default() };
-    let start = Start { agent: name(agent), from: from.into(), to: to.into(), settings, wait_ms: 60_000 };
+    let start = Start { agent: name(agent), from: from.into(), to: to.into(), settings, wait_ms };
     write(world, &Line::Started(Box::new(start)), to).await
 }
 
@@ -242,6 +247,42 @@ async fn a_route_by_features_learns_who_is_good_for_whom_and_tells_it_in_hindsig
             "{agent}: {found:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_damaged_episode_counts_as_one_without_an_outcome_and_holds_up_no_other() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "desk", "v2", "fine").await;
+    start_waiting(&world, "desk", ["v1", "v2"], 3_000).await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    for n in 0..6 {
+        assert_eq!(world.chat("desk", &[("user", &format!("question {n}"))], &[]).await.status, 200);
+    }
+    world.change("UPDATE bodies SET body = '{' WHERE seq = (SELECT min(seq) FROM bodies)");
+    let n_missing = |told: &Value| {
+        let numbers = &told["canary"]["report"]["numbers"];
+        ["control", "canary"].iter().filter_map(|arm| numbers[arm]["n_missing"].as_u64()).sum::<u64>()
+    };
+    let told = until(&world, "desk", |told| n_missing(told) == 6).await;
+    assert_eq!(told["canary"]["state"], "running");
+    let said = world.said.lock().unwrap().clone();
+    assert_eq!(said.iter().filter(|text| text.contains("counts as missing: trace ")).count(), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_line_of_the_log_is_named_and_the_others_are_followed() {
+    let mut world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "clerk", "v1", "well").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    world.change("UPDATE events SET body = '{' WHERE seq = 1");
+    let damaged = EventId::derived(&["registered", "desk", "0", "v1"]);
+    let world = world.restarted(Limits { stop_ms: 5_000, ..Limits::default() }).await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    let said = world.said.lock().unwrap().clone();
+    assert_eq!(said.iter().filter(|text| text.contains(&format!("event {damaged} is damaged"))).count(), 1, "{said:?}");
+    assert!(registry::history(&*world.store).await.is_ok());
 }
 
 #[tokio::test]

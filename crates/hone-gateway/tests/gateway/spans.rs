@@ -346,6 +346,57 @@ async fn what_was_told_before_its_conversation_had_a_name_is_not_told_twice() {
     assert_eq!(told(&world, 2).await, ["a1", "a2"]);
 }
 
+/// Waits until so many traces are on the record, damaged or not.
+async fn until_heads(world: &World, n_traces: usize) {
+    for _ in 0..300 {
+        if world.store.heads(&store::TraceQuery::default(), None, 100).await.unwrap().items.len() == n_traces {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("there are not {n_traces} traces: {:?}", world.said.lock().unwrap());
+}
+
+#[tokio::test]
+async fn a_damaged_trace_is_named_and_the_spans_of_others_become_traces() {
+    let world = world().await;
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    let damaged = world.trace_of(1).await.id;
+    world.change("UPDATE bodies SET body = '{'");
+    sent(&world, &request(&[chat(1, 2, &["u1", "a1", "u2", "a2"], vec![])])).await;
+    for trace in 2..12 {
+        sent(&world, &request(&[chat(trace, 1, &["u1", "a1"], vec![])])).await;
+    }
+    until_heads(&world, 11).await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let said = world.said.lock().unwrap().clone();
+    let of_damage: Vec<&String> = said.iter().filter(|text| text.contains(&format!("trace {damaged} in the store"))).collect();
+    assert_eq!(of_damage.len(), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_request_in_the_log_is_named_and_the_others_are_read() {
+    let mut world = world().await;
+    world.stop_and_wait().await;
+    for trace in 1..5 {
+        leave(&*world.store, &[chat(trace, 1, &["u1", &format!("a{trace}")], vec![])]).await;
+    }
+    let log = world.store.events(Some("otlp"), 0, 10).await.unwrap();
+    // Two beside each other with a gap before them, and the last.
+    world.change("UPDATE events SET seq = seq + 1000 WHERE seq > 1; UPDATE events SET body = '{' WHERE seq <> 1002 AND seq > 1");
+    let mut world = world.restarted(soon()).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a2"]);
+    leave(&*world.store, &[chat(9, 1, &["u9", "a9"], vec![])]).await;
+    sent(&world, &request(&[chat(10, 1, &["u9", "a10"], vec![])])).await;
+    assert_eq!(told(&world, 4).await, ["a1", "a10", "a2", "a9"]);
+    for (_, event) in &log[2..] {
+        let said = world.said.lock().unwrap().clone();
+        let of_it = said.iter().filter(|text| text.contains(&format!("event {} is damaged", event.id))).count();
+        assert_eq!(of_it, 1, "{said:?}");
+    }
+    world.stop_and_wait().await;
+}
+
 #[tokio::test]
 async fn bad_spans_are_named_and_the_good_ones_kept() {
     let world = world().await;

@@ -307,7 +307,7 @@ impl Database for Sqlite {
 
 fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<()> {
     let send = |hash: [u8; 16], write: rusqlite::Result<Write>, what: String| {
-        let write = write.map_err(|error| StoreError::Damaged { what, reason: error.to_string() });
+        let write = write.map_err(|error| fate::damage(&error, || what));
         sink.blocking_send(write.map(|write| (hash, write))).is_ok()
     };
     let mut statement =
@@ -490,14 +490,18 @@ fn index_fields(connection: &mut Connection, declared: &[String]) -> rusqlite::R
 }
 
 fn document(row: &rusqlite::Row<'_>) -> rusqlite::Result<Document> {
-    Ok(Document {
-        kind: dump::kind(row.get_ref(0)?.as_str()?).map_err(|error| damaged(0, error))?,
-        id: row.get(1)?,
-        revision: row.get(2)?,
-        tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
-        at: Time::from_unix_nanos(row.get(4)?),
-        body: parsed(row, 5)?,
-    })
+    let (name, id): (String, String) = (row.get(0)?, row.get(1)?);
+    let read = || {
+        Ok(Document {
+            kind: dump::kind(&name).map_err(|error| damaged(0, error))?,
+            id: id.clone(),
+            revision: row.get(2)?,
+            tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
+            at: Time::from_unix_nanos(row.get(4)?),
+            body: parsed(row, 5)?,
+        })
+    };
+    fate::named(read(), || format!("{name} {id}"))
 }
 
 fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Link> {
@@ -505,15 +509,19 @@ fn link(row: &rusqlite::Row<'_>) -> rusqlite::Result<Link> {
 }
 
 fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, Event)> {
-    let event = Event {
-        id: EventId::from_bytes(row.get(1)?),
-        at: Time::from_unix_nanos(row.get(2)?),
-        tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
-        stream: row.get(4)?,
-        kind: row.get(5)?,
-        body: parsed(row, 6)?,
+    let id = EventId::from_bytes(row.get(1)?);
+    let read = || {
+        let event = Event {
+            id,
+            at: Time::from_unix_nanos(row.get(2)?),
+            tenant: Tenant::new(row.get::<_, String>(3)?).map_err(|error| damaged(3, error))?,
+            stream: row.get(4)?,
+            kind: row.get(5)?,
+            body: parsed(row, 6)?,
+        };
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), event))
     };
-    Ok((row.get::<_, i64>(0)?.unsigned_abs(), event))
+    fate::named(read(), || format!("event {id}"))
 }
 
 /// A query that cannot be asked, such as one with a malformed path.

@@ -3,6 +3,7 @@
 //! Every filter that an index can answer names its ranges (per tenant, per reward band, per outcome); the
 //! newest entries of each are merged, and only the winners' rows are read. All SQL is fixed text.
 
+use super::fate::named;
 use crate::growth;
 use crate::row::{band, field_key, field_literals, outcome_code, outcome_of_code};
 use hone_trace::store::{Cursor, PAGE_BYTES_MAX, TraceQuery};
@@ -35,7 +36,8 @@ macro_rules! pick {
               AND (:only_config IS NULL OR s.config = :only_config)
               AND (:only_outcome IS NULL OR s.outcome = :only_outcome)
               AND (:json_path IS NULL OR
-                   (SELECT b.body -> :json_path FROM bodies b WHERE b.seq = s.seq) IN (:json_text, :json_literal))
+                   (SELECT CASE WHEN json_valid(b.body) THEN b.body -> :json_path END FROM bodies b WHERE b.seq = s.seq)
+                   IN (:json_text, :json_literal))
               ORDER BY ",
             $at,
             " DESC, ",
@@ -297,20 +299,22 @@ fn next(picked: &[(i64, i64)], limit: u32) -> Option<Cursor> {
 
 /// The trace of a row of id and body with all that came later, and the bytes of its JSON texts but for rewards.
 fn whole(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<(Trace, usize)> {
-    let mut n_bytes = row.get_ref(1)?.as_str()?.len();
-    let mut trace: Trace = parsed(row, 1)?;
     let id: [u8; 16] = row.get(0)?;
+    let name = TraceId::from_bytes(id);
+    let mut trace: Trace = named(parsed(row, 1), || format!("trace {name}"))?;
+    let mut n_bytes = row.get_ref(1)?.as_str()?.len();
     // The row is still being read, so that all of this is one view.
     let mut statement = connection.prepare_cached("SELECT body FROM rewards WHERE trace = ?1 ORDER BY seq")?;
     let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
-        trace.rewards.push(parsed::<Reward>(row, 0)?);
+        trace.rewards.push(named(parsed::<Reward>(row, 0), || format!("a reward of trace {name}"))?);
     }
     let turns: Vec<NextTurn> = connection
         .prepare_cached("SELECT body FROM turns WHERE trace = ?1 ORDER BY turn_idx")?
         .query_map([id], |row| {
+            let next = named(parsed(row, 0), || format!("a turn of trace {name}"))?;
             n_bytes += row.get_ref(0)?.as_str()?.len();
-            parsed(row, 0)
+            Ok(next)
         })?
         .collect::<rusqlite::Result<_>>()?;
     growth::append(&mut trace, turns).map_err(|error| damaged(0, error))?;
@@ -323,8 +327,13 @@ pub(crate) fn parsed<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usiz
 }
 
 fn head(row: &Row<'_>) -> rusqlite::Result<TraceHead> {
+    let id = TraceId::from_bytes(row.get(0)?);
+    named(head_of(id, row), || format!("trace {id}"))
+}
+
+fn head_of(id: TraceId, row: &Row<'_>) -> rusqlite::Result<TraceHead> {
     Ok(TraceHead {
-        id: TraceId::from_bytes(row.get(0)?),
+        id,
         tenant: Tenant::new(row.get::<_, String>(1)?).map_err(|error| damaged(1, error))?,
         started: Time::from_unix_nanos(row.get(2)?),
         category: row.get::<_, Option<String>>(3)?.map(Category::new).transpose().map_err(|error| damaged(3, error))?,
