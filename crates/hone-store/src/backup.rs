@@ -310,12 +310,12 @@ impl Tally {
 
 /// Checks the back-up in this folder against its manifest, then writes all of it into the store.
 /// What is there already is left as it is, unless it is no longer what was written: then the back-up's takes its place.
-/// Where the store has a log of its own, the few lines stay out that are not true there ([`Merge`]).
+/// Where the store has a log of its own, the few lines stay out that are not true there: see `merge.rs`.
 pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl FnMut(u64)) -> Result<Restored, BackupError> {
     let manifest = read_manifest(folder)?;
     let mut restored = Restored { left_out: manifest.n_damaged, ..Restored::default() };
     let path = folder.join(RECORDS);
-    let merge = Merge::of(database, &path).await?;
+    let mut merge = Merge::of(database, &path).await?;
     let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(|error| BackupError::File(path.clone(), error))?);
     let mut batch = Vec::with_capacity(BATCH_LEN);
     let mut n_records = 0;
@@ -340,6 +340,11 @@ pub async fn restore(database: &dyn Database, folder: &Path, mut progress: impl 
             break;
         }
     }
+    for (n_records, told) in merge.told() {
+        restored.n_differing += n_records;
+        restored.differing.insert(0, told);
+    }
+    restored.differing.truncate(COMPLAINTS_MAX);
     for hash in &manifest.blobs {
         let there = database.blob(*hash).await?;
         if there.as_deref().is_some_and(|bytes| BlobHash::of(bytes) == *hash) {

@@ -25,8 +25,8 @@ pub trait Database: Store {
     /// Sends every record of one consistent view into `sink`: what others refer to comes first.
     fn dump(&self, sink: mpsc::Sender<Dumped>) -> Answer<'_, ()>;
 
-    /// The numbers and ids of a stream's events after a number, oldest first; those of damaged ones, too.
-    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>>;
+    /// What is known of a stream's events after a number without reading them, oldest first: of damaged ones, too.
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<LogLine>>;
 
     /// What the database itself finds wrong with its files; nothing when all is well.
     fn complaints(&self) -> Answer<'_, Vec<String>>;
@@ -36,6 +36,17 @@ pub trait Database: Store {
 
     /// The hashes of all blobs, sorted.
     fn blob_hashes(&self) -> Answer<'_, Vec<BlobHash>>;
+}
+
+/// What is known of an event without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Its number.
+    pub number: u64,
+    /// Its id.
+    pub id: EventId,
+    /// The agent that its body names, where it names one and is not damaged.
+    pub agent: Option<String>,
 }
 
 /// What and how much a database is.

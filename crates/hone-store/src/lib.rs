@@ -10,11 +10,12 @@ mod dump;
 mod growth;
 mod merge;
 mod postgres;
+mod rewards;
 mod row;
 mod sqlite;
 
 pub use backup::{BackupError, Manifest, Restored, backup, restore};
-pub use dump::{COMPLAINTS_MAX, Counts, Database, Dumped, Info, Verdict, verify};
+pub use dump::{COMPLAINTS_MAX, Counts, Database, Dumped, Info, LogLine, Verdict, verify};
 pub use postgres::Postgres;
 pub use row::{Encoded, Hash};
 pub use sqlite::Sqlite;

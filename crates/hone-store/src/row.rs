@@ -57,8 +57,8 @@ pub(crate) struct TraceRow {
 pub(crate) struct RewardRow {
     pub(crate) id: [u8; 16],
     pub(crate) trace: [u8; 16],
-    /// The total, when it is for the whole trace.
-    pub(crate) of_trace: Option<f64>,
+    /// Whether it is for the whole trace.
+    pub(crate) of_trace: bool,
     pub(crate) json: Json,
 }
 
@@ -232,7 +232,7 @@ impl RewardRow {
         if !numbers.chain([reward.total]).all(f64::is_finite) {
             return Err(StoreError::Invalid { what: what(), reason: "a number is not finite".to_owned() });
         }
-        let of_trace = reward.turn_idx.is_none().then_some(reward.total);
+        let of_trace = reward.turn_idx.is_none();
         Ok(Self { id: reward.id.bytes(), trace: trace.bytes(), of_trace, json: Json::of(reward, what)? })
     }
 }

@@ -6,7 +6,7 @@ use common::{event, on_each, rewarded, time, trace, write};
 use hone_store::{backup, restore, verify};
 use hone_trace::store::{Cursor, Document, Field, Kind, Link, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{
-    Agent, AgentName, AgentState, BlobHash, Category, Config, Group, GroupId, RunId, Tenant, TraceId, TraceOutcome, V1,
+    Agent, AgentName, AgentState, BlobHash, Category, Config, Group, GroupId, Reward, RunId, Tenant, TraceId, TraceOutcome, V1,
 };
 use serde_json::json;
 
@@ -115,6 +115,45 @@ fn a_reward_given_later_belongs_to_the_trace_and_finds_it() {
         assert_eq!(ids(&*store, &above(0.91)).await, samples([]));
         let page = store.traces(&above(0.5), None, 10).await.unwrap();
         assert_eq!(page.items[0].rewards.len(), 3);
+    });
+}
+
+/// A reward that was given at this second.
+fn given(second: i64, total: f64) -> Write {
+    let reward = common::reward(&format!("{second} {total}"), total);
+    Write::Reward(trace(1).id, Reward { at: time(second), ..reward })
+}
+
+#[test]
+fn the_reward_that_was_given_last_counts_whenever_it_was_written() {
+    on_each(async |fresh| {
+        let store = fresh.open().await;
+        let counts = async |total: f64| {
+            let found = store.trace(trace(1).id).await.unwrap().unwrap();
+            let head = store.heads(&TraceQuery::default(), None, 1).await.unwrap().items.remove(0);
+            assert_eq!((found.reward().unwrap().total, head.reward), (total, Some(total)), "on {}", fresh.name);
+            let exactly = TraceQuery { reward_min: Some(total), reward_max: Some(total), ..TraceQuery::default() };
+            assert_eq!(ids(&*store, &exactly).await, samples([1]));
+        };
+        // Its own is of second 0.
+        store.put(vec![rewarded(1, 0.2)]).await.unwrap();
+        store.put(vec![given(-5, 0.3)]).await.unwrap();
+        counts(0.2).await;
+        store.put(vec![given(20, 0.9)]).await.unwrap();
+        store.put(vec![given(10, 0.1)]).await.unwrap();
+        counts(0.9).await;
+        store.put(vec![given(40, 0.6), given(30, 0.4)]).await.unwrap();
+        counts(0.6).await;
+        store.put(vec![given(40, 0.7)]).await.unwrap();
+        counts(0.7).await;
+        store.put(vec![given(40, 0.6), given(5, 0.0)]).await.unwrap();
+        counts(0.7).await;
+        let all = &store;
+        join_all((50..80).rev().map(|second| async move {
+            all.put(vec![given(second, second as f64 / 100.0)]).await.unwrap();
+        }))
+        .await;
+        counts(0.79).await;
     });
 }
 

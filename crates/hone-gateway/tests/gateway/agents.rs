@@ -249,6 +249,40 @@ async fn a_route_by_features_learns_who_is_good_for_whom_and_tells_it_in_hindsig
     }
 }
 
+/// Begins a canary and promotes it until all traffic is its.
+async fn hand_over(world: &World, to: &str) {
+    let canary = start(world, "desk", "v1", to).await;
+    for step in ["first", "second"] {
+        let asked = Line::Asked { agent: name("desk"), canary, command: Command::Promote };
+        write(world, &asked, &format!("{to} {step}")).await;
+    }
+    until(world, "desk", |told| told["live"] == to && share(told, to) == 1.0).await;
+}
+
+#[tokio::test]
+async fn a_merge_moves_no_traffic_of_an_agent_that_was_deployed_here_meanwhile() {
+    let there = World::open().await;
+    for version in ["v1", "v2", "v3"] {
+        add(&there, "desk", version, "well").await;
+    }
+    until(&there, "desk", |told| told["live"] == "v1").await;
+    let sunday = there.back_up().await;
+    hand_over(&there, "v2").await;
+    let monday = there.back_up().await;
+
+    let mut world = World::open().await;
+    hone_store::restore(&*world.store, sunday.path(), |_| ()).await.unwrap();
+    hand_over(&world, "v3").await;
+    let merged = hone_store::restore(&*world.store, monday.path(), |_| ()).await.unwrap();
+    assert!(merged.differing[0].starts_with("agent desk has gone on here"), "{merged:?}");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let told = until(&world, "desk", |told| told["live"] == "v3").await;
+    assert_eq!((share(&told, "v2"), share(&told, "v3")), (0.0, 1.0));
+    let again = world.restarted(Limits { stop_ms: 5_000, ..Limits::default() }).await;
+    let told = until(&again, "desk", |told| told["live"] == "v3").await;
+    assert_eq!((share(&told, "v2"), share(&told, "v3")), (0.0, 1.0));
+}
+
 #[tokio::test]
 async fn a_damaged_episode_counts_as_one_without_an_outcome_and_holds_up_no_other() {
     let world = World::open().await;

@@ -12,7 +12,7 @@ mod url;
 mod writer;
 
 use crate::Options;
-use crate::dump::{Counts, Database, Dumped, Info, Lost, NO_HASH};
+use crate::dump::{Counts, Database, Dumped, Info, LogLine, Lost, NO_HASH};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row, check_path};
 use connection::{Connection, PATIENT, PROMPT, failure, within};
@@ -348,14 +348,19 @@ impl Database for Postgres {
         })
     }
 
-    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<LogLine>> {
         let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::from(limit));
         Box::pin(async move {
             ask!(self.pool, PROMPT, |connection| {
-                let sql = "SELECT seq, id FROM hone.events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+                let sql =
+                    "SELECT seq, id, body ->> 'agent' FROM hone.events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
                 let rows = connection.client.query(sql, &[&stream, &after, &limit]).await.map_err(self.failed())?;
-                let id = |row: &tokio_postgres::Row| EventId::from_bytes(row.get::<_, Uuid>(1).into_bytes());
-                Ok(rows.iter().map(|row| (row.get::<_, i64>(0).unsigned_abs(), id(row))).collect())
+                let line = |row: &tokio_postgres::Row| LogLine {
+                    number: row.get::<_, i64>(0).unsigned_abs(),
+                    id: EventId::from_bytes(row.get::<_, Uuid>(1).into_bytes()),
+                    agent: row.get(2),
+                };
+                Ok(rows.iter().map(line).collect())
             })
         })
     }

@@ -6,6 +6,7 @@
 use super::connection::{Connection, failure};
 use crate::dump::kind;
 use crate::growth;
+use crate::rewards;
 use crate::row::{band, field_key, outcome_code, outcome_of_code};
 use hone_trace::store::{Cursor, Document, Event, Link, PAGE_BYTES_MAX, StoreError, TraceQuery};
 use hone_trace::{Category, ConfigHash, EventId, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
@@ -273,10 +274,10 @@ async fn add_what_came_later(connection: &mut Connection, traces: &mut [Trace]) 
     let values: [&(dyn ToSql + Sync); 1] = [&ids];
     let client = &connection.client;
     let (rewards, turns) = tokio::try_join!(client.query(&rewards, &values), client.query(&turns, &values)).map_err(failed)?;
-    let mut rewards = by_trace::<Reward>(rewards, "a reward")?;
+    let mut given = by_trace::<Reward>(rewards, "a reward")?;
     let mut turns = by_trace::<NextTurn>(turns, "a turn")?;
     for trace in traces {
-        trace.rewards.extend(rewards.remove(&trace.id.bytes()).unwrap_or_default());
+        rewards::add(&mut trace.rewards, given.remove(&trace.id.bytes()).unwrap_or_default());
         growth::append(trace, turns.remove(&trace.id.bytes()).unwrap_or_default())?;
     }
     Ok(())

@@ -6,9 +6,10 @@
 use super::connection::{Connection, PROMPT, failure, passing, silent};
 use super::{fields, grow, jsonb};
 use crate::growth::TurnRow;
+use crate::rewards;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -171,7 +172,7 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
     let mut say = |(job_idx, place): (usize, usize), put: Put| answers[job_idx][place] = put;
     put_traces(&transaction, &statements, tenants, &sorted.traces, &mut say).await?;
     if let Some(statements) = &statements.turns {
-        let rewarded = sorted.rewards.iter().filter(|(_, row)| row.of_trace.is_some()).map(|(_, row)| row.trace);
+        let rewarded = sorted.rewards.iter().filter(|(_, row)| row.of_trace).map(|(_, row)| row.trace);
         grow::put_turns(&transaction, statements, &sorted.turns, rewarded, &mut say).await?;
     }
     put_rewards(&transaction, &statements, &sorted.rewards, &mut say).await?;
@@ -306,34 +307,48 @@ async fn put_rewards(
             known.insert(row.get::<_, Uuid>(0).into_bytes(), hash_of(row.get(1)));
         }
     }
-    // The last reward of a trace is the one it is found by.
-    let mut latest: HashMap<[u8; 16], f64> = HashMap::new();
+    let mut rewarded: BTreeSet<Uuid> = BTreeSet::new();
     for (at, row) in rows {
         let put = match new.remove(&row.id) {
             Some(()) => Put::New,
             None => same_or_conflict(known.get(&row.id), &row.json.hash),
         };
-        if put == Put::New
-            && let Some(total) = row.of_trace
-        {
-            latest.insert(row.trace, total);
+        if put == Put::New && row.of_trace {
+            rewarded.insert(Uuid::from_bytes(row.trace));
         }
         say(*at, put);
     }
-    let mut latest: Vec<([u8; 16], f64)> = latest.into_iter().collect();
-    latest.sort_by_key(|(trace, _)| *trace);
-    if !latest.is_empty() {
-        tx.execute(
-            "UPDATE hone.traces t SET reward = i.reward, band = i.band
-             FROM unnest($1::uuid[], $2::float8[], $3::int2[]) AS i(id, reward, band) WHERE t.id = i.id",
-            &[
-                &latest.iter().map(|(trace, _)| Uuid::from_bytes(*trace)).collect::<Vec<_>>(),
-                &latest.iter().map(|(_, total)| *total).collect::<Vec<_>>(),
-                &latest.iter().map(|(_, total)| band::of(Some(*total))).collect::<Vec<_>>(),
-            ],
-        )
-        .await?;
+    find_by_reward(tx, &rewarded.into_iter().collect::<Vec<_>>()).await
+}
+
+/// Locks the rows, as one writer must not miss what another gives to the same trace. A trace's own text is read only where it may
+/// hold a reward.
+const LOCK_REWARDED: &str = "
+    SELECT id, CASE WHEN reward IS NOT NULL THEN (body -> 'rewards')::text END
+    FROM hone.traces WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
+
+/// Brings the rewards that traces are found by to those that count now.
+async fn find_by_reward(tx: &Transaction<'_>, traces: &[Uuid]) -> Result<(), Failed> {
+    if traces.is_empty() {
+        return Ok(());
     }
+    let locked = tx.query(LOCK_REWARDED, &[&traces]).await?;
+    let later = "SELECT trace, coalesce(raw, body::text) FROM hone.rewards WHERE trace = ANY ($1) ORDER BY seq";
+    let later = tx.query(later, &[&traces]).await?;
+    let mut given: HashMap<Uuid, Vec<&str>> = HashMap::new();
+    later.iter().for_each(|row| given.entry(row.get(0)).or_default().push(row.get(1)));
+    let mut counts = |row: &tokio_postgres::Row| {
+        let trace: Uuid = row.get(0);
+        (trace, rewards::total(row.get(1), given.remove(&trace).unwrap_or_default()))
+    };
+    let (traces, totals): (Vec<Uuid>, Vec<Option<f64>>) = locked.iter().map(&mut counts).unzip();
+    let bands: Vec<i16> = totals.iter().map(|total| band::of(*total)).collect();
+    tx.execute(
+        "UPDATE hone.traces t SET reward = i.reward, band = i.band
+         FROM unnest($1::uuid[], $2::float8[], $3::int2[]) AS i(id, reward, band) WHERE t.id = i.id",
+        &[&traces, &totals, &bands],
+    )
+    .await?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod schema;
 mod writer;
 
 use crate::blobs::Blobs;
-use crate::dump::{self, Counts, Database, Dumped, Info, Lost};
+use crate::dump::{self, Counts, Database, Dumped, Info, LogLine, Lost};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
@@ -253,13 +253,17 @@ impl Database for Sqlite {
         })
     }
 
-    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+    fn lines<'a>(&'a self, stream: &'a str, after: u64, limit: u32) -> Answer<'a, Vec<LogLine>> {
         let (stream, after) = (stream.to_owned(), i64::try_from(after).unwrap_or(i64::MAX));
         self.read(move |connection| {
             connection
-                .prepare_cached("SELECT seq, id FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?
+                .prepare_cached(
+                    "SELECT seq, id, CASE WHEN json_valid(body) THEN CAST(body ->> '$.agent' AS TEXT) END FROM events
+                     WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                )?
                 .query_map(params![stream, after, limit], |row| {
-                    Ok((row.get::<_, i64>(0)?.unsigned_abs(), EventId::from_bytes(row.get(1)?)))
+                    let number = row.get::<_, i64>(0)?.unsigned_abs();
+                    Ok(LogLine { number, id: EventId::from_bytes(row.get(1)?), agent: row.get(2)? })
                 })?
                 .collect()
         })

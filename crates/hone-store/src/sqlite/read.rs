@@ -5,6 +5,7 @@
 
 use super::fate::named;
 use crate::growth;
+use crate::rewards;
 use crate::row::{band, field_key, field_literals, outcome_code, outcome_of_code};
 use hone_trace::store::{Cursor, PAGE_BYTES_MAX, TraceQuery};
 use hone_trace::{Category, ConfigHash, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
@@ -305,10 +306,10 @@ fn whole(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<(Trace, usi
     let mut n_bytes = row.get_ref(1)?.as_str()?.len();
     // The row is still being read, so that all of this is one view.
     let mut statement = connection.prepare_cached("SELECT body FROM rewards WHERE trace = ?1 ORDER BY seq")?;
-    let mut rows = statement.query([id])?;
-    while let Some(row) = rows.next()? {
-        trace.rewards.push(named(parsed::<Reward>(row, 0), || format!("a reward of trace {name}"))?);
-    }
+    let later: Vec<Reward> = statement
+        .query_map([id], |row| named(parsed(row, 0), || format!("a reward of trace {name}")))?
+        .collect::<rusqlite::Result<_>>()?;
+    rewards::add(&mut trace.rewards, later);
     let turns: Vec<NextTurn> = connection
         .prepare_cached("SELECT body FROM turns WHERE trace = ?1 ORDER BY turn_idx")?
         .query_map([id], |row| {

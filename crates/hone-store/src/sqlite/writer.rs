@@ -6,6 +6,7 @@
 use super::checkpoint::Checkpointer;
 use super::fate;
 use crate::growth::{Grown, Step, TurnRow};
+use crate::rewards;
 use crate::row::{DocumentRow, EventRow, Hash, RewardRow, Row, TraceRow, band};
 use hone_trace::store::{Link, Put, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Transaction, TransactionBehavior, params};
@@ -220,14 +221,30 @@ fn put_reward(tx: &Transaction<'_>, row: &RewardRow) -> rusqlite::Result<Put> {
     if n_new == 0 {
         return compare(tx, "SELECT hash FROM rewards WHERE id = ?1", [row.id], &row.json.hash);
     }
-    if let Some(total) = row.of_trace {
+    if row.of_trace {
+        let total = total(tx, row)?;
         tx.prepare_cached("UPDATE traces SET reward = ?2, band = ?3 WHERE id = ?1")?.execute(params![
             row.trace,
             total,
-            band::of(Some(total))
+            band::of(total)
         ])?;
     }
     Ok(Put::New)
+}
+
+/// The reward that a trace is found by after this one was written. Its own text is read only where it may hold one.
+fn total(tx: &Transaction<'_>, row: &RewardRow) -> rusqlite::Result<Option<f64>> {
+    let own: Option<String> = tx
+        .prepare_cached(
+            "SELECT CASE WHEN t.reward IS NOT NULL AND json_valid(b.body) THEN b.body -> '$.rewards' END
+             FROM traces t LEFT JOIN bodies b ON b.seq = t.seq WHERE t.id = ?1",
+        )?
+        .query_row([row.trace], |found| found.get(0))?;
+    let later: Vec<String> = tx
+        .prepare_cached("SELECT body FROM rewards WHERE trace = ?1 ORDER BY seq")?
+        .query_map([row.trace], |found| found.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(rewards::total(own.as_deref(), later.iter().map(String::as_str)))
 }
 
 fn put_document(tx: &Transaction<'_>, row: &DocumentRow) -> rusqlite::Result<Put> {
