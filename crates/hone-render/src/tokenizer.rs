@@ -353,11 +353,12 @@ fn chat_template(config: &Json) -> Option<String> {
     value.as_str().or_else(named).map(str::to_owned)
 }
 
-/// Cuts a text at its known tokens.
+/// Cuts a text at its known tokens. Nothing is normalized yet, so that its ranges are those of the original, which the library
+/// would look for from the start of the text each time: minutes, in a conversation of many messages.
 fn cut(whole: &NormalizedString, known: &[(Range<usize>, u32)]) -> Vec<(NormalizedString, Option<Vec<Token>>)> {
     let mut pieces = Vec::with_capacity(2 * known.len() + 1);
     let mut push = |range: Range<usize>, id: Option<u32>| {
-        if let Some(piece) = whole.slice(tokenizers::normalizer::Range::Original(range)).filter(|piece| !piece.is_empty()) {
+        if let Some(piece) = whole.slice(tokenizers::normalizer::Range::Normalized(range)).filter(|piece| !piece.is_empty()) {
             let token = id.map(|id| vec![Token::new(id, piece.get().to_owned(), (0, piece.len()))]);
             pieces.push((piece, token));
         }
@@ -370,4 +371,53 @@ fn cut(whole: &NormalizedString, known: &[(Range<usize>, u32)]) -> Vec<(Normaliz
     }
     push(at..whole.len_original(), None);
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tokenizers::normalizer::Range::Original;
+
+    fn tiny() -> Tokenizer {
+        let files = crate::tiny::build(["a b c"], 300).expect("room enough");
+        Tokenizer::from_json(files.tokenizer.as_bytes(), Some(files.config.as_bytes())).expect("our own files")
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_between_tokens_are_those_of_the_original_text(parts in proptest::collection::vec(prop_oneof![
+            Just("<|im_start|>".to_owned()), Just("<|im_end|>".to_owned()), Just("<think>".to_owned()), Just("é…😀".to_owned()),
+            "\\PC{0,4}", "[ \\n<|>]{0,3}",
+        ], 0..12)) {
+            let text = parts.concat();
+            let known = tiny().specials().spans(&Rendered::trusted(&text));
+            let whole = NormalizedString::from(text.as_str());
+            let mut at = 0;
+            let mut ids = Vec::new();
+            for (piece, tokens) in cut(&whole, &known) {
+                let range = at..at + piece.len_original();
+                at = range.end;
+                prop_assert_eq!(Some(piece), whole.slice(Original(range)));
+                ids.extend(tokens.into_iter().flatten().map(|token| token.id));
+            }
+            prop_assert_eq!((at, ids), (text.len(), known.iter().map(|(_, id)| *id).collect()));
+        }
+    }
+
+    #[test]
+    fn eight_times_as_many_messages_take_about_eight_times_as_long() {
+        let tokenizer = tiny();
+        let best = |n_messages: usize| {
+            let rendered = Rendered::trusted("<|im_start|>user\na<|im_end|>\n".repeat(n_messages));
+            let times = (0..3).map(|_| {
+                let begun = std::time::Instant::now();
+                tokenizer.encode_rendered(&rendered).expect("ids");
+                begun.elapsed()
+            });
+            times.min().expect("three of them")
+        };
+        let (few, many) = (best(1000), best(8000));
+        assert!(many < few * 24, "1,000 messages took {few:?} and 8,000 took {many:?}");
+    }
 }
