@@ -358,6 +358,13 @@ impl<B: Backend> Shared<B> {
         checked.map(drop).map_err(|error| failed(PolicyErrorKind::Refused, error.to_string()))
     }
 
+    /// The tokens of what an answer is thought to say. What has none, or more than there is room for, will not be said either.
+    fn predicted(&self, prediction: &str) -> Vec<u32> {
+        let tokenizer = self.renderer.tokenizer();
+        let checked = tokenizer.check_len(prediction, self.options.context_len_max);
+        checked.and_then(|()| tokenizer.encode(prediction)).unwrap_or_default()
+    }
+
     fn grammar(&self, schema: &Value) -> Result<hone_render::schema::Grammar, PolicyError> {
         let host = self.grammars.get_or_init(|| GrammarHost::new(self.renderer.tokenizer()));
         let host = host.as_ref().map_err(unrendered)?;
@@ -375,7 +382,8 @@ fn failed(kind: PolicyErrorKind, message: impl Into<String>) -> PolicyError {
 }
 
 fn unrendered(error: &RenderError) -> PolicyError {
-    failed(PolicyErrorKind::Refused, error.to_string())
+    let kind = if matches!(error, RenderError::TooLong { .. }) { PolicyErrorKind::TooLong } else { PolicyErrorKind::Refused };
+    failed(kind, error.to_string())
 }
 
 fn stopped(error: &Stopped) -> PolicyError {

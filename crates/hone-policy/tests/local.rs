@@ -170,6 +170,23 @@ fn an_answer_that_is_cut_says_so_and_a_conversation_that_is_full_ends() {
 }
 
 #[test]
+fn what_cannot_fit_is_refused_before_it_is_tokenized() {
+    let policy = local(&engine(2), |_| {});
+    let text = "ab".repeat(1 << 20);
+    let refused = policy.open(&opening(1)).unwrap().answer(&[user(text.as_str())], LIMITS).unwrap_err();
+    let plain = policy.continue_aloud(&[Prompt::Text(text.clone())], 5, LIMITS, &Wishes::default(), &mut |_| panic!("no answer"));
+    for error in [refused, plain.unwrap_err()] {
+        assert_eq!(error.kind, PolicyErrorKind::TooLong);
+        let says = |words: &str| error.message.contains(words);
+        assert!(says("bytes of text are at least") && says(&format!("in {CONTEXT}")), "{error}");
+    }
+    // A prediction is a courtesy.
+    let wishes = Wishes { prediction: text, ..Wishes::default() };
+    let (predicted, _) = choices(&policy, &wishes);
+    assert_eq!(predicted, choices(&policy, &Wishes::default()).0);
+}
+
+#[test]
 fn a_schema_holds_and_a_call_is_read_or_reported() {
     // This template's models write calls as bare JSON.
     let renderer = renderer(Some(

@@ -52,7 +52,7 @@ pub struct Episode {
 impl Episode {
     /// Renders the first messages; [`Episode::ids`] is then what the model continues.
     pub fn open(renderer: Arc<Renderer>, messages: Vec<Message>, setting: Setting) -> Result<Self, RenderError> {
-        let rendered = renderer.render(&messages, &setting, Ending::Answer)?;
+        let rendered = render(&renderer, &messages, &setting)?;
         let mut episode = Self {
             renderer,
             setting,
@@ -125,7 +125,7 @@ impl Episode {
         if let Some(n_exchanges) = self.setting.memory {
             forget(&mut all, n_exchanges);
         }
-        let rendered = self.renderer.render(&all, &self.setting, Ending::Answer)?;
+        let rendered = render(&self.renderer, &all, &self.setting)?;
         self.messages = all;
         if !rendered.text.starts_with(&self.text) {
             return self.begin_segment(rendered).map(Extension::NewSegment);
@@ -151,6 +151,13 @@ impl Episode {
         self.is_answered = false;
         n_ids
     }
+}
+
+/// What the model continues, unless it is longer than the episode may be.
+fn render(renderer: &Renderer, messages: &[Message], setting: &Setting) -> Result<Rendered, RenderError> {
+    let rendered = renderer.render(messages, setting, Ending::Answer)?;
+    renderer.tokenizer().check_len(&rendered.text, setting.n_ids_max.unwrap_or(usize::MAX))?;
+    Ok(rendered)
 }
 
 /// Leaves the standing instructions, so many exchanges that ended with an answer, and what came after them.

@@ -30,6 +30,16 @@ pub enum RenderError {
         /// What the tokenizer said.
         why: String,
     },
+    /// A text that has no room, however few tokens it may have.
+    #[error("{n_bytes} bytes of text are at least {n_ids_min} tokens, which leave no room for an answer in {n_ids_max}")]
+    TooLong {
+        /// Its size.
+        n_bytes: usize,
+        /// The tokens of such a size where each is as long as the longest.
+        n_ids_min: usize,
+        /// How many there may be.
+        n_ids_max: usize,
+    },
     /// A schema or grammar that cannot be followed.
     #[error("grammar: {0}")]
     Grammar(String),

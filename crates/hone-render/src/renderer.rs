@@ -31,6 +31,8 @@ pub struct Setting {
     pub now: Option<Time>,
     /// How many exchanges before the present one the model is shown, besides the standing instructions; without it, all.
     pub memory: Option<usize>,
+    /// How many ids an episode may have at most; what must have more is refused before it is tokenized.
+    pub n_ids_max: Option<usize>,
 }
 
 /// How a rendering ends.

@@ -50,6 +50,8 @@ pub struct Tokenizer {
     spelling: Spelling,
     /// The bytes of each id; empty where an id has no token.
     bytes: Vec<Box<[u8]>>,
+    /// Bytes of the longest token, at least one.
+    token_len_max: usize,
     bos: Option<String>,
     eos: Option<String>,
     eos_ids: Vec<u32>,
@@ -107,6 +109,7 @@ impl Tokenizer {
             model: BPE::deserialize(part("model")).map_err(|error| RenderError::tokenizer(format!("`model`: {error}")))?,
             specials,
             spelling,
+            token_len_max: bytes.iter().map(|bytes| bytes.len()).max().unwrap_or(0).max(1),
             bytes,
             bos,
             eos,
@@ -124,6 +127,13 @@ impl Tokenizer {
     /// The ids of a text from a template: its special tokens are recognised, those of its messages are not.
     pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>, RenderError> {
         self.encode_around(&rendered.text, &self.specials.spans(rendered))
+    }
+
+    /// Refuses a text that is longer than so many ids whatever they are: making them would take long, and much memory. A part
+    /// that shortens texts, such as a normal form, does so by less than words fall short of the longest token.
+    pub fn check_len(&self, text: &str, n_ids_max: usize) -> Result<(), RenderError> {
+        let (n_bytes, n_ids_min) = (text.len(), text.len().div_ceil(self.token_len_max));
+        if n_ids_min > n_ids_max { Err(RenderError::TooLong { n_bytes, n_ids_min, n_ids_max }) } else { Ok(()) }
     }
 
     /// Encodes what lies between tokens that are already known.

@@ -36,7 +36,8 @@ impl<B: Backend> LocalConversation<B> {
     pub(super) fn new(shared: Arc<Shared<B>>, opening: &Opening, grammar: Option<Grammar>, adapter: Option<Pinned<B>>) -> Self {
         let options = &shared.options;
         let (tools, extra) = (opening.tools.to_vec(), options.template.clone());
-        let setting = Setting { tools, extra, now: options.now, memory: options.memory };
+        let n_ids_max = Some(options.context_len_max);
+        let setting = Setting { tools, extra, now: options.now, memory: options.memory, n_ids_max };
         Self { setting, seed: opening.seed, grammar, adapter, episode: None, n_answers: 0, n_computed: 0, shared }
     }
 

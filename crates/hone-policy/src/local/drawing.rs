@@ -40,8 +40,7 @@ impl<B: Backend> Ask<B> {
             adapter: self.adapter,
             constraints: if is_free { Vec::new() } else { self.rules.into_iter().map(held).collect() },
             n_likeliest: wishes.tokens.unwrap_or(0),
-            // What has no tokens will not be said either.
-            prediction: shared.renderer.tokenizer().encode(&wishes.prediction).unwrap_or_default(),
+            prediction: shared.predicted(&wishes.prediction),
             asker: wishes.asker,
             ..Request::new(self.prompt, self.n_tokens_max)
         }

@@ -63,7 +63,8 @@ impl<B: Backend> Local<B> {
         let ids: Vec<u32> = match prompt {
             Prompt::Ids(ids) => ids.clone(),
             Prompt::Text(text) => {
-                let ids = tokenizer.encode(text).map_err(|error| unrendered(&error))?;
+                let checked = tokenizer.check_len(text, self.shared.options.context_len_max);
+                let ids = checked.and_then(|()| tokenizer.encode(text)).map_err(|error| unrendered(&error))?;
                 tokenizer.bos_id().into_iter().chain(ids).collect()
             }
         };
