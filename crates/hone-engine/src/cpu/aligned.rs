@@ -2,6 +2,7 @@
 //!
 //! A training step asks for the same few hundred sizes again and again; giving memory back to the system in between
 //! would cost more in page faults than the arithmetic on it. The store keeps at most [`KEEP_BYTES_MAX`].
+//! Memory that is new is zero and not yet there: the system gives each page when something is first written to it.
 #![expect(unsafe_code, reason = "a slice of lines is viewed as a slice of numbers")]
 
 use std::collections::HashMap;
@@ -11,10 +12,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const KEEP_BYTES_MAX: usize = 8 << 30;
 
-/// One cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+const LINE_BYTES: usize = 64;
+/// What lines are made of. Allocators give zeros without writing them only where no more than this alignment is asked for.
+type Quarter = u128;
+const N_QUARTERS: usize = LINE_BYTES / size_of::<Quarter>();
+
+/// Cache lines, all zero when they are made.
+#[derive(Debug, Default)]
+struct Lines {
+    quarters: Vec<Quarter>,
+    /// Where the first line begins.
+    first: usize,
+    n_lines: usize,
+}
+
+impl Lines {
+    fn new(n_lines: usize) -> Self {
+        let quarters = vec![0; (n_lines + 1) * N_QUARTERS - 1];
+        let first = quarters.as_ptr().align_offset(LINE_BYTES);
+        assert!(first < N_QUARTERS, "a line begins in the first four quarters");
+        Self { quarters, first, n_lines }
+    }
+
+    fn clear(&mut self) {
+        self.quarters.fill(0);
+    }
+
+    fn as_ptr(&self) -> *const Quarter {
+        self.quarters[self.first..].as_ptr()
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut Quarter {
+        self.quarters[self.first..].as_mut_ptr()
+    }
+}
 
 /// Numbers that may be viewed in a line: any bit pattern is a value.
 pub trait Plain: Copy + Send + Sync + 'static {}
@@ -28,28 +59,41 @@ pub(crate) struct Arena {
 }
 
 /// Bytes kept, and the memory by its number of lines.
-type Freed = (usize, HashMap<usize, Vec<Vec<Line>>>);
+type Freed = (usize, HashMap<usize, Vec<Lines>>);
 
 impl Arena {
     /// A vector of unspecified (but initialised) contents.
     pub(crate) fn take<T: Plain>(self: &Arc<Self>, len: usize) -> Aligned<T> {
-        let n_lines = class((len * size_of::<T>()).div_ceil(64));
-        let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = freed.1.get_mut(&n_lines).and_then(Vec::pop);
-        if lines.is_some() {
-            freed.0 -= n_lines * 64;
-        }
-        drop(freed);
-        let lines = lines.unwrap_or_else(|| vec![Line([0; 64]); n_lines]);
-        Aligned { lines, len, arena: Some(Arc::clone(self)), number: PhantomData }
+        let n_lines = n_lines::<T>(len);
+        let lines = self.freed(n_lines).unwrap_or_else(|| Lines::new(n_lines));
+        self.aligned(lines, len)
     }
 
     /// A vector of zeros.
     pub(crate) fn zeros<T: Plain>(self: &Arc<Self>, len: usize) -> Aligned<T> {
-        let mut taken = self.take(len);
-        taken.lines.fill(Line([0; 64]));
-        taken
+        let n_lines = n_lines::<T>(len);
+        let freed = self.freed(n_lines).map(|mut lines| {
+            lines.clear();
+            lines
+        });
+        self.aligned(freed.unwrap_or_else(|| Lines::new(n_lines)), len)
     }
+
+    fn freed(&self, n_lines: usize) -> Option<Lines> {
+        let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = freed.1.get_mut(&n_lines).and_then(Vec::pop)?;
+        freed.0 -= n_lines * LINE_BYTES;
+        Some(lines)
+    }
+
+    fn aligned<T>(self: &Arc<Self>, lines: Lines, len: usize) -> Aligned<T> {
+        Aligned { lines, len, arena: Some(Arc::clone(self)), number: PhantomData }
+    }
+}
+
+/// The lines that so many numbers are kept in.
+fn n_lines<T>(len: usize) -> usize {
+    class((len * size_of::<T>()).div_ceil(LINE_BYTES))
 }
 
 /// Rounds up to one of eight steps per power of two, so that sizes that differ a little share memory.
@@ -61,7 +105,7 @@ fn class(n_lines: usize) -> usize {
 /// A vector that begins on a cache line.
 #[derive(Debug)]
 pub struct Aligned<T> {
-    lines: Vec<Line>,
+    lines: Lines,
     len: usize,
     arena: Option<Arc<Arena>>,
     number: PhantomData<T>,
@@ -70,7 +114,7 @@ pub struct Aligned<T> {
 impl<T: Plain> Aligned<T> {
     /// Zeros that never go to a store: for weights, which live long.
     pub fn lasting(len: usize) -> Self {
-        let lines = vec![Line([0; 64]); (len * size_of::<T>()).div_ceil(64)];
+        let lines = Lines::new((len * size_of::<T>()).div_ceil(LINE_BYTES));
         Self { lines, len, arena: None, number: PhantomData }
     }
 }
@@ -82,9 +126,10 @@ impl<T> Drop for Aligned<T> {
         };
         let lines = std::mem::take(&mut self.lines);
         let mut freed = arena.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        if freed.0 + lines.len() * 64 <= KEEP_BYTES_MAX {
-            freed.0 += lines.len() * 64;
-            freed.1.entry(lines.len()).or_default().push(lines);
+        let n_bytes = lines.n_lines * LINE_BYTES;
+        if freed.0 + n_bytes <= KEEP_BYTES_MAX {
+            freed.0 += n_bytes;
+            freed.1.entry(lines.n_lines).or_default().push(lines);
         }
     }
 }
@@ -120,5 +165,22 @@ mod tests {
         let second = arena.zeros::<f32>(990);
         assert_eq!(second.as_ptr(), address);
         assert!(second.iter().all(|&x| x == 0.0));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn zeros_take_no_memory_until_something_is_written() {
+        let resident_kib = || {
+            let status = std::fs::read_to_string("/proc/self/status").expect("Linux says");
+            let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a figure");
+            line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+        };
+        let before_kib = resident_kib();
+        let mut zeros = Arc::new(Arena::default()).zeros::<f32>(1 << 28);
+        zeros[1 << 27] = 1.0;
+        assert_eq!(zeros[(1 << 27) - 1..(1 << 27) + 2], [0.0, 1.0, 0.0]);
+        // A gibibyte. Other tests run beside this one, and take a little.
+        let taken_kib = resident_kib().saturating_sub(before_kib);
+        assert!(taken_kib < 512 << 10, "{taken_kib} KiB");
     }
 }
