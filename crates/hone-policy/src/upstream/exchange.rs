@@ -60,6 +60,8 @@ impl Failure {
         let (kind, is_retryable) = match refusal.status {
             _ if refusal.is_too_long() => (TooLong, false),
             _ if refusal.is_about_account() => (Account, false),
+            // Whoever answers there, it is not this provider: it is no fault of the request.
+            300..400 => (Provider, false),
             429 => (RateLimit, true),
             408 => (Timeout, true),
             409 | 425 | 500.. => (Provider, true),

@@ -199,7 +199,7 @@ fn a_refusal_is_final_and_told_in_the_providers_words() {
 fn a_redirect_is_not_followed() {
     let elsewhere = Server::playing(vec![stream(&["[DONE]"])]);
     let location = format!("location: http://{}/v1/chat/completions\n", elsewhere.address);
-    check_at_once(Play::Say(http("307 Temporary Redirect", &location, "")), "policy_refused", "redirects");
+    check_at_once(Play::Say(http("307 Temporary Redirect", &location, "")), "policy_provider", "redirects");
     assert!(elsewhere.seen().is_empty(), "the key would have been sent there");
 }
 
