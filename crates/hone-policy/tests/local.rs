@@ -209,6 +209,11 @@ fn a_schema_holds_and_a_call_is_read_or_reported() {
 
     let refused = policy.open(&Opening { schema: Some(json!("text")), ..opening(1) }).err().unwrap();
     assert_eq!(refused.kind, PolicyErrorKind::Refused);
+    // Nothing follows a schema that says no more than that it is followed.
+    let mut endless = policy.open(&Opening { schema: Some(json!({"$ref": "#"})), ..opening(1) }).unwrap();
+    let refused = endless.answer(&[user("so?")], LIMITS).unwrap_err();
+    assert_eq!((refused.kind, refused.message.contains("the schema allows no")), (PolicyErrorKind::Refused, true), "{refused}");
+    assert_eq!(refused.llm_calls.len(), 1);
 }
 
 #[test]

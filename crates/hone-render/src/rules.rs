@@ -30,6 +30,11 @@ impl Rules {
         self.think.is_none() && self.grammar.is_none() && self.stop.is_none()
     }
 
+    /// Whether what may be said is laid down.
+    pub fn has_grammar(&self) -> bool {
+        self.grammar.is_some()
+    }
+
     /// Why the grammar cannot be followed any further, when it cannot.
     pub fn error(&self) -> Option<String> {
         self.grammar.as_ref().and_then(GrammarRule::error)

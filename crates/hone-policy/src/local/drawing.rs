@@ -68,6 +68,7 @@ impl<B: Backend> Shared<B> {
         hear: Option<(&mut [Teller<'_>], &mut Hear<'_>)>,
     ) -> Result<(Vec<Sample>, LlmCall), PolicyError> {
         let tokens_in = asks.iter().map(|ask| ask.prompt.len() as u64).sum();
+        let has_grammar = asks.iter().flat_map(|ask| &ask.rules).any(Rules::has_grammar);
         let requests = asks.into_iter().map(|ask| ask.request(self, wishes)).collect();
         let clock = self.options.clock.as_ref();
         let started = clock.map(|clock| clock.now());
@@ -92,8 +93,8 @@ impl<B: Backend> Shared<B> {
         let samples = sampled.map_err(|error| unsampled(error, &call))?;
         call.tokens_out = samples.iter().map(|sample| sample.tokens.len() as u64).sum();
         if let Some(sample) = samples.iter().find(|sample| matches!(sample.finish, Finish::NoToken | Finish::Cancelled)) {
-            let text = format!("after {} tokens no further one could be drawn", sample.tokens.len());
-            return Err(PolicyError { llm_calls: vec![call], ..failed(PolicyErrorKind::Provider, text) });
+            let error = undrawn(sample, has_grammar);
+            return Err(PolicyError { llm_calls: vec![call], ..error });
         }
         Ok((samples, call))
     }
@@ -162,6 +163,17 @@ impl Teller<'_> {
 pub(super) fn cut_short(finish: Finish) -> Option<ErrorEvent> {
     let message = "the answer was cut short at its limit of tokens".to_owned();
     (finish == Finish::Length).then(|| ErrorEvent { kind: "answer_cut".into(), recovered: true, message })
+}
+
+/// Why an answer did not go on. Who asks for a schema that nothing follows is told so: it is no fault of the model.
+fn undrawn(sample: &Sample, has_grammar: bool) -> PolicyError {
+    let n_tokens = sample.tokens.len();
+    if sample.finish == Finish::NoToken && has_grammar {
+        let text =
+            format!("after {n_tokens} tokens the schema allows no further one: nothing can follow it, or it is too complex");
+        return failed(PolicyErrorKind::Refused, text);
+    }
+    failed(PolicyErrorKind::Provider, format!("after {n_tokens} tokens no further one could be drawn"))
 }
 
 fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
