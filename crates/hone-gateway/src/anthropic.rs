@@ -12,6 +12,7 @@ use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Reads a body, or says what is wrong with it.
@@ -178,6 +179,8 @@ pub(crate) struct Anthropic {
     pub(crate) model: String,
     /// The block that is being told, and what is told in it.
     block: Option<(usize, Kind)>,
+    /// The calls that were told, which do not begin again.
+    calls: BTreeSet<usize>,
     n_blocks: usize,
     is_passed_on: bool,
 }
@@ -191,7 +194,7 @@ enum Kind {
 
 impl Anthropic {
     pub(crate) fn new(id: String, model: String) -> Self {
-        Self { id, model, block: None, n_blocks: 0, is_passed_on: false }
+        Self { id, model, block: None, calls: BTreeSet::new(), n_blocks: 0, is_passed_on: false }
     }
 
     fn head(&self) -> Value {
@@ -212,6 +215,12 @@ impl Anthropic {
                 (told + &event(&begun), block_idx)
             }
         }
+    }
+
+    /// Whether this is more of a call that was told to its end, such as the space that some write after it.
+    fn is_late(&mut self, kind: Kind) -> bool {
+        let is_open = self.block.is_some_and(|(_, open)| open == kind);
+        matches!(kind, Kind::Call(call_idx) if !self.calls.insert(call_idx) && !is_open)
     }
 
     fn close(&mut self) -> String {
@@ -277,6 +286,9 @@ impl Speaker for Anthropic {
             ),
             Delta::Event(_) => return String::new(),
         };
+        if self.is_late(kind) {
+            return start;
+        }
         let (begun, block_idx) = self.block(kind, &block);
         start + &begun + &event(&json!({"type": "content_block_delta", "index": block_idx, "delta": piece}))
     }
@@ -319,4 +331,23 @@ fn usage(usage: Option<&Usage>) -> Value {
     let fresh = tokens_in.saturating_sub(tokens_cached).saturating_sub(tokens_cache_written);
     json!({"input_tokens": fresh, "output_tokens": tokens_out, "cache_read_input_tokens": tokens_cached,
         "cache_creation_input_tokens": tokens_cache_written})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_has_ended_does_not_begin_again() {
+        let mut anthropic = Anthropic::new("msg_1".into(), "m".into());
+        let mut tell = |call_idx, id: Option<&str>, arguments: &str| {
+            let (id, name) = (id.map(str::to_owned), id.map(|_| "f".to_owned()));
+            let delta = Delta::ToolCall { call_idx, id, name, arguments: arguments.into(), extra: Map::new() };
+            anthropic.piece(&Piece { choice_idx: 0, delta, tokens: Vec::new() })
+        };
+        let told =
+            [(0, Some("a"), "{"), (0, None, "}"), (1, Some("b"), "{}")].map(|(idx, id, said)| tell(idx, id, said)).concat();
+        assert_eq!((told.matches("content_block_start").count(), told.matches("\"partial_json\"").count()), (2 * 2, 3), "{told}");
+        assert_eq!(tell(0, None, " "), "");
+    }
 }

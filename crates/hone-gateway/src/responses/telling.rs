@@ -199,11 +199,14 @@ impl Speaker for Responses {
             Delta::Text(text) => (Kind::Text, "response.output_text.delta", text, json!({"content_index": 0, "logprobs": []})),
             Delta::Reasoning(text) => (Kind::Reasoning, "response.reasoning_text.delta", text, json!({"content_index": 0})),
             Delta::ToolCall { call_idx, id, name, arguments, .. } => {
-                let known = self.items.iter().map(|item| &item.kind);
-                let known =
-                    known.clone().find(|kind| matches!(kind, Kind::Call { call_idx: idx, .. } if idx == call_idx)).cloned();
+                let is_it = |item: &&Item| matches!(&item.kind, Kind::Call { call_idx: idx, .. } if idx == call_idx);
+                let known = self.items.iter().find(is_it);
+                // A call that was told to its end does not begin again, for the space that some write after it least of all.
+                if known.is_some_and(|item| !item.is_open) {
+                    return start;
+                }
                 let (id, name) = (id.clone().unwrap_or_default(), name.clone().unwrap_or_default());
-                let kind = known.unwrap_or(Kind::Call { call_idx: *call_idx, id, name });
+                let kind = known.map_or(Kind::Call { call_idx: *call_idx, id, name }, |item| item.kind.clone());
                 (kind, "response.function_call_arguments.delta", arguments, json!({}))
             }
             // Nobody is asked in this format.
@@ -270,4 +273,25 @@ fn usage(usage: &Usage) -> Value {
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": usage.tokens_in + usage.tokens_out,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_has_ended_does_not_begin_again() {
+        let asked = crate::responses::read(br#"{"model": "m", "input": "so?"}"#).ok().expect("a question");
+        let mut responses = Responses::new("resp_1".into(), Time::from_unix_nanos(0), &asked);
+        let mut tell = |call_idx, id: Option<&str>, arguments: &str| {
+            let (id, name) = (id.map(str::to_owned), id.map(|_| "f".to_owned()));
+            let delta = Delta::ToolCall { call_idx, id, name, arguments: arguments.into(), extra: Map::new() };
+            responses.piece(&Piece { choice_idx: 0, delta, tokens: Vec::new() })
+        };
+        let told =
+            [(0, Some("a"), "{"), (0, None, "}"), (1, Some("b"), "{}")].map(|(idx, id, said)| tell(idx, id, said)).concat();
+        assert_eq!(told.matches("event: response.output_item.added").count(), 2, "{told}");
+        assert_eq!(tell(0, None, " "), "");
+        assert_eq!(responses.items.iter().map(|item| item.said.as_str()).collect::<Vec<_>>(), ["{}", "{}"]);
+    }
 }

@@ -6,7 +6,7 @@
 //! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
-use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
+use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank, is_whole};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
@@ -297,8 +297,10 @@ struct Part {
     legacy: Option<Call>,
     /// What was not told yet.
     waiting: VecDeque<Delta>,
-    /// A call that was told, and has not said what with.
-    quiet_idx: Option<usize>,
+    /// The call that is being told.
+    open_idx: Option<usize>,
+    /// Whether no more pieces come.
+    has_ended: bool,
     finish: Value,
     prompt_ids: Value,
     token_ids: Vec<Value>,
@@ -310,6 +312,13 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+}
+
+impl Call {
+    /// Whether it has said all that it is called with. Most pieces end in the middle, and are not read for that.
+    fn is_whole(&self) -> bool {
+        self.arguments.trim_end().ends_with('}') && is_whole(&self.arguments)
+    }
 }
 
 impl Part {
@@ -363,26 +372,36 @@ impl Part {
         silent.into_iter().map(|call_idx| Delta::arguments(call_idx, "{}")).collect()
     }
 
-    /// What may be told by now. What comes after a call that has said nothing yet waits: who is told one call after the other must
-    /// hear its `{}` first, if there is no more to it.
+    /// What may be told by now. Some are told one call after the other, and a call that has ended does not begin again: what comes
+    /// beside a call waits until that has said all, or until no more comes.
     fn released(&mut self) -> Vec<Delta> {
         let mut told = Vec::new();
-        loop {
-            let is_quiet = |delta: &Delta| matches!(delta, Delta::ToolCall { call_idx, .. } if self.quiet_idx == Some(*call_idx));
-            let next_idx = self.quiet_idx.map_or(Some(0), |_| self.waiting.iter().position(is_quiet));
-            let Some(delta) = next_idx.and_then(|idx| self.waiting.remove(idx)) else { return told };
-            if let Delta::ToolCall { call_idx, id, arguments, .. } = &delta {
-                let is_silent = arguments.trim().is_empty() && (id.is_some() || self.quiet_idx.is_some());
-                self.quiet_idx = is_silent.then_some(*call_idx);
+        while let Some(delta) = self.next_idx().and_then(|idx| self.waiting.remove(idx)) {
+            if let Delta::ToolCall { call_idx, .. } = &delta {
+                self.open_idx = Some(*call_idx);
             }
             told.push(delta);
         }
+        told
+    }
+
+    /// The place of what is told next among what waits.
+    fn next_idx(&mut self) -> Option<usize> {
+        let Some(open_idx) = self.open_idx.filter(|_| !self.waiting.is_empty()) else { return Some(0) };
+        let is_of_it = |delta: &Delta| matches!(delta, Delta::ToolCall { call_idx, .. } if *call_idx == open_idx);
+        let next_idx = self.waiting.iter().position(is_of_it);
+        if next_idx.is_none() && (self.has_ended || self.calls[open_idx].is_whole()) {
+            self.open_idx = None;
+            return Some(0);
+        }
+        next_idx
     }
 
     /// What is left to be told at the end.
     fn rest(&mut self) -> Vec<Delta> {
         let filled = self.fill(&mut Value::Null);
         self.waiting.extend(filled);
+        self.has_ended = true;
         self.released()
     }
 
@@ -421,6 +440,7 @@ impl Part {
         if self.finish.as_str().is_some_and(|reason| !reason.is_empty()) {
             let filled = self.fill(choice);
             self.waiting.extend(filled);
+            self.has_ended = true;
         }
         Ok(self.released())
     }

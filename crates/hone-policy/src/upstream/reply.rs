@@ -265,6 +265,11 @@ pub(super) fn is_blank(value: Option<&Value>) -> bool {
     }
 }
 
+/// Whether a text is a JSON value from its beginning to its end.
+pub(super) fn is_whole(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// An answer as its parts are read.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -293,8 +298,7 @@ impl Draft {
     /// The whole answer. A call that was cut off by the limit of tokens is not passed off as one; another without a word has `{}`.
     pub(super) fn finish(mut self, finish: Finish, model: Option<&str>, usage: Option<Usage>, tokens: Tokens) -> Reply {
         if finish == Finish::Length {
-            let is_whole = |call: &ToolRequest| serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
-            let (whole, cut): (Vec<_>, Vec<_>) = self.calls.into_iter().partition(is_whole);
+            let (whole, cut): (Vec<_>, Vec<_>) = self.calls.into_iter().partition(|call| is_whole(&call.arguments));
             self.broken
                 .extend(cut.iter().map(|call| format!("the call of {} was cut off: {}", call.name, shortened(&call.arguments))));
             self.calls = whole;

@@ -119,6 +119,24 @@ fn calls_without_ids_or_arguments_are_told_whole() {
 }
 
 #[test]
+fn calls_that_come_in_turns_are_told_one_after_the_other() {
+    let check = |deltas: &[Value], pieces: &[&str], whole: &str| {
+        check("openai", &chunks(deltas, "tool_calls"), false, pieces, &format!("{whole} ToolCalls"));
+    };
+    let (first, second) = (calls(&[(0, Some("f"), "{\"a\":")]), calls(&[(1, Some("g"), "{\"b\":")]));
+    let said = json!({"content": "so"});
+    let turns =
+        [first.clone(), second.clone(), said.clone(), calls(&[(0, None, "{}}"), (1, None, "{")]), calls(&[(1, None, "}}")])];
+    let pieces = ["0:f {\"a\":", "0: {}}", "1:g {\"b\":", "1: {", "1: }}", "so"];
+    check(&turns, &pieces, r#""so" call_0:f{"a":{}} call_1:g{"b":{}}"#);
+    // What waits behind a call that is never whole is told at the end, and what comes after a whole one at once.
+    let broken = [first, second, said.clone(), calls(&[(0, None, "1")])];
+    check(&broken, &["0:f {\"a\":", "0: 1", "1:g {\"b\":", "so"], r#""so" call_0:f{"a":1 call_1:g{"b":"#);
+    let late = [calls(&[(0, Some("f"), "{}"), (1, Some("g"), "{}")]), calls(&[(0, None, " ")]), said];
+    check(&late, &["0:f {}", "1:g {}", "0:  ", "so"], r#""so" call_0:f{}  call_1:g{}"#);
+}
+
+#[test]
 fn a_refusal_is_told_as_it_comes() {
     let stream = chunks(&[json!({"refusal": "I can"}), json!({"refusal": "not"})], "stop");
     check("openai", &stream, false, &["I can", "not"], r#""I cannot" Filtered"#);
