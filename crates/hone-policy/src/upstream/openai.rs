@@ -309,6 +309,8 @@ struct Part {
 
 #[derive(Debug, Default)]
 struct Call {
+    /// What the server counts it as.
+    index: u64,
     id: String,
     name: String,
     arguments: String,
@@ -325,12 +327,17 @@ impl Part {
     /// Takes a piece of a call, and gives it the id that it lacks.
     fn call(&mut self, json: &mut Value, made: impl Fn(usize) -> String) -> Result<Delta, WireError> {
         // Servers that leave the index out send whole calls.
-        let call_idx = json["index"].as_u64().map_or(self.calls.len(), |idx| usize::try_from(idx).unwrap_or(usize::MAX));
-        if call_idx > self.calls.len() || call_idx >= N_CALLS_MAX {
-            return Err(broken(format!("a piece of tool call {call_idx} came when there were {}", self.calls.len())));
+        let n_calls = self.calls.len() as u64;
+        let index = json["index"].as_u64().unwrap_or(n_calls);
+        let call_idx = self.known_idx(json, index).unwrap_or(self.calls.len());
+        if index > n_calls || call_idx >= N_CALLS_MAX {
+            return Err(broken(format!("a piece of tool call {index} came when there were {n_calls}")));
         }
         if call_idx == self.calls.len() {
-            self.calls.push(Call::default());
+            self.calls.push(Call { index, ..Call::default() });
+        }
+        if json["index"].is_u64() {
+            json["index"] = call_idx.into();
         }
         let call = &mut self.calls[call_idx];
         let begins = call.id.is_empty();
@@ -349,6 +356,16 @@ impl Part {
         }
         call.arguments.push_str(&arguments);
         Ok(Delta::ToolCall { call_idx, id, name, arguments, extra: Map::new() })
+    }
+
+    /// The call that a piece belongs to: the last of its index, unless it begins another. Some servers count every call as the first.
+    fn known_idx(&self, json: &Value, index: u64) -> Option<usize> {
+        let id = json["id"].as_str().unwrap_or_default();
+        let mut own = (0..self.calls.len()).rev().filter(|call_idx| self.calls[*call_idx].index == index);
+        let same_idx = own.clone().find(|call_idx| self.calls[*call_idx].id == id);
+        let last_idx = own.next()?;
+        let names_another = !id.is_empty() && !is_blank(json["function"].get("name"));
+        same_idx.or_else(|| (!names_another || !self.calls[last_idx].is_whole()).then_some(last_idx))
     }
 
     /// Says `{}` for calls that have ended without a word of arguments, unless they were cut off.

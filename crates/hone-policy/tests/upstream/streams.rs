@@ -137,6 +137,32 @@ fn calls_that_come_in_turns_are_told_one_after_the_other() {
 }
 
 #[test]
+fn calls_that_share_an_index_are_told_apart_by_their_ids() {
+    let piece = |index: u64, id: &str, name: &str, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        json!({"tool_calls": [{"index": index, "id": id, "function": function}]})
+    };
+    let deltas = [
+        piece(0, "a", "f", "{\"x\":"),
+        piece(0, "a", "f", "0}"),
+        piece(0, "b", "f", "{\"x\""),
+        piece(0, "", "", ":1}"),
+        piece(1, "c", "g", "{}"),
+    ];
+    let stream = chunks(&deltas, "tool_calls");
+    let whole = r#""" a:f{"x":0} b:f{"x":1} c:g{} ToolCalls"#;
+    check("openai", &stream, false, &["0:f {\"x\":", "0: 0}", "1:f {\"x\"", "1: :1}", "2:g {}"], whole);
+    let (events, reply) = passed_on("openai", &stream);
+    let told = events[..5].iter().map(|event| serde_json::from_str::<Value>(event).unwrap());
+    let indices: Value = told.map(|event| event["choices"][0]["delta"]["tool_calls"][0]["index"].clone()).collect();
+    assert_eq!(indices, json!([0, 0, 1, 1, 2]), "who is passed the events can tell, too");
+    assert_eq!(line(&reply), whole);
+    // One that has a new id in every piece is still one.
+    let renamed = [piece(0, "a", "f", "{\"x\":"), piece(0, "b", "f", "0}"), piece(0, "c", "", "")];
+    check("openai", &chunks(&renamed, "tool_calls"), false, &["0:f {\"x\":", "0: 0}", "0: "], r#""" a:f{"x":0} ToolCalls"#);
+}
+
+#[test]
 fn a_refusal_is_told_as_it_comes() {
     let stream = chunks(&[json!({"refusal": "I can"}), json!({"refusal": "not"})], "stop");
     check("openai", &stream, false, &["I can", "not"], r#""I cannot" Filtered"#);
