@@ -28,6 +28,7 @@ mod retry;
 mod signature;
 mod spec;
 mod sse;
+mod strict;
 mod versions;
 mod wire;
 

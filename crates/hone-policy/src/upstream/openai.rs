@@ -10,6 +10,7 @@ use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
+use super::strict::is_strict;
 use super::wire::Assembler;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -39,8 +40,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
         put("tools", request.tools.iter().map(own_tool).collect());
     }
     if let Some(schema) = &request.schema {
-        let named = json!({"name": "answer", "schema": schema, "strict": true});
-        put("response_format", json!({"type": "json_schema", "json_schema": named}));
+        put("response_format", format(schema));
     }
     if let Some(temperature) = request.sampling.temperature {
         put("temperature", temperature.into());
@@ -67,6 +67,15 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     add_extra(&mut body, &request.sampling.extra)?;
     Ok(body)
+}
+
+/// How an answer has to look. That it is an object, and no more, has a word of its own, which more servers know.
+fn format(schema: &Value) -> Value {
+    if *schema == json!({"type": "object"}) {
+        return json!({"type": "json_object"});
+    }
+    let named = json!({"name": "answer", "schema": schema, STRICT: is_strict(schema)});
+    json!({"type": "json_schema", "json_schema": named})
 }
 
 pub(super) fn message(message: &Message) -> Map<String, Value> {

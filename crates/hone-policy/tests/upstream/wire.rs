@@ -82,10 +82,10 @@ fn openai_is_asked() {
     check_body("openai:gpt", &request(), Transfer::Stream, &expected);
 
     let user = vec![Message { name: Some("ann".into()), ..Message::text(Role::User, "hi") }];
-    let schema = json!({"type": "object"});
-    let plain = ChatRequest { messages: user, schema: Some(schema.clone()), tokens_max: 8, ..ChatRequest::default() };
+    let any = json!({"type": "object"});
+    let plain = ChatRequest { messages: user, schema: Some(any), tokens_max: 8, ..ChatRequest::default() };
     let messages = json!([{"role": "user", "content": "hi", "name": "ann"}]);
-    let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": true}});
+    let format = json!({"type": "json_object"});
     let mut expected = json!({"model": "m", "messages": messages, "response_format": format, "max_tokens": 8, "seed": 0});
     check_body("http://h/v1#m", &plain, Transfer::Plain, &expected);
     let mistral = expected.as_object_mut().unwrap();
@@ -93,6 +93,13 @@ fn openai_is_asked() {
     mistral.insert("random_seed".into(), seed);
     mistral.insert("stream".into(), true.into());
     check_body("mistral:m", &plain, Transfer::Stream, &expected);
+    // A schema that allows more than it names would be refused as a strict one.
+    for is_strict in [true, false] {
+        let schema = json!({"type": "object", "properties": {}, "additionalProperties": !is_strict});
+        let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": is_strict}});
+        let expected = json!({"model": "m", "messages": [], "response_format": format, "seed": 0});
+        check_body("http://h/v1#m", &ChatRequest { schema: Some(schema), ..ChatRequest::default() }, Transfer::Plain, &expected);
+    }
     let extra = json!({"reasoning_effort": "low"}).as_object().unwrap().clone();
     let sampling = Sampling { token_ids: true, extra, ..Sampling::default() };
     let expected =
