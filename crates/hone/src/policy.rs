@@ -23,6 +23,10 @@ use hone_trace::{AdapterId, Clock};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// How long a provider may ask the gateway to wait. A client that waits for its answer is rather told when to come back, and where
+/// several answer under a name, the next one is asked.
+const ASKED_MS_MAX: u64 = 5_000;
+
 /// How policies sample, and what they may cost.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
@@ -236,6 +240,7 @@ pub(crate) fn upstream(
     let options = ClientOptions {
         transfer: Transfer::Plain,
         retry,
+        asked_ms_max: ASKED_MS_MAX,
         n_concurrent_max: usize::MAX,
         // A client waits for its answer as long as it was told, whether the first byte takes that long or the last.
         total_ms: max_answer_seconds * 1000,

@@ -218,8 +218,9 @@ impl Call {
     /// Puts a failed attempt on the record and waits for the next one, if there is to be one.
     async fn fail(&mut self, attempt: Attempt, failure: Failure) -> Result<(), UpstreamError> {
         let wait_ms = self.close(attempt, &failure);
-        let retry = &self.client.options.retry;
-        if !failure.is_retryable || self.calls.len() >= retry.n_attempts_max as usize {
+        let options = &self.client.options;
+        let asks_too_much = failure.asked_ms.is_some_and(|asked_ms| asked_ms > options.asked_ms_max);
+        if !failure.is_retryable || asks_too_much || self.calls.len() >= options.retry.n_attempts_max as usize {
             return Err(self.error(&failure));
         }
         if Instant::now() + Duration::from_millis(wait_ms) >= self.deadline {

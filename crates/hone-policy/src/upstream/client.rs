@@ -29,6 +29,8 @@ pub struct ClientOptions {
     pub transfer: Transfer,
     /// How failed attempts are tried again.
     pub retry: Retry,
+    /// Milliseconds that a provider may ask to wait before it is asked again; where it asks for more, its no is the answer.
+    pub asked_ms_max: u64,
     /// Milliseconds of a call with all its attempts.
     pub total_ms: u64,
     /// What sets it, for who reads that the time was not enough; empty where nobody can.
@@ -60,6 +62,7 @@ impl Default for ClientOptions {
         Self {
             transfer: Transfer::Stream,
             retry: Retry::default(),
+            asked_ms_max: u64::MAX,
             total_ms: 600_000,
             total_set_by: "",
             attempt_ms: 300_000,

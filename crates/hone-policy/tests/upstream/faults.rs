@@ -6,6 +6,7 @@ use crate::{Awake, SECRET, options, policy};
 use hone_policy::upstream::{
     Access, AwsKey, ChatRequest, Client, ClientError, ClientOptions, Key, Region, Transfer, UpstreamSpec,
 };
+use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{SteppedClock, Time, Trace, TraceOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -175,6 +176,20 @@ fn retry_after_is_kept() {
     let far = refusal("429 Too Many Requests", "retry-after: 3600\n", "rate_limit", "slow down");
     check_at_once(far, "policy_rate_limit", "no time is left");
     check_retried(&refusal("429 Too Many Requests", "", "rate_limit", "slow down"), "policy_rate_limit", "slow down");
+}
+
+#[test]
+fn who_asks_for_more_patience_than_there_is_has_said_no() {
+    let said = |seconds: u64| refusal("429 Too Many Requests", &format!("retry-after: {seconds}\n"), "rate_limit", "slow down");
+    let awake = Arc::new(Awake::default());
+    let options = || ClientOptions { asked_ms_max: 5000, sleeper: Arc::clone(&awake) as _, ..options() };
+    let server = Server::playing(vec![said(10)]);
+    let request = ChatRequest::default();
+    let error = crate::RUNTIME.block_on(crate::client(&server, "openai", options()).complete(&request)).unwrap_err();
+    assert_eq!((error.kind, error.calls.len()), (PolicyErrorKind::RateLimit, 1));
+    assert_eq!(error.told.unwrap().retry_ms, Some(10_000), "who asked may come back then");
+    assert!(awake.0.lock().unwrap().is_empty(), "nobody slept");
+    check_with(options(), vec![Some(said(5)), None], "policy_rate_limit", "429");
 }
 
 #[test]
