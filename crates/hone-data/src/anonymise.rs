@@ -30,7 +30,7 @@ mod pseudonym;
 mod report;
 mod scanner;
 mod secret;
-mod trace;
+pub(crate) mod trace;
 
 pub use cue::Hint;
 pub use kind::Kind;

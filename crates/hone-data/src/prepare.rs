@@ -6,17 +6,16 @@
 //! goes to the test or the validation part when it still fits there, and otherwise to the training part.
 
 mod bundle;
+mod disguise;
 mod manifest;
 
+pub use disguise::disguise;
 pub use manifest::{Digest, Manifest, Output, Rules};
 
-use crate::anonymise::Key;
 use crate::facts::{Difficulty, Facts};
 use bundle::bundles;
 use hone_trace::env::Split;
-use hone_trace::{GroupId, RewardId, RunId, Trace, TraceId};
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a batch is to be.
@@ -88,28 +87,10 @@ fn order(seed: u64, what: &str, facts: &Facts) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Gives a trace ids under which nobody finds the original, the same for all that were the same, and says which part it is of.
-pub fn disguise(trace: &mut Trace, key: &Key, part: Split, user_field: &str) {
-    let hidden = |kind: &str, id: &str| key.hidden(&format!("{kind} {id}"));
-    trace.id = TraceId::derived(&[&hidden("trace", &trace.id.to_string())]);
-    trace.group = trace.group.map(|id| GroupId::derived(&[&hidden("group", &id.to_string())]));
-    trace.run = trace.run.map(|id| RunId::derived(&[&hidden("run", &id.to_string())]));
-    for reward in &mut trace.rewards {
-        reward.id = RewardId::derived(&[&hidden("reward", &reward.id.to_string())]);
-    }
-    let mut parts = user_field.strip_prefix("metadata.").unwrap_or(user_field).split('.');
-    let first = parts.next().and_then(|part| trace.metadata.get_mut(part));
-    if let Some(user) = first.and_then(|first| parts.try_fold(first, |value, part| value.get_mut(part)))
-        && let Some(name) = user.as_str().map(ToOwned::to_owned).or_else(|| user.as_u64().map(|number| number.to_string()))
-    {
-        *user = Value::String(key.user(&name));
-    }
-    trace.metadata.insert("split".into(), part.as_str().into());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hone_trace::TraceId;
     use std::collections::BTreeSet;
 
     fn facts(n: usize, category: &str, family: usize, user: Option<usize>) -> Facts {

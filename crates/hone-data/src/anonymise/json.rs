@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// What makes another text of one, or leaves it as it is.
-pub(super) type Replace<'a> = dyn FnMut(&str, Hint) -> Option<String> + 'a;
+pub(crate) type Replace<'a> = dyn FnMut(&str, Hint) -> Option<String> + 'a;
 
 /// Shorter numbers are nobody's.
 pub(super) const NUMBER_LEN_MIN: usize = 7;

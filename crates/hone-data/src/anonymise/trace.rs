@@ -39,14 +39,16 @@ impl Anonymiser {
     }
 }
 
+/// What became of a trace.
 #[derive(Default)]
-struct Changed {
+pub(crate) struct Changed {
     any: bool,
-    n_turns_without_tokens: u64,
+    /// Turns that lost sampled tokens.
+    pub(crate) n_turns_without_tokens: u64,
 }
 
 /// Hands every text of a trace to `replace`, and puts in its place what comes back.
-fn visit(trace: &mut Trace, replace: &mut Replace<'_>) -> Changed {
+pub(crate) fn visit(trace: &mut Trace, replace: &mut Replace<'_>) -> Changed {
     let mut changed = Changed::default();
     for part in &mut trace.segments {
         let spelled = segment(part, replace);
@@ -210,7 +212,8 @@ fn as_number(text: &str) -> Option<Value> {
     Some(Value::Number(whole.unwrap_or(number)))
 }
 
-fn map(fields: &mut Map<String, Value>, replace: &mut Replace<'_>) -> bool {
+/// Hands every text of these fields to `replace`, and puts in its place what comes back.
+pub(crate) fn map(fields: &mut Map<String, Value>, replace: &mut Replace<'_>) -> bool {
     map_at(fields, 0, replace)
 }
 

@@ -263,6 +263,8 @@ struct Writer {
     input: Digest,
     tasks: BTreeMap<String, BTreeMap<&'static str, u64>>,
     n_not_private: u64,
+    /// Turns that lost sampled tokens because these spelled an id.
+    n_turns_without_ids: u64,
 }
 
 struct Part {
@@ -301,6 +303,7 @@ impl Writer {
             input: Digest::default(),
             tasks: BTreeMap::new(),
             n_not_private: 0,
+            n_turns_without_ids: 0,
         })
     }
 
@@ -309,7 +312,7 @@ impl Writer {
         let mut trace = store.trace(facts.id).await?.ok_or_else(gone)?;
         self.input.add(format::write(&trace, Format::Hone).as_bytes());
         self.worker.trace(&mut trace);
-        disguise(&mut trace, &self.key, split, user_field);
+        self.n_turns_without_ids += disguise(&mut trace, &self.key, split, user_field);
         if !is_private(&trace) {
             self.n_not_private += 1;
             return Ok(());
@@ -336,6 +339,8 @@ impl Writer {
         if self.n_not_private > 0 {
             left_out.insert("not_private".to_owned(), self.n_not_private);
         }
+        let mut anonymised = self.worker.report().clone();
+        anonymised.turns_without_tokens += self.n_turns_without_ids;
         let manifest = Manifest {
             v: V1,
             plan,
@@ -345,7 +350,7 @@ impl Writer {
             left_out,
             input: self.input.hex(),
             tasks: std::mem::take(&mut self.tasks),
-            anonymised: self.worker.report().clone(),
+            anonymised,
             outputs,
         };
         let text = serde_json::to_string_pretty(&manifest).map_err(Failure::world)?;
