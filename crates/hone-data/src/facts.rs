@@ -12,9 +12,9 @@ pub struct Facts {
     /// The type of task.
     pub category: Option<String>,
     /// What it was a try of: its scenario, or its first question where there is none.
-    pub scenario: String,
+    pub scenario: Option<String>,
     /// Whose members stay on one side of a split.
-    pub family: String,
+    pub family: Option<String>,
     /// Whose traces stay on one side of a split.
     pub user: Option<String>,
     /// How hard it was.
@@ -61,11 +61,12 @@ impl Difficulty {
 impl Facts {
     /// Of this trace. `user_field` is where its metadata names the user.
     pub fn of(trace: &Trace, user_field: &str) -> Self {
-        let scenario = trace.scenario.as_ref().map_or_else(|| question(trace), ToString::to_string);
-        let family = match trace.metadata.get("family").and_then(Value::as_str) {
-            Some(family) => family.to_owned(),
-            None => family_of(&scenario).to_owned(),
-        };
+        let question = Question::of(trace);
+        let named = trace.scenario.as_ref().map(ToString::to_string);
+        let of_scenario = || named.as_deref().map(|name| family_of(name).to_owned());
+        let family = trace.metadata.get("family").and_then(Value::as_str).map(ToOwned::to_owned);
+        let family = family.or_else(of_scenario).or_else(|| question.family());
+        let scenario = named.or_else(|| question.scenario());
         Self {
             id: trace.id,
             category: trace.category.as_ref().map(ToString::to_string),
@@ -95,12 +96,45 @@ fn user(trace: &Trace, field: &str) -> Option<String> {
     }
 }
 
-/// The first question, in lower case and without digits: what differs in numbers alone is one question.
-fn question(trace: &Trace) -> String {
-    let asked = trace.turns().flat_map(|turn| &turn.input).find(|message| message.role == Role::User);
-    let text = asked.map(|message| message.content.text().to_lowercase()).unwrap_or_default();
-    let kept: String = text.chars().filter(|character| character.is_alphabetic() || character.is_whitespace()).collect();
-    format!("question:{}", &blake3::hash(kept.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes()).to_hex()[..32])
+/// The first question: its words in lower case, and what else it shows.
+struct Question {
+    words: String,
+    others: String,
+}
+
+impl Question {
+    fn of(trace: &Trace) -> Self {
+        let asked = trace.turns().flat_map(|turn| &turn.input).find(|message| message.role == Role::User);
+        let Some(message) = asked else { return Self { words: String::new(), others: String::new() } };
+        let words = joined(&message.content.text().to_lowercase());
+        let others = match &message.content {
+            Content::Parts(parts) => parts.iter().filter(|part| part.get("text").is_none()).map(Value::to_string).collect(),
+            _ => String::new(),
+        };
+        Self { words, others }
+    }
+
+    /// A name for all that ask the very same.
+    fn scenario(&self) -> Option<String> {
+        let is_empty = self.words.is_empty() && self.others.is_empty();
+        (!is_empty).then(|| format!("question:{}", short_hash(&format!("{}\n{}", self.words, self.others))))
+    }
+
+    /// A name for all that differ in numbers alone. Without a word there is nothing that they have in common: a sum is one of its own.
+    fn family(&self) -> Option<String> {
+        let letters: String = self.words.chars().filter(|sign| sign.is_alphabetic() || sign.is_whitespace()).collect();
+        let letters = joined(&letters);
+        if letters.is_empty() { self.scenario() } else { Some(format!("questions:{}", short_hash(&letters))) }
+    }
+}
+
+/// The words of a text with one blank between them.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn short_hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// The hash of everything that was said, whoever said it and when.
@@ -138,5 +172,52 @@ fn said(message: &Message, add: &mut impl FnMut(&str)) {
     for call in &message.tool_calls {
         add(&call.name);
         add(&call.arguments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn facts(content: &Value) -> Facts {
+        let trace = json!({
+            "v": 1, "id": "01890a5d-ac96-774b-bcce-b302099a8057", "tenant": "default", "started": "2026-03-14T15:09:26Z",
+            "config": "00".repeat(32),
+            "segments": [{"turns": [{"input": [{"role": "user", "content": content}], "answer": {"role": "assistant", "content": "x"}}]}],
+        });
+        Facts::of(&serde_json::from_value(trace).expect("a trace"), "metadata.user")
+    }
+
+    fn picture(name: &str) -> Value {
+        json!([{"type": "image_url", "image_url": {"url": format!("https://x/{name}.png")}}])
+    }
+
+    #[test]
+    fn only_case_and_blanks_make_no_other_question() {
+        let scenario = |content: Value| facts(&content).scenario;
+        assert_eq!(scenario(json!("What  is 1 + 2?\n")), scenario(json!("what is 1 + 2?")));
+        assert_eq!(scenario(json!("What is 1?")), scenario(json!([{"type": "text", "text": "What is 1?"}])));
+        for (one, other) in [("What is 1 + 2?", "What is 1 + 3?"), ("7 * 3", "7 + 3"), ("What is 12?", "What is 1 2?")] {
+            assert_ne!(scenario(json!(one)), scenario(json!(other)), "{one}");
+        }
+        assert_ne!(scenario(picture("a")), scenario(picture("b")));
+    }
+
+    #[test]
+    fn questions_that_differ_in_numbers_alone_are_one_family() {
+        let family = |content: Value| facts(&content).family;
+        assert_eq!(family(json!("What is 1 + 2?")), family(json!("what is 10 + 20?")));
+        assert_ne!(family(json!("Is 7 prime?")), family(json!("Is 7 even?")));
+        // Sums and pictures without a word have nothing in common but that.
+        assert_ne!(family(json!("12 + 30 = ?")), family(json!("7 * 3 = ?")));
+        assert_ne!(family(json!("12 + 30 = ?")), family(picture("a")));
+        assert_eq!(family(picture("a")), family(picture("a")));
+    }
+
+    #[test]
+    fn what_asks_nothing_has_no_name() {
+        let nothing = facts(&json!(" "));
+        assert_eq!((nothing.scenario, nothing.family), (None, None));
     }
 }

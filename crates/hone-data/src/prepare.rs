@@ -97,8 +97,8 @@ mod tests {
         Facts {
             id: TraceId::derived(&[&n.to_string()]),
             category: Some(category.to_owned()),
-            scenario: format!("s{family}"),
-            family: format!("f{family}"),
+            scenario: Some(format!("s{family}")),
+            family: Some(format!("f{family}")),
             user: user.map(|user| format!("u{user}")),
             difficulty: [Difficulty::Easy, Difficulty::Medium, Difficulty::Hard][n % 3],
         }
@@ -140,7 +140,7 @@ mod tests {
         let batch = choose(&candidates, &PLAN);
         let mut sides: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for &(idx, part) in &batch {
-            let names = [Some(candidates[idx].family.clone()), candidates[idx].user.clone()];
+            let names = [candidates[idx].family.clone(), candidates[idx].user.clone()];
             names.into_iter().flatten().for_each(|name| {
                 sides.entry(name).or_default().insert(part.as_str());
             });

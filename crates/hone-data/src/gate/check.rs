@@ -83,14 +83,19 @@ impl Checker {
         if let Some((other, _)) = self.seen.get(&content).filter(|(_, group)| !is_sibling(*group)) {
             return Some(Dirt::Duplicate(*other));
         }
-        let signature = Signature::of(&facts::answers(trace));
-        if let Some(other) = self.likeness.find(&facts.scenario, &signature, is_sibling) {
+        // Answers to who knows what are not compared.
+        let signed = facts.scenario.as_ref().map(|scenario| (scenario, Signature::of(&facts::answers(trace))));
+        if let Some((scenario, signature)) = &signed
+            && let Some(other) = self.likeness.find(scenario, signature, is_sibling)
+        {
             return Some(Dirt::NearDuplicate(other));
         }
         if self.seen.len() < N_TRACES_MAX {
             self.seen.entry(content).or_insert((trace.id, trace.group));
         }
-        self.likeness.add(&facts.scenario, signature, trace.id, trace.group);
+        if let Some((scenario, signature)) = signed {
+            self.likeness.add(scenario, signature, trace.id, trace.group);
+        }
         None
     }
 }

@@ -33,7 +33,7 @@ impl HeldOut {
         if value.get("segments").is_some() {
             let trace: Trace = serde_json::from_value(value).map_err(|error| error.to_string())?;
             let facts = Facts::of(&trace, user_field);
-            self.names.extend([facts.id.to_string(), facts.scenario, facts.family]);
+            self.names.extend([Some(facts.id.to_string()), facts.scenario, facts.family].into_iter().flatten());
             return Ok(());
         }
         let named: Vec<&str> = match &value {
@@ -50,16 +50,18 @@ impl HeldOut {
     /// Why a trace is held out, if it is.
     pub fn has(&self, trace: &Trace, facts: &Facts) -> Option<String> {
         let held = |split: &str| [Split::Test, Split::Validation].into_iter().find(|held| held.as_str() == split);
-        if let Some(split) = trace.scenario.as_ref().and_then(|scenario| scenario.as_str().split('/').nth(1)).and_then(held) {
-            return Some(format!("scenario {} is of the {} split", facts.scenario, split.as_str()));
+        if let Some(scenario) = &trace.scenario
+            && let Some(split) = scenario.as_str().split('/').nth(1).and_then(held)
+        {
+            return Some(format!("scenario {scenario} is of the {} split", split.as_str()));
         }
         if let Some(split) = trace.metadata.get("split").and_then(Value::as_str).and_then(held) {
             return Some(format!("it says that it is of the {} split", split.as_str()));
         }
-        let id = facts.id.to_string();
-        let named = [("trace", &id), ("scenario", &facts.scenario), ("family", &facts.family)]
-            .into_iter()
-            .find(|(_, name)| self.names.contains(*name));
-        named.map(|(what, name)| format!("{what} {name} is held out"))
+        let id = Some(facts.id.to_string());
+        let named = [("trace", &id), ("scenario", &facts.scenario), ("family", &facts.family)];
+        let mut named = named.into_iter().filter_map(|(what, name)| Some((what, name.as_ref()?)));
+        let (what, name) = named.find(|(_, name)| self.names.contains(*name))?;
+        Some(format!("{what} {name} is held out"))
     }
 }

@@ -8,9 +8,9 @@ pub(super) fn bundles(facts: &[&Facts]) -> Vec<Vec<usize>> {
     let mut parents: Vec<usize> = (0..facts.len()).collect();
     let mut first: HashMap<(&str, &str), usize> = HashMap::new();
     for (idx, facts) in facts.iter().enumerate() {
-        let names = [Some(("family", facts.family.as_str())), facts.user.as_deref().map(|user| ("user", user))];
-        for name in names.into_iter().flatten() {
-            let other = *first.entry(name).or_insert(idx);
+        let names = [("family", &facts.family), ("user", &facts.user)];
+        for (what, name) in names.into_iter().filter_map(|(what, name)| Some((what, name.as_deref()?))) {
+            let other = *first.entry((what, name)).or_insert(idx);
             let (one, other) = (root(&mut parents, idx), root(&mut parents, other));
             parents[one.max(other)] = one.min(other);
         }
