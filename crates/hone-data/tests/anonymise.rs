@@ -183,6 +183,16 @@ fn keys_of_providers() {
 }
 
 #[test]
+fn keys_without_a_digit() {
+    let token = "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";
+    for text in [format!("use {token} now"), format!("HF_TOKEN={token}"), format!("{{\"token\": \"{token}\"}}")] {
+        check(&text, &[&format!("secret {token}")]);
+    }
+    check("glpat-GYJnGxeYYXwSLQcWtxJT", &["secret glpat-GYJnGxeYYXwSLQcWtxJT"]);
+    check("hf_hub_download_and_cache_everything_here, hf_HubDownloadAndCacheThem, npm_config_registry_of_this_folder", &[]);
+}
+
+#[test]
 fn passwords_of_words_and_in_quotes() {
     check("password: letmeinplease", &["secret letmeinplease"]);
     check("user: bob, password: letmeinplease, thanks", &["secret letmeinplease"]);

@@ -92,13 +92,25 @@ pub(super) fn prefixed_end(bytes: &[u8], at: usize, word_end: usize) -> Option<u
     let (prefix, n_min) = PREFIXES.iter().find(|(prefix, _)| bytes[at..].starts_with(prefix.as_bytes()))?;
     let end = run_end(bytes, at, is_key);
     let rest = &bytes[at + prefix.len().min(end - at)..end];
-    let is_mixed = rest.iter().any(u8::is_ascii_digit) && rest.iter().any(u8::is_ascii_alphabetic);
+    let is_mixed = rest.iter().any(u8::is_ascii_digit) && rest.iter().any(u8::is_ascii_alphabetic) || is_shuffled(rest);
     let fits = match *prefix {
         "AKIA" | "ASIA" => rest.len() == 16 && rest.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()),
         "eyJ" => rest.len() >= *n_min && rest.iter().filter(|byte| **byte == b'.').count() == 2,
         _ => rest.len() >= *n_min && is_mixed && is_random(rest),
     };
     fits.then_some(end)
+}
+
+/// From here on, mere letters in one piece behind a prefix are no name of something.
+const SHUFFLED_LEN_MIN: usize = 30;
+
+/// Whether these are letters as a draw gives them and no words: some tokens happen to have no digit, and some never do. Words in one
+/// piece (`parseHeaderOfRequest`) hardly have two capitals side by side.
+fn is_shuffled(rest: &[u8]) -> bool {
+    let is_one = rest.iter().all(u8::is_ascii_alphabetic);
+    let has_both = rest.iter().any(u8::is_ascii_lowercase) && rest.iter().any(u8::is_ascii_uppercase);
+    let n_pairs = rest.windows(2).filter(|pair| pair.iter().all(u8::is_ascii_uppercase)).count();
+    is_one && has_both && (rest.len() >= SHUFFLED_LEN_MIN || n_pairs >= 2)
 }
 
 /// The end of the private key that begins here: `-----BEGIN … PRIVATE KEY-----`. One that was cut short ends with its last line.
