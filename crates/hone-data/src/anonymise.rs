@@ -112,7 +112,7 @@ impl Anonymiser {
         let (mut out, mut from) = (String::with_capacity(text.len() + 16 * found.len()), 0);
         for found in found {
             let value = &text[found.range.clone()];
-            let pseudonym = pseudonym::of(&self.key, found.kind, value);
+            let pseudonym = pseudonym::of(&self.key, found.kind, &blank::plain(value));
             out.push_str(&text[from..found.range.start]);
             out.push_str(&pseudonym);
             from = found.range.end;

@@ -119,6 +119,29 @@ fn blanks_and_dashes_of_formatters_separate_digits() {
 }
 
 #[test]
+fn signs_that_a_program_wrote_as_numbers_are_read() {
+    check(r#"got {"email":"user1\u0040acme.com"}"#, &[r"email user1\u0040acme.com"]);
+    check(r#"{"user":{"email":"user1\u0040acme.com","ph"#, &[r"email user1\u0040acme.com"]);
+    check(
+        r#"{"email":"bob\u0040acme.com"}
+{"email":"eve\u0040acme.com"}"#,
+        &[r"email bob\u0040acme.com", r"email eve\u0040acme.com"],
+    );
+    check(r#"said {\"email\":\"bob\\u0040acme.com\"}"#, &[r"email bob\\u0040acme.com"]);
+    check(r#"Result: {"customer_name": "J\u00f6rg M\u00fcller"}"#, &[r"name J\u00f6rg M\u00fcller"]);
+    check(r#"got {"p": "\u002B14155550132"}"#, &[r"phone \u002B14155550132"]);
+    check("https://x.com/?q=%2B14155550132", &["phone %2B14155550132"]);
+    check(r#"matches [\u0030-\u0039]+, C:\users\u00e9 and 100%2Bx"#, &[]);
+    // However it is written, it is one value.
+    for (one, other) in [("bob@acme.com", r"bob\u0040acme.com"), ("+14155550132", "%2B14155550132")] {
+        assert_eq!(anonymiser().text(one), anonymiser().text(other), "{other}");
+    }
+    let text = r#"my name is J\u00f6rg Quackenb\u00fcsh. Quackenbüsh called {"x": "Quackenb\u00fcsh"}"#;
+    let name = anonymiser().text("Mr. Quackenbüsh").replace("Mr. ", "");
+    assert_eq!(anonymiser().text(text).matches(&name).count(), 3, "{text}");
+}
+
+#[test]
 fn numbers_of_states() {
     check("460-89-9847", &["ssn 460-89-9847"]);
     check("my ssn is 460899847", &["ssn 460899847"]);
@@ -406,6 +429,10 @@ fn time_is_linear_in_any_text() {
         unit("Regards,\n"),
         unit("12345678901234567890"),
         unit("<"),
+        unit("\\"),
+        unit("\\u0040"),
+        unit("\\ud83d"),
+        unit("%2B1"),
         unit("A <a@b.cc>"),
     ] {
         let start = Instant::now();

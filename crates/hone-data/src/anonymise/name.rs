@@ -5,6 +5,7 @@
 //! introduced is known from then on: see [`Known`].
 
 use super::Kind;
+use super::blank;
 use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
 use super::cue::Cue;
 use super::given;
@@ -43,7 +44,7 @@ impl Known {
     /// Keeps the names in mind that were found in a text.
     pub fn learn(&mut self, text: &str, found: &[Found]) {
         for found in found.iter().filter(|found| found.kind == Kind::Name) {
-            for word in words(&text[found.range.clone()]) {
+            for word in words(&blank::plain(&text[found.range.clone()])) {
                 if word.chars().count() >= KNOWN_LEN_MIN && is_capital(word) && !is_no_name(word) && self.0.len() < N_KNOWN_MAX {
                     self.0.insert(word.to_owned());
                 }
