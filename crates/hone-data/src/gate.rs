@@ -1,7 +1,7 @@
 //! Is a pool of traces fit to learn from? Six gates, each with a figure, a bar and the records behind a failure.
 //!
 //! Traces come one at a time. What is kept of each is a hash of sixteen bytes, and a signature of a quarter kilobyte where others of
-//! its scenario must be compared with it. Of duplicates the first one is clean.
+//! its scenario must be compared with it. Of duplicates the first one is clean, but for one that earned enough where the first did not.
 //!
 //! Knows nothing of stores and files: the caller reads and prints.
 
@@ -128,7 +128,7 @@ impl Pool {
     /// An empty one.
     pub fn new(bars: Bars, own: Tenant, consent: BTreeSet<Tenant>, held_out: HeldOut) -> Self {
         Self {
-            checker: Checker::new(bars.purpose, bars.likeness, held_out),
+            checker: Checker::of(&bars, held_out),
             bars,
             own,
             consent,
@@ -168,7 +168,7 @@ impl Pool {
     }
 
     fn count(&mut self, trace: &Trace, facts: &Facts) {
-        if !is_point(trace, &self.bars) {
+        if !self.checker.is_point(trace) {
             return;
         }
         self.n_points += 1;
@@ -207,12 +207,6 @@ impl Pool {
     }
 }
 
-/// Whether a clean trace is one to learn from.
-pub fn is_point(trace: &Trace, bars: &Bars) -> bool {
-    let Some(reward) = trace.reward() else { return false };
-    bars.purpose == Purpose::Rl || reward.total >= bars.quality
-}
-
 /// The kinds of personal data in a trace, never the data.
 pub fn personal(trace: &Trace) -> Option<String> {
     // Which pseudonyms would be written does not matter here.
@@ -220,4 +214,47 @@ pub fn personal(trace: &Trace) -> Option<String> {
     let is_private = worker.trace(&mut trace.clone());
     let counts = worker.report().replaced.iter().map(|(kind, n)| format!("{n} {kind}"));
     is_private.then(|| counts.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn trace(n: u8, reward: f64) -> Trace {
+        let id = format!("01890a5d-ac96-774b-bcce-b302099a80{n:02}");
+        let trace = json!({
+            "v": 1, "id": id, "tenant": "default", "started": "2026-03-14T15:09:26Z", "ended": "2026-03-14T15:09:27Z",
+            "config": "00".repeat(32), "category": "translate",
+            "segments": [{"turns": [{
+                "input": [{"role": "user", "content": "Translate cat to French"}],
+                "answer": {"role": "assistant", "content": "chat, of course"},
+            }]}],
+            "rewards": [{"id": id, "at": "2026-03-14T15:10:26Z", "total": reward, "by": {"kind": "check", "name": "solved"}}],
+        });
+        serde_json::from_value(trace).expect("a trace")
+    }
+
+    /// What becomes of traces with the same words and these rewards.
+    fn check(rewards: &[f64], expected: &[Option<&str>]) {
+        let bars =
+            Bars { purpose: Purpose::Sft, points: 1, quality: 0.8, clean: 0.0, task_types: 1, task_points: 1, likeness: 0.95 };
+        let mut checker = Checker::of(&bars, HeldOut::default());
+        let found: Vec<Option<&str>> = (0..)
+            .zip(rewards)
+            .map(|(n, &reward)| {
+                let trace = trace(n, reward);
+                checker.check(&trace, &Facts::of(&trace, "metadata.user")).map(|dirt| dirt.name())
+            })
+            .collect();
+        assert_eq!(found, expected, "{rewards:?}");
+    }
+
+    #[test]
+    fn a_bad_twin_does_not_throw_out_the_good_trace() {
+        check(&[0.1, 1.0], &[None, None]);
+        check(&[1.0, 0.1], &[None, Some("duplicate")]);
+        check(&[0.1, 1.0, 1.0, 0.1], &[None, None, Some("duplicate"), Some("duplicate")]);
+        check(&[0.1, 0.2], &[None, Some("duplicate")]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Whether a trace is clean: whole, consistent, not there already, and nothing that is held out.
 
 use super::likeness::{Likeness, Signature};
-use super::{HeldOut, Purpose};
+use super::{Bars, HeldOut, Purpose};
 use crate::facts::{self, Facts};
 use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
@@ -56,15 +56,36 @@ const N_TRACES_MAX: usize = 4_000_000;
 /// Looks at traces one after the other.
 pub struct Checker {
     purpose: Purpose,
+    /// The reward from which a trace counts, for imitation.
+    quality: f64,
     held_out: HeldOut,
-    seen: HashMap<[u8; 16], (TraceId, Option<GroupId>)>,
+    seen: HashMap<[u8; 16], Seen>,
     likeness: Likeness,
 }
 
+/// What is remembered of a trace to tell others by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) id: TraceId,
+    pub(super) group: Option<GroupId>,
+    /// Whether it is one to learn from.
+    pub(super) is_point: bool,
+}
+
 impl Checker {
-    /// One that has seen nothing yet.
+    /// One that has seen nothing yet, for which any reward is enough.
     pub fn new(purpose: Purpose, likeness: f64, held_out: HeldOut) -> Self {
-        Self { purpose, held_out, seen: HashMap::new(), likeness: Likeness::new(likeness) }
+        Self { purpose, quality: f64::NEG_INFINITY, held_out, seen: HashMap::new(), likeness: Likeness::new(likeness) }
+    }
+
+    /// The same with the reward that these bars ask for.
+    pub fn of(bars: &Bars, held_out: HeldOut) -> Self {
+        Self { quality: bars.quality, ..Self::new(bars.purpose, bars.likeness, held_out) }
+    }
+
+    /// Whether a clean trace is one to learn from.
+    pub fn is_point(&self, trace: &Trace) -> bool {
+        trace.reward().is_some_and(|reward| self.purpose == Purpose::Rl || reward.total >= self.quality)
     }
 
     /// What is wrong with a trace, if anything is.
@@ -77,24 +98,31 @@ impl Checker {
     }
 
     fn alike(&mut self, trace: &Trace, facts: &Facts) -> Option<Dirt> {
-        // A policy may well give one answer twice in a group: that is what the group says of it.
-        let is_sibling = |group: Option<GroupId>| self.purpose == Purpose::Rl && group.is_some() && group == trace.group;
+        let own = Seen { id: trace.id, group: trace.group, is_point: self.is_point(trace) };
+        let purpose = self.purpose;
+        // A policy may well give one answer twice in a group: that is what the group says of it. And what is worth learning from is not
+        // left out for one that earned too little.
+        let counts = |other: &Seen| {
+            let is_sibling = purpose == Purpose::Rl && own.group.is_some() && own.group == other.group;
+            !is_sibling && (other.is_point || !own.is_point)
+        };
         let content = facts::content(trace);
-        if let Some((other, _)) = self.seen.get(&content).filter(|(_, group)| !is_sibling(*group)) {
-            return Some(Dirt::Duplicate(*other));
+        if let Some(other) = self.seen.get(&content).filter(|other| counts(other)) {
+            return Some(Dirt::Duplicate(other.id));
         }
         // Answers to who knows what are not compared.
         let signed = facts.scenario.as_ref().map(|scenario| (scenario, Signature::of(&facts::answers(trace))));
         if let Some((scenario, signature)) = &signed
-            && let Some(other) = self.likeness.find(scenario, signature, is_sibling)
+            && let Some(other) = self.likeness.find(scenario, signature, counts)
         {
             return Some(Dirt::NearDuplicate(other));
         }
         if self.seen.len() < N_TRACES_MAX {
-            self.seen.entry(content).or_insert((trace.id, trace.group));
+            let first = self.seen.entry(content).or_insert(own);
+            *first = if own.is_point && !first.is_point { own } else { *first };
         }
         if let Some((scenario, signature)) = signed {
-            self.likeness.add(scenario, signature, trace.id, trace.group);
+            self.likeness.add(scenario, signature, own);
         }
         None
     }

@@ -1,7 +1,8 @@
 //! How alike two texts are: MinHash over runs of three words. The share of equal places of two signatures estimates the share of runs
 //! that the texts have in common.
 
-use hone_trace::{GroupId, TraceId};
+use super::check::Seen;
+use hone_trace::TraceId;
 use std::collections::HashMap;
 
 /// Places of a signature: at a likeness of 0.95 the estimate is good to 0.02.
@@ -52,7 +53,7 @@ fn mixed(mut x: u64) -> u64 {
 pub(super) struct Likeness {
     bar: f64,
     n: usize,
-    kept: HashMap<String, Vec<(Signature, TraceId, Option<GroupId>)>>,
+    kept: HashMap<String, Vec<(Signature, Seen)>>,
 }
 
 impl Likeness {
@@ -60,26 +61,21 @@ impl Likeness {
         Self { bar, n: 0, kept: HashMap::new() }
     }
 
-    /// A trace of this scenario that is too much alike, siblings aside.
-    pub(super) fn find(
-        &self,
-        scenario: &str,
-        signature: &Signature,
-        is_sibling: impl Fn(Option<GroupId>) -> bool,
-    ) -> Option<TraceId> {
+    /// A trace of this scenario that is too much alike, of those that count.
+    pub(super) fn find(&self, scenario: &str, signature: &Signature, counts: impl Fn(&Seen) -> bool) -> Option<TraceId> {
         let kept = self.kept.get(scenario)?;
-        let alike = kept.iter().find(|(other, _, group)| !is_sibling(*group) && other.likeness(signature) >= self.bar)?;
-        Some(alike.1)
+        let alike = kept.iter().find(|(other, seen)| counts(seen) && other.likeness(signature) >= self.bar)?;
+        Some(alike.1.id)
     }
 
-    pub(super) fn add(&mut self, scenario: &str, signature: Signature, id: TraceId, group: Option<GroupId>) {
-        if self.n >= N_MAX {
-            return;
-        }
+    /// Keeps one in mind. Where there are too many, one that is learned from takes the place of one that is not.
+    pub(super) fn add(&mut self, scenario: &str, signature: Signature, seen: Seen) {
         let kept = self.kept.entry(scenario.to_owned()).or_default();
-        if kept.len() < N_OF_SCENARIO_MAX {
-            kept.push((signature, id, group));
+        if kept.len() < N_OF_SCENARIO_MAX && self.n < N_MAX {
+            kept.push((signature, seen));
             self.n += 1;
+        } else if let Some(poor) = kept.iter_mut().find(|(_, other)| seen.is_point && !other.is_point) {
+            *poor = (signature, seen);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::settings::Data;
 use crate::trace::Filter;
 use hone_data::anonymise::{Anonymiser, Key};
 use hone_data::facts::Facts;
-use hone_data::gate::{Bars, Checker, HeldOut, Purpose, is_point};
+use hone_data::gate::{Bars, Checker, HeldOut, Purpose};
 use hone_data::prepare::{Digest, Manifest, Output, Plan, Rules, choose, disguise};
 use hone_store::Database;
 use hone_trace::env::Split;
@@ -199,7 +199,6 @@ fn bars(args: &Args, context: &Context<'_>) -> Bars {
 
 /// Keeps of every trace that may be taken what it is chosen by.
 struct Looker<'a> {
-    bars: &'a Bars,
     own: &'a Tenant,
     data: &'a Data,
     checker: Checker,
@@ -208,9 +207,9 @@ struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     fn new(order: &'a Order<'_>, context: &'a Context<'_>) -> Self {
-        let checker = Checker::new(order.bars.purpose, order.bars.likeness, order.held_out.clone());
+        let checker = Checker::of(&order.bars, order.held_out.clone());
         let seen = Seen { candidates: Vec::new(), n: 0, left_out: BTreeMap::new() };
-        Self { bars: &order.bars, own: &context.settings.tenant, data: &context.settings.data, checker, seen }
+        Self { own: &context.settings.tenant, data: &context.settings.data, checker, seen }
     }
 
     fn see(&mut self, trace: &Trace) {
@@ -220,7 +219,7 @@ impl<'a> Looker<'a> {
             false => Some("consent"),
             true => {
                 let dirt = self.checker.check(trace, &facts).map(|dirt| dirt.name());
-                dirt.or_else(|| (!is_point(trace, self.bars)).then_some("quality"))
+                dirt.or_else(|| (!self.checker.is_point(trace)).then_some("quality"))
             }
         };
         let seen = &mut self.seen;

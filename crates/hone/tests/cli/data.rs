@@ -267,6 +267,17 @@ fn a_batch_is_private_divided_and_rebuilt_bit_for_bit() {
 }
 
 #[test]
+fn the_good_one_of_twins_is_taken() {
+    let mut traces = pool(60);
+    traces[59]["segments"] = traces[3]["segments"].clone();
+    traces[59]["rewards"][0]["total"] = 0.1.into();
+    traces[59]["rewards"][0]["components"][0]["value"] = 0.1.into();
+    // The newest is read first.
+    let manifest = &desk(SMALL, &traces).hone("data prepare --out batch --json").expect(0, "\"seen\":60", "").json()[0];
+    assert_eq!(manifest["left_out"], json!({"quality": 1}));
+}
+
+#[test]
 fn half_a_batch_never_looks_whole() {
     let desk = desk(SMALL, &personal());
     desk.hone("data prepare --out batch --at-least 500").expect(1, "", "79 of at least 500 points: nothing was written");
