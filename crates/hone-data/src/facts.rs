@@ -1,6 +1,6 @@
 //! What a trace is judged, balanced and split by: its task, its family, its user, how hard it was, and what its answers say.
 
-use hone_trace::{Content, Message, Role, Trace, TraceId, Turn};
+use hone_trace::{Content, GroupId, Message, Role, Trace, TraceId, Turn};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +17,8 @@ pub struct Facts {
     pub family: Option<String>,
     /// Whose traces stay on one side of a split.
     pub user: Option<String>,
+    /// The group it was sampled in, whose members say something only together.
+    pub group: Option<GroupId>,
     /// How hard it was.
     pub difficulty: Difficulty,
 }
@@ -71,6 +73,7 @@ impl Facts {
             id: trace.id,
             category: trace.category.as_ref().map(ToString::to_string),
             user: user(trace, user_field),
+            group: trace.group,
             difficulty: Difficulty::of(trace),
             scenario,
             family,

@@ -2,8 +2,9 @@
 //! user is on two sides.
 //!
 //! Types of task take turns, and inside of each its easy, medium and hard ones: while all have some left, all get the same. Which of
-//! their traces come first is drawn by the seed. Traces that share a family or a user are one bundle, and so are their bundles; a bundle
-//! goes to the test or the validation part when it still fits there, and otherwise to the training part.
+//! their traces come first is drawn by the seed. For reinforcement whole groups are drawn: an advantage is what a sample earned beyond its
+//! siblings. Traces that share a family, a user or a group are one bundle, and so are their bundles; a bundle goes to the test or the
+//! validation part when it still fits there, and otherwise to the training part.
 
 mod bundle;
 mod disguise;
@@ -13,10 +14,12 @@ pub use disguise::disguise;
 pub use manifest::{Digest, Manifest, Output, Rules};
 
 use crate::facts::{Difficulty, Facts};
+use crate::gate::Purpose;
 use bundle::bundles;
+use hone_trace::GroupId;
 use hone_trace::env::Split;
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// What a batch is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -32,8 +35,8 @@ pub struct Plan {
 }
 
 /// Which candidates become the batch, in its order, each with its part.
-pub fn choose(candidates: &[Facts], plan: &Plan) -> Vec<(usize, Split)> {
-    let chosen = balanced(candidates, plan);
+pub fn choose(candidates: &[Facts], plan: &Plan, purpose: Purpose) -> Vec<(usize, Split)> {
+    let chosen = balanced(candidates, plan, purpose);
     let facts: Vec<&Facts> = chosen.iter().map(|&idx| &candidates[idx]).collect();
     let mut bundles = bundles(&facts);
     bundles.sort_by_key(|members| members.iter().map(|&member| order(plan.seed, "bundle", facts[member])).min());
@@ -56,27 +59,49 @@ pub fn choose(candidates: &[Facts], plan: &Plan) -> Vec<(usize, Split)> {
     batch
 }
 
-/// The candidates in turns, until there are enough.
-fn balanced(candidates: &[Facts], plan: &Plan) -> Vec<usize> {
-    let mut kinds: BTreeMap<&str, BTreeMap<Difficulty, VecDeque<usize>>> = BTreeMap::new();
+/// The candidates in turns, until there are enough. What is drawn together goes by the first of it, and is left out where it is too much.
+fn balanced(candidates: &[Facts], plan: &Plan, purpose: Purpose) -> Vec<usize> {
+    let mut kinds: BTreeMap<&str, BTreeMap<Difficulty, VecDeque<Vec<usize>>>> = BTreeMap::new();
     let mut drawn: Vec<usize> = (0..candidates.len()).collect();
     drawn.sort_by_cached_key(|&idx| order(plan.seed, "draw", &candidates[idx]));
-    for idx in drawn {
-        let Facts { category, difficulty, .. } = &candidates[idx];
-        kinds.entry(category.as_deref().unwrap_or("")).or_default().entry(*difficulty).or_default().push_back(idx);
+    for draw in draws(candidates, &drawn, purpose) {
+        let Facts { category, difficulty, .. } = &candidates[draw[0]];
+        kinds.entry(category.as_deref().unwrap_or("")).or_default().entry(*difficulty).or_default().push_back(draw);
     }
-    let mut lines: Vec<VecDeque<usize>> =
-        kinds.into_values().map(|levels| in_turns(levels.into_values().collect(), usize::MAX).into()).collect();
-    lines.sort_by_key(VecDeque::len);
-    in_turns(lines, plan.points_max)
+    let in_line = |levels: BTreeMap<_, VecDeque<_>>| VecDeque::from(in_turns(levels.into_values().collect()));
+    let mut lines: Vec<VecDeque<Vec<usize>>> = kinds.into_values().map(in_line).collect();
+    lines.sort_by_key(|line| line.iter().map(Vec::len).sum::<usize>());
+    let mut taken = Vec::new();
+    for draw in in_turns(lines) {
+        if taken.len() + draw.len() <= plan.points_max {
+            taken.extend(draw);
+        }
+    }
+    taken
+}
+
+/// What is drawn together, in the order of the first of each: for reinforcement the samples of a group, otherwise every trace by itself.
+fn draws(candidates: &[Facts], drawn: &[usize], purpose: Purpose) -> Vec<Vec<usize>> {
+    let mut draws: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<GroupId, usize> = HashMap::new();
+    for &idx in drawn {
+        let group = candidates[idx].group.filter(|_| purpose == Purpose::Rl);
+        match group.and_then(|group| places.get(&group)) {
+            Some(&place) => draws[place].push(idx),
+            None => {
+                places.extend(group.map(|group| (group, draws.len())));
+                draws.push(vec![idx]);
+            }
+        }
+    }
+    draws
 }
 
 /// One of each line, again and again.
-fn in_turns(mut lines: Vec<VecDeque<usize>>, n_max: usize) -> Vec<usize> {
+fn in_turns<T>(mut lines: Vec<VecDeque<T>>) -> Vec<T> {
     let mut taken = Vec::new();
-    while taken.len() < n_max && lines.iter().any(|line| !line.is_empty()) {
-        let n_left = n_max - taken.len();
-        taken.extend(lines.iter_mut().filter_map(VecDeque::pop_front).take(n_left));
+    while lines.iter().any(|line| !line.is_empty()) {
+        taken.extend(lines.iter_mut().filter_map(VecDeque::pop_front));
     }
     taken
 }
@@ -100,6 +125,7 @@ mod tests {
             scenario: Some(format!("s{family}")),
             family: Some(format!("f{family}")),
             user: user.map(|user| format!("u{user}")),
+            group: None,
             difficulty: [Difficulty::Easy, Difficulty::Medium, Difficulty::Hard][n % 3],
         }
     }
@@ -126,7 +152,7 @@ mod tests {
             .collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut levels: BTreeMap<Difficulty, usize> = BTreeMap::new();
-        for (idx, _) in choose(&candidates, &PLAN) {
+        for (idx, _) in choose(&candidates, &PLAN, Purpose::Sft) {
             *counts.entry(candidates[idx].category.as_deref().unwrap()).or_default() += 1;
             *levels.entry(candidates[idx].difficulty).or_default() += 1;
         }
@@ -137,7 +163,7 @@ mod tests {
     #[test]
     fn no_family_and_no_user_is_on_two_sides() {
         let candidates: Vec<Facts> = (0..600).map(|n| facts(n, "a", n / 4, (n % 3 == 0).then_some(n / 7))).collect();
-        let batch = choose(&candidates, &PLAN);
+        let batch = choose(&candidates, &PLAN, Purpose::Sft);
         let mut sides: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for &(idx, part) in &batch {
             let names = [candidates[idx].family.clone(), candidates[idx].user.clone()];
@@ -160,9 +186,38 @@ mod tests {
         let candidates: Vec<Facts> = (0..500).map(|n| facts(n, "a", n, None)).collect();
         let reversed: Vec<Facts> = candidates.iter().rev().cloned().collect();
         let ids = |candidates: &[Facts], plan: &Plan| -> Vec<(TraceId, Split)> {
-            choose(candidates, plan).into_iter().map(|(idx, part)| (candidates[idx].id, part)).collect()
+            choose(candidates, plan, Purpose::Sft).into_iter().map(|(idx, part)| (candidates[idx].id, part)).collect()
         };
         assert_eq!(ids(&candidates, &PLAN), ids(&reversed, &PLAN));
         assert_ne!(ids(&candidates, &PLAN), ids(&candidates, &Plan { seed: 2, ..PLAN }));
+    }
+
+    #[test]
+    fn reinforcement_draws_whole_groups() {
+        let of_group = |n: usize| Facts { group: Some(GroupId::derived(&[&(n / 4).to_string()])), ..facts(n, "a", n / 4, None) };
+        let candidates: Vec<Facts> = (0..40).map(of_group).collect();
+        // Two more do not make a group.
+        let plan = Plan { points_max: 22, ..PLAN };
+        let sizes = |purpose: Purpose| {
+            let mut sizes: BTreeMap<GroupId, usize> = BTreeMap::new();
+            for (idx, _) in choose(&candidates, &plan, purpose) {
+                *sizes.entry(candidates[idx].group.unwrap()).or_default() += 1;
+            }
+            sizes.into_values().collect::<Vec<usize>>()
+        };
+        assert_eq!(sizes(Purpose::Rl), [4; 5]);
+        assert_eq!(sizes(Purpose::Sft).into_iter().sum::<usize>(), 22);
+    }
+
+    #[test]
+    fn no_group_is_on_two_sides() {
+        let of_group =
+            |n: usize| Facts { group: Some(GroupId::derived(&[&(n / 4).to_string()])), family: None, ..facts(n, "a", n, None) };
+        let candidates: Vec<Facts> = (0..200).map(of_group).collect();
+        let mut sides: BTreeMap<GroupId, BTreeSet<&str>> = BTreeMap::new();
+        for (idx, part) in choose(&candidates, &PLAN, Purpose::Rl) {
+            sides.entry(candidates[idx].group.unwrap()).or_default().insert(part.as_str());
+        }
+        assert!(sides.len() == 50 && sides.values().all(|sides| sides.len() == 1));
     }
 }

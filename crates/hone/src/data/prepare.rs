@@ -136,7 +136,10 @@ impl Order<'_> {
     }
 
     async fn make(&self, seen: Seen, store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
-        let n_points = seen.candidates.len() as u64;
+        let batch = choose(&seen.candidates, &self.plan, self.bars.purpose);
+        // A group that no longer fits leaves fewer in the batch than it may have.
+        let is_short = batch.len() < self.plan.points_max && (batch.len() as u64) < self.bars.points;
+        let n_points = if is_short { batch.len() } else { seen.candidates.len() } as u64;
         if n_points < self.bars.points {
             return Ok(Made::TooFew { n_points, left_out: seen.left_out });
         }
@@ -148,7 +151,7 @@ impl Order<'_> {
         };
         let mut writer = Writer::new(self.out, worker, batch_key)?;
         let bar = context.printer.count_bar("traces");
-        for (idx, part) in choose(&seen.candidates, &self.plan) {
+        for (idx, part) in batch {
             writer.write(store, &seen.candidates[idx], part, &context.settings.data.user_field).await?;
             bar.inc(1);
         }

@@ -278,6 +278,24 @@ fn the_good_one_of_twins_is_taken() {
 }
 
 #[test]
+fn a_batch_for_reinforcement_holds_whole_groups() {
+    let mut traces = pool(80);
+    for (n, trace) in traces.iter_mut().enumerate() {
+        trace["group"] = format!("00000000-0000-8000-b000-{:012x}", n / 4).into();
+        trace["scenario"] = format!("desk/train/1/{}", n / 4).into();
+    }
+    let desk = desk(SMALL, &traces);
+    let line = "data prepare --for rl --at-most 22 --validation 0 --test 0";
+    desk.hone(&format!("{line} --out batch --at-least 20")).expect(0, "replaced", "20 in train.jsonl");
+    let mut sizes = std::collections::BTreeMap::new();
+    for line in desk.read("batch/train.jsonl").lines() {
+        *sizes.entry(serde_json::from_str::<Value>(line).unwrap()["group"].to_string()).or_insert(0) += 1;
+    }
+    assert_eq!(sizes.into_values().collect::<Vec<_>>(), [4; 5]);
+    desk.hone(&format!("{line} --out more --at-least 21")).expect(1, "", "20 of at least 21 points: nothing was written");
+}
+
+#[test]
 fn half_a_batch_never_looks_whole() {
     let desk = desk(SMALL, &personal());
     desk.hone("data prepare --out batch --at-least 500").expect(1, "", "79 of at least 500 points: nothing was written");
