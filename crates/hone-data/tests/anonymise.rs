@@ -66,6 +66,22 @@ fn cards_accounts_and_machines() {
     check("127.0.0.1, 255.255.255.0, ::1, version 1.2.3.4, std::de::Error, 12:34:56, 1.2.3.4.5", &[]);
 }
 
+#[test]
+fn a_word_that_is_cut_short_ends_no_sentence() {
+    for before in ["Phone no.", "Mobile No.", "Tel. no.", "Telefon-Nr.", "Phone num.", "contactNumber:", "phone="] {
+        check(&format!("{before} 9876543210"), &["phone 9876543210"]);
+    }
+    check("Passport no. C01X00T47", &["national_id C01X00T47"]);
+    check("Driver's license no. D1234567", &["national_id D1234567"]);
+    check("SSN no. 123456789", &["ssn 123456789"]);
+    check("Tel. 030 / 901820", &["phone 030 / 901820"]);
+    check("phone=%2B14155550132", &["phone %2B14155550132"]);
+    check(r#"{"contactNumber":"9876543210"}"#, &["phone 9876543210"]);
+    let found = scan("9876543210", Hint::of_key("contactNumber"), &Known::default());
+    assert_eq!(found.len(), 1, "{found:?}");
+    check("He has a phone there. 9876543210 is even, and 100 / 200 / 3000 is small. Order no. 9876543210", &[]);
+}
+
 /// What word processors, typesetters and web pages put between digits, and what it is when a person types.
 const SIGNS: &[(char, char)] = &[
     ('\u{a0}', ' '),

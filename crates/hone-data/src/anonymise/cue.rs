@@ -45,7 +45,7 @@ const WORDS: &[(Cue, &str)] = &[
     (
         Cue::Phone,
         "phone phones tel telephone mobile mob cellphone fax callback sms whatsapp voicemail pager landline hotline telefon telefono \
-         teléfono téléphone handy móvil celular tél telefone",
+         teléfono téléphone handy móvil celular tél telefone contactnumber contactno",
     ),
     (Cue::Reach, "call calling called caller dial ring text answering reach contact messages texts cell portable"),
     (Cue::Card, "card cards cc visa mastercard amex maestro discover credit debit pan jcb diners"),
@@ -222,7 +222,8 @@ impl Hint {
         if is_password(&words) {
             return Self(Some(Expected::Password));
         }
-        let mut cues = words.iter().filter_map(|word| of_word(word.as_bytes()));
+        let whole = words.concat();
+        let mut cues = [&whole].into_iter().chain(&words).filter_map(|word| of_word(word.as_bytes()));
         Self(cues.rfind(|cue| VALUES.contains(cue)).map(Expected::After))
     }
 
@@ -271,6 +272,8 @@ mod tests {
     fn keys_say_what_their_values_are() {
         let check = |key: &str, expected: Option<Expected>| assert_eq!(Hint::of_key(key).0, expected, "{key}");
         check("phone_number", Some(Expected::After(Cue::Phone)));
+        check("contact_number", Some(Expected::After(Cue::Phone)));
+        check("contact", None);
         check("cardNumber", Some(Expected::After(Cue::Card)));
         check("X-Api-Key", Some(Expected::After(Cue::Secret)));
         check("dbPassword", Some(Expected::Password));

@@ -41,7 +41,10 @@ impl<'a> Number<'a> {
             number.n_groups += 1;
             let n_between =
                 bytes[end..].iter().take(4).take_while(|byte| matches!(byte, b' ' | b'.' | b'-' | b'(' | b')' | b'/')).count();
-            if n_between == 0 || n_between > 3 || !is_between(&bytes[end..end + n_between]) {
+            let between = &bytes[end..end + n_between];
+            // Behind what is dialled first inside of a country, as in `030 / 901820`. Elsewhere it divides.
+            let is_wide_slash = between == b" / " && number.n_groups == 1 && bytes[number.groups[0].0] == b'0';
+            if n_between == 0 || n_between > 3 || !(is_between(between) || is_wide_slash) {
                 break;
             }
             at = end + n_between;

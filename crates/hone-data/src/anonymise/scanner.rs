@@ -101,9 +101,7 @@ impl Scan<'_> {
                     len => at + len,
                 },
                 byte => {
-                    if matches!(byte, b';' | b'?' | b'!' | b'\n')
-                        || byte == b'.' && self.bytes().get(at + 1).is_none_or(u8::is_ascii_whitespace)
-                    {
+                    if matches!(byte, b';' | b'?' | b'!' | b'\n') || byte == b'.' && self.is_full_stop(at) {
                         self.end_sentence(at);
                     }
                     at + 1
@@ -111,6 +109,13 @@ impl Scan<'_> {
             };
         }
         at
+    }
+
+    /// Whether the dot here ends a sentence, and not a word that was cut short: `Phone no. 9876543210`.
+    fn is_full_stop(&self, at: usize) -> bool {
+        let bytes = self.bytes();
+        let ends_word = bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace);
+        ends_word && !["no", "nos", "nr", "num", "tel", "ext"].iter().any(|word| ends_with_word(&bytes[..at], word))
     }
 
     /// A word says nothing of the next sentence, but `Phone:` may end a line.
