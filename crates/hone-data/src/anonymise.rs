@@ -26,7 +26,7 @@ mod name;
 mod national;
 mod number;
 mod phone;
-mod pseudonym;
+pub(crate) mod pseudonym;
 mod report;
 mod scanner;
 mod secret;

@@ -90,13 +90,18 @@ fn family_of(scenario: &str) -> &str {
 }
 
 fn user(trace: &Trace, field: &str) -> Option<String> {
-    let mut parts = field.strip_prefix("metadata.").unwrap_or(field).split('.');
+    let mut parts = user_path(field);
     let first = trace.metadata.get(parts.next()?)?;
     match parts.try_fold(first, |value, part| value.get(part))? {
+        Value::Null | Value::Bool(_) => None,
         Value::String(user) => Some(user.clone()),
-        Value::Number(user) => Some(user.to_string()),
-        _ => None,
+        user => Some(user.to_string()),
     }
+}
+
+/// The keys under which metadata names the user, the outermost first.
+pub(crate) fn user_path(field: &str) -> impl Iterator<Item = &str> {
+    field.strip_prefix("metadata.").unwrap_or(field).split('.')
 }
 
 /// The first question: its words in lower case, and what else it shows.

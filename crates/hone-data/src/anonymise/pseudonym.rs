@@ -121,6 +121,12 @@ const NAME: &str = "Name-";
 const ADDRESS: &str = "Address-";
 const ID: &str = "ID-";
 
+/// Whether this text is a pseudonym from end to end.
+pub(crate) fn is_whole(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    !bytes.is_empty() && word_end_here(bytes, 0).or_else(|| number_end_here(bytes, 0)) == Some(bytes.len())
+}
+
 /// The end of the pseudonym made of letters that begins here.
 pub(super) fn word_end_here(bytes: &[u8], at: usize) -> Option<usize> {
     let forms = match bytes[at] {

@@ -1,7 +1,10 @@
 //! A disguise: ids under which nobody finds the original, the same for all that were the same.
 //!
 //! The id of a trace also stands outside of its own field: the gateway calls every answer by it, and metadata may name the trace that
-//! this one belongs to. What is called by one id stays together under the other.
+//! this one belongs to. What is called by one id stays together under the other. The same goes for a user, who may be named in a text or
+//! in the address of a page.
+
+mod users;
 
 use crate::anonymise::Key;
 use crate::anonymise::trace::{map, visit};
@@ -9,11 +12,13 @@ use hone_trace::env::Split;
 use hone_trace::{GroupId, RewardId, RunId, Trace, TraceId};
 use serde_json::Value;
 use std::collections::HashMap;
+use users::Users;
 
-/// Gives a trace other ids, wherever they stand in it, and says which part it is of. Returns how many turns lost sampled tokens, which
-/// still spelled them.
+/// Gives a trace and its user other ids, wherever they stand in it, and says which part it is of. Returns how many turns lost sampled
+/// tokens, which still spelled them.
 pub fn disguise(trace: &mut Trace, key: &Key, part: Split, user_field: &str) -> u64 {
     let ids = Ids::of(trace, key);
+    let users = Users::of(trace, key, user_field);
     trace.id = TraceId::from_bytes(ids.other(trace.id.bytes()));
     trace.group = trace.group.map(|id| GroupId::from_bytes(ids.other(id.bytes())));
     trace.run = trace.run.map(|id| RunId::from_bytes(ids.other(id.bytes())));
@@ -26,15 +31,12 @@ pub fn disguise(trace: &mut Trace, key: &Key, part: Split, user_field: &str) -> 
             *id = ids.replaced(id, Whose::Any).unwrap_or_else(|| std::mem::take(id));
         }
     }
-    // Behind those that may be another's, which would be met again.
-    let n_turns_without_tokens = visit(trace, &mut |text, _| ids.replaced(text, Whose::Own)).n_turns_without_tokens;
-    let mut parts = user_field.strip_prefix("metadata.").unwrap_or(user_field).split('.');
-    let first = parts.next().and_then(|part| trace.metadata.get_mut(part));
-    if let Some(user) = first.and_then(|first| parts.try_fold(first, |value, part| value.get_mut(part)))
-        && let Some(name) = user.as_str().map(ToOwned::to_owned).or_else(|| user.as_u64().map(|number| number.to_string()))
-    {
-        *user = Value::String(key.user(&name));
-    }
+    let mut replaced = |text: &str, _| {
+        // What was put into metadata above is no id of this trace, so nothing is replaced twice.
+        let other = ids.replaced(text, Whose::Own);
+        users.replaced(other.as_deref().unwrap_or(text)).or(other)
+    };
+    let n_turns_without_tokens = visit(trace, &mut replaced).n_turns_without_tokens;
     trace.metadata.insert("split".into(), part.as_str().into());
     n_turns_without_tokens
 }
@@ -188,8 +190,12 @@ mod tests {
         .expect("a trace")
     }
 
+    fn key() -> Key {
+        Key::new([7; 32])
+    }
+
     fn disguised(mut trace: Trace) -> (Trace, u64) {
-        let n_turns = disguise(&mut trace, &Key::new([7; 32]), Split::Train, "metadata.user");
+        let n_turns = disguise(&mut trace, &key(), Split::Train, "metadata.user");
         (trace, n_turns)
     }
 
@@ -224,5 +230,33 @@ mod tests {
         let (trace, _) = disguised(trace());
         assert_eq!(trace.metadata["hash"], "d41d8cd98f00b204e9800998ecf8427e");
         assert!(trace.segments[0].turns[0].input[0].content.text().ends_with(&format!("file {OTHER}?")));
+    }
+
+    /// What becomes of this user, of whom metadata and a question speak.
+    fn check(user: &Value, said: &str, expected: &str) {
+        let mut trace = trace();
+        trace.metadata["user"] = user.clone();
+        trace.metadata.insert("session".into(), format!("s/{said}/1").into());
+        trace.segments[0].turns[0].input[0] = hone_trace::Message::text(hone_trace::Role::User, format!("I am {said}, hello"));
+        let (trace, _) = disguised(trace);
+        let field = &trace.metadata["user"];
+        assert!(!field.to_string().contains(said) && field.to_string().contains("ID-"), "{field}");
+        let other = key().user(said);
+        let expected = expected.replace("USER", &other);
+        assert_eq!(trace.segments[0].turns[0].input[0].content.text(), format!("I am {expected}, hello"));
+        assert_eq!(trace.metadata["session"], format!("s/{expected}/1"));
+    }
+
+    #[test]
+    fn a_user_is_replaced_wherever_the_trace_names_it() {
+        check(&json!("cust-9931"), "cust-9931", "USER");
+        check(&json!(["x", "cust-9931"]), "cust-9931", "USER");
+        check(&json!({"id": "cust-9931", "n": 3}), "cust-9931", "USER");
+        check(&json!(-1_744_233), "-1744233", "USER");
+        check(&json!(12_345_678.5), "12345678.5", "USER");
+        // Others may mean something else.
+        check(&json!("bob"), "bob", "bob");
+        check(&json!("admin"), "admin", "admin");
+        check(&json!(17), "17", "17");
     }
 }
