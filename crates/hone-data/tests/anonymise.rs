@@ -346,6 +346,23 @@ fn names_and_addresses_by_context() {
 }
 
 #[test]
+fn a_name_that_is_known_is_found_in_capitals_and_inside_of_other_names() {
+    let after = |text: &str, expected: &[&str]| {
+        let expected: Vec<String> = expected.iter().map(|name| format!("name {name}")).collect();
+        let all: Vec<&str> = ["name Zebulon Quackenbush"].into_iter().chain(expected.iter().map(String::as_str)).collect();
+        check(&format!("My name is Zebulon Quackenbush. {text}"), &all);
+    };
+    after("QUACKENBUSH owes", &["QUACKENBUSH"]);
+    after("ask zebulon_quackenbush now", &["zebulon", "quackenbush"]);
+    after("see zebulon.quackenbush, /files/quackenbush/x", &["zebulon", "quackenbush", "quackenbush"]);
+    check("Ms. Brown has a brown dog. It is brown. ok", &["name Brown"]);
+    let name =
+        |text: &str| anonymiser().text(&format!("Mr. Miller {text}")).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = name("and MILLER");
+    assert_eq!(words[1], words[3], "{words:?}");
+}
+
+#[test]
 fn keys_of_json_say_what_values_are() {
     let found = |key: &str, text: &str| scan(text, Hint::of_key(key), &Known::default()).first().map(|found| found.kind);
     assert_eq!(found("phone", "5551234567"), Some(Kind::Phone));

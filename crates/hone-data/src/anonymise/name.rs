@@ -30,7 +30,7 @@ const NO_NAMES: &str = "i the this that these there it we you he she they a an a
     spelled misspelled incorrect correct missing listed used set only optional valid invalid empty already being still shown \
     displayed printed written changed different called too very unique given gone linked associated registered under";
 
-/// Names that were introduced, word by word.
+/// Names that were introduced, word by word and in lower case.
 #[derive(Debug, Clone, Default)]
 pub struct Known(HashSet<String>);
 
@@ -46,7 +46,7 @@ impl Known {
         for found in found.iter().filter(|found| found.kind == Kind::Name) {
             for word in words(&blank::plain(&text[found.range.clone()])) {
                 if word.chars().count() >= KNOWN_LEN_MIN && is_capital(word) && !is_no_name(word) && self.0.len() < N_KNOWN_MAX {
-                    self.0.insert(word.to_owned());
+                    self.0.insert(word.to_lowercase());
                 }
             }
         }
@@ -56,8 +56,11 @@ impl Known {
         self.0.is_empty()
     }
 
-    pub(super) fn has(&self, word: &str) -> bool {
-        self.0.contains(word)
+    /// Whether this word is one of them, written as names are: with a capital or in capitals, or as part of a name of an account or a file.
+    /// In small letters and by itself it may be a word like any other: Ms. Brown has a brown dog.
+    pub(super) fn has(&self, text: &str, word: &Range<usize>) -> bool {
+        let name = &text[word.clone()];
+        !self.0.is_empty() && (is_capital(name) || is_joined(text.as_bytes(), word)) && self.0.contains(&name.to_lowercase())
     }
 }
 
@@ -84,6 +87,17 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 
 fn is_capital(word: &str) -> bool {
     word.chars().next().is_some_and(|first| first.is_uppercase() || (first.is_alphabetic() && !first.is_lowercase()))
+}
+
+/// Whether a word is part of a longer one, as in `ann_miller`, `ann.miller` or `/files/miller/`.
+fn is_joined(bytes: &[u8], word: &Range<usize>) -> bool {
+    let (before, after) = (&bytes[..word.start], &bytes[word.end..]);
+    let is_part = |byte: &u8| is_word(*byte);
+    match (before, after) {
+        ([.., b'_'], _) | (_, [b'_', ..]) | ([.., b'/'], [b'/', ..]) => true,
+        ([.., other, b'.'], _) | (_, [b'.', other, ..]) => is_part(other),
+        _ => false,
+    }
 }
 
 fn is_particle(word: &str) -> bool {

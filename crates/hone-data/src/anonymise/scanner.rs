@@ -320,7 +320,7 @@ impl Scan<'_> {
         if let Some(range) = cue.and_then(|cue| name::after(text, &word, cue)) {
             return Some(Found { kind: Kind::Name, range });
         }
-        if !self.known.is_empty() && self.known.has(&text[word.clone()]) {
+        if self.known.has(text, &word) {
             return Some(Found { kind: Kind::Name, range: word });
         }
         let range = address::after_word(text, &word, cue)?;
