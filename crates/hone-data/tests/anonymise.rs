@@ -311,6 +311,39 @@ fn only_a_word_right_before_makes_a_version() {
 }
 
 #[test]
+fn mathematics_and_code_stay() {
+    for text in [
+        "bits 0010 1101 0111",
+        "0110 1001 + 0011 0101 = ?",
+        "00 01 10 11 00 01",
+        "row: 00 11 22 33 44",
+        "sequence 01 02 03 04 05 06 07 08",
+        "x = +12345678",
+        "+10000000 units, balance +1500000000",
+        "section 4.1.2.3 of the spec, Chapter 10.2.3.4",
+        "CPython 3.11.7.1 and libc 2.31.0.4",
+        "OID 1.3.6.1, 0.1.2.3",
+    ] {
+        check(text, &[]);
+    }
+    // What is said to be one, or looks like nothing else, still is.
+    check("phone +12345678 or 01 02 03 04 05", &["phone +12345678", "phone 01 02 03 04 05"]);
+    check("06 12 34 56 78 and 01 10 22 33 40", &["phone 06 12 34 56 78", "phone 01 10 22 33 40"]);
+    check("redis 10.0.0.5, python server 8.8.4.4", &["ip 10.0.0.5", "ip 8.8.4.4"]);
+}
+
+#[test]
+fn things_have_names_too() {
+    let is_found = |name: &str| !scan(name, Hint::of_key("name"), &Known::default()).is_empty();
+    for thing in ["Wireless Mouse", "Quick Sort", "Blue Widget", "New York", "Grand Hotel", "Acme Corp", "Weather API"] {
+        assert!(!is_found(thing), "{thing}");
+    }
+    for person in ["Zebulon Quackenbush", "Oluwaseun Adebayor", "Ann Miller", "Minho Park", "Nguyen Thi Hoa", "Peter Store"] {
+        assert!(is_found(person), "{person}");
+    }
+}
+
+#[test]
 fn labels_in_markdown_introduce_names() {
     check("**Name:** Oluwaseun Adebayor", &["name Oluwaseun Adebayor"]);
     check("- **Customer name**: Oluwaseun Adebayor", &["name Oluwaseun Adebayor"]);

@@ -1,6 +1,6 @@
 //! Addresses of machines: four numbers with dots, or IPv6. Those that are everybody's (loopback, masks) are nobody's data.
 
-use super::bytes::{is_free_after, is_word};
+use super::bytes::{ends_with_word, is_free_after, is_word};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What was read where an address may begin.
@@ -15,6 +15,15 @@ pub(super) enum Read {
 /// The longest IPv6 address, with an IPv4 address at its end.
 const LEN_MAX: usize = 45;
 
+/// What has parts that are numbered so, and programs whose versions are. A program that serves is none of them: `redis 10.0.0.5`.
+const NUMBERED: &str = "section sections chapter chapters clause clauses paragraph appendix oid oids python cpython pypy java jdk openjdk \
+    nodejs libc glibc openssl chrome chromium firefox safari gcc clang llvm cmake django rails ruby php perl golang rustc cuda cudnn \
+    tensorflow pytorch numpy pandas";
+
+fn is_numbered(bytes: &[u8], at: usize) -> bool {
+    NUMBERED.split_ascii_whitespace().any(|word| ends_with_word(&bytes[..at], word))
+}
+
 /// Four numbers with dots between them. Those of a version are nobody's.
 pub(super) fn v4(bytes: &[u8], at: usize, is_version: bool) -> Option<Read> {
     let n = bytes[at..].iter().take(16).take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
@@ -27,8 +36,8 @@ pub(super) fn v4(bytes: &[u8], at: usize, is_version: bool) -> Option<Read> {
     let address: Ipv4Addr = text.parse().ok()?;
     let bits = address.to_bits();
     let is_mask = bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() == 32;
-    let is_nobodys = address.is_unspecified() || address.is_loopback() || is_mask || address.octets()[0] == 240;
-    Some(if is_nobodys || is_version { Read::Harmless(end) } else { Read::Address(end) })
+    let is_nobodys = address.is_loopback() || is_mask || matches!(address.octets()[0], 0 | 240);
+    Some(if is_nobodys || is_version || is_numbered(bytes, at) { Read::Harmless(end) } else { Read::Address(end) })
 }
 
 /// Hexadecimal groups with colons between them.

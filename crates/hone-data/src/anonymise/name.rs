@@ -30,6 +30,29 @@ const NO_NAMES: &str = "i the this that these there it we you he she they a an a
     spelled misspelled incorrect correct missing listed used set only optional valid invalid empty already being still shown \
     displayed printed written changed different called too very unique given gone linked associated registered under";
 
+/// Words of which names of things are made, and hardly any of people: goods, programs, places, firms.
+const THINGS: &str = "\
+    adapter advanced agent air algorithm annual api app application array association automatic backpack bag basic battery beach bed beef \
+    blanket blue bluetooth bottle bowl bread burger button cable cake camera category central chair charger cheese chicken \
+    chocolate city classic client coffee collection college company computer corp corporation cotton course cream cup daily dashboard \
+    data database deluxe department desk device digital dress edition electric engine ergonomic error event express external extra file \
+    filter folder form framework free function gadget gaming garden gift global gmbh graph group hash headphones headset heap hospital \
+    hotel inc index insertion instant insurance international internal island islands jacket jeans juice keyboard kingdom kit labs laptop \
+    leather library limited list llc local ltd machine management mat menu merge milk mini mobile model module monitor monthly \
+    motor mouse mug national network notebook office oil online open order organic outdoor oven pack package pants paper pencil \
+    phone pipeline pizza plan plastic platform plugin policy portable premium printer private pro product professional program project \
+    public pump purple quick red report republic restaurant router running salad sandwich school screen search server service set shampoo \
+    shirt shoes shop smart soap socks software sofa solar solution soup speaker sports standard states station steel storage store \
+    string studio sugar summer super support switch system systems table tablet task tea team technologies test tool tower toy tracker \
+    tree ultra united universal university usb vacuum vintage water weekly widget winter wireless wooden workflow yellow york zealand sort";
+
+/// Whether this is the name of a thing, for all that its words say.
+pub(super) fn is_thing(name: &str) -> bool {
+    let is_word = |word: &str| THINGS.split_ascii_whitespace().any(|known| word.eq_ignore_ascii_case(known));
+    let first = words(name).next().unwrap_or_default();
+    !given::is_given(first.as_bytes()) && words(name).any(is_word)
+}
+
 /// Names that were introduced, word by word and in lower case.
 #[derive(Debug, Clone, Default)]
 pub struct Known(HashSet<String>);

@@ -31,8 +31,9 @@ fn is_phone(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
         return false;
     }
     let first = number.group(0);
+    let is_said = matches!(cue, Some(Cue::Phone | Cue::Reach)) || is_said_after(bytes, end);
     if number.has_plus {
-        return (8..=15).contains(&n_digits) && first[0] != b'0';
+        return (8..=15).contains(&n_digits) && first[0] != b'0' && (n > 1 || is_said || !is_term(first));
     }
     let is_fraction = n == 2 && number.between(0) == b"." && (number.len(0) < 3 || number.len(1) > 4);
     if !N_DIGITS.contains(&n_digits) || is_fraction {
@@ -49,6 +50,12 @@ fn is_phone(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
     let is_clear = n > 1 && (number.between(0) == b"." || (n_digits == 11 && first.starts_with(b"07")));
     let is_plain = is_trunk(number, n, n_digits) && (!is_other || is_clear);
     is_american(number, n) || (in_brackets && is_local(number, n)) || is_plain
+}
+
+/// Whether digits behind a plus may be added to something, as in `x = +12345678` or `+1500000000`: too few for a country and a number,
+/// or round.
+fn is_term(digits: &[u8]) -> bool {
+    digits.len() < 10 || digits.ends_with(b"00000")
 }
 
 /// `905-674-3793`, `(905) 674-3793`, `1 905 674 3793`.
@@ -75,7 +82,7 @@ fn is_local(number: &Number<'_>, n: usize) -> bool {
 /// out of it.
 fn is_trunk(number: &Number<'_>, n: usize, n_digits: usize) -> bool {
     let first = number.group(0);
-    if first[0] != b'0' || (0..n).any(|idx| number.len(idx) < 2) {
+    if first[0] != b'0' || (0..n).any(|idx| number.len(idx) < 2) || is_bits(number, n) || is_counted(number, n) {
         return false;
     }
     let is_mobile = n == 1 && n_digits == 11 && first.starts_with(b"07");
@@ -83,6 +90,17 @@ fn is_trunk(number: &Number<'_>, n: usize, n_digits: usize) -> bool {
     let n_digits_max = if first.starts_with(b"00") { 15 } else { 11 };
     let is_even = (0..n - 1).all(|idx| number.between(idx) == number.between(0)) || first.len() <= 5;
     is_mobile || (n >= if has_dots { 4 } else { 2 } && is_even && (9..=n_digits_max).contains(&n_digits))
+}
+
+/// `0010 1101 0111`
+fn is_bits(number: &Number<'_>, n: usize) -> bool {
+    number.digits(n).all(|digit| matches!(digit, b'0' | b'1'))
+}
+
+/// `01 02 03 04 05`, each as much more than the one before.
+fn is_counted(number: &Number<'_>, n: usize) -> bool {
+    let value = |idx: usize| number.group(idx).iter().fold(0i64, |sum, digit| sum.saturating_mul(10) + i64::from(digit - b'0'));
+    n >= 4 && (2..n).all(|idx| value(idx) - value(idx - 1) == value(1) - value(0))
 }
 
 /// Whether a word after the number says that it is one: `416 60 039 office`, `788-063-Fax`.

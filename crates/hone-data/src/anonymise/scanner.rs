@@ -74,6 +74,7 @@ impl Scan<'_> {
         let look = name::Look { n_words_min: 1, may_be_small: false, is_line: false };
         match self.hint.0? {
             Expected::Name => all(Kind::Name, name::at(text, 0, look)?),
+            Expected::AnyName if name::is_thing(text) => None,
             Expected::AnyName => all(Kind::Name, name::at(text, 0, name::Look { n_words_min: 2, ..look })?),
             Expected::Address => Some(Found { kind: Kind::Address, range: address::whole(text, 0)? })
                 .filter(|found| found.range.end + 2 >= text.len()),
