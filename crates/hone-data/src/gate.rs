@@ -219,6 +219,7 @@ pub fn personal(trace: &Trace) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hone_trace::RewardId;
     use serde_json::json;
 
     fn trace(n: u8, reward: f64) -> Trace {
@@ -248,6 +249,24 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{rewards:?}");
+    }
+
+    #[test]
+    fn who_weighed_a_trace_before_it_grew_may_say_something_else_now() {
+        let bars =
+            Bars { purpose: Purpose::Rl, points: 1, quality: 0.8, clean: 0.0, task_types: 1, task_points: 1, likeness: 0.95 };
+        let verdict = |turn_started: &str| {
+            let mut trace = trace(1, 0.0);
+            trace.segments[0].turns[0].started = Some(turn_started.parse().expect("a time"));
+            let mut again = trace.rewards[0].clone();
+            (again.id, again.total) = (RewardId::derived(&["again"]), 1.0);
+            again.at = "2026-03-14T15:12:26Z".parse().expect("a time");
+            trace.rewards.push(again);
+            let found = Checker::of(&bars, HeldOut::default()).check(&trace, &Facts::of(&trace, "metadata.user"));
+            found.map(|dirt| dirt.name())
+        };
+        assert_eq!(verdict("2026-03-14T15:09:26Z"), Some("rewards"), "nothing has changed between the two");
+        assert_eq!(verdict("2026-03-14T15:11:26Z"), None);
     }
 
     #[test]

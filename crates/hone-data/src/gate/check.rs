@@ -172,9 +172,10 @@ const ROUNDING: f64 = 1e-6;
 /// Who said something, and of which part of which turn, or of the whole.
 type Said<'a> = (&'a Giver, Option<(u32, &'a str)>);
 
-/// A giver that was changed may say something else, and so may a model that is asked again: what was said last counts. Another may not. Of
-/// a turn, every part is a reward of its own.
+/// A giver that was changed may say something else, and so may a model that is asked again, and any of a trace that has grown since: what
+/// was said last counts. Another may not. Of a turn, every part is a reward of its own.
 fn rewards(trace: &Trace) -> Option<Dirt> {
+    let grown = trace.turns().filter_map(|turn| turn.started).max();
     let mut given: HashMap<Said<'_>, f64> = HashMap::new();
     for reward in &trace.rewards {
         let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
@@ -184,7 +185,8 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
                 reward.total, reward.by.name
             )));
         }
-        if matches!(reward.by.kind, GiverKind::Judge | GiverKind::Rubric) {
+        let is_of_less = grown.is_some_and(|grown| reward.at < grown);
+        if is_of_less || matches!(reward.by.kind, GiverKind::Judge | GiverKind::Rubric) {
             continue;
         }
         let part = reward.components.first().map_or("", |part| &part.name);
