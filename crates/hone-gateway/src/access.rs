@@ -145,9 +145,14 @@ impl Access {
 fn sent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let authorization = text(header::AUTHORIZATION);
-    let bearer = authorization.and_then(|value| value.strip_prefix("Bearer "));
-    let plain = bearer.or_else(|| text(header::HeaderName::from_static("x-api-key"))).map(|key| Cow::Borrowed(key.trim()));
-    plain.or_else(|| basic(authorization?.strip_prefix("Basic ")?).map(Cow::Owned))
+    let of_scheme = |scheme| authorization.and_then(|value| in_scheme(value, scheme));
+    let plain = of_scheme("Bearer").or_else(|| text(header::HeaderName::from_static("x-api-key")));
+    plain.map(|key| Cow::Borrowed(key.trim())).or_else(|| basic(of_scheme("Basic")?).map(Cow::Owned))
+}
+
+/// What is sent in this scheme, whose name may be written large or small.
+fn in_scheme<'a>(authorization: &'a str, scheme: &str) -> Option<&'a str> {
+    authorization.split_once(' ').filter(|(said, _)| said.eq_ignore_ascii_case(scheme)).map(|(_, sent)| sent)
 }
 
 /// The key in a name and a password: the password, as with Langfuse's public and secret key.
@@ -209,11 +214,15 @@ mod tests {
         check("authorization", "Bearer sk-1", Ok("one"));
         check("x-api-key", "sk-2", Ok("two"));
         check("authorization", "Basic cGstMTpzay0x", Ok("one"));
+        check("authorization", "bearer sk-1", Ok("one"));
+        check("authorization", "BEARER sk-1", Ok("one"));
+        check("authorization", "basic cGstMTpzay0x", Ok("one"));
         check("authorization", "Basic c2stMTo=", Err(Refused::Key));
         check("authorization", "Basic sk-1", Err(Refused::Key));
         check("authorization", "Bearer sk-3", Err(Refused::Key));
         check("authorization", "sk-1", Err(Refused::Key));
         check("authorization", "Bearer ", Err(Refused::Key));
+        check("authorization", "Bearersk-1", Err(Refused::Key));
         check("x-other", "sk-1", Err(Refused::Key));
     }
 
