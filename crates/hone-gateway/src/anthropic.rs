@@ -6,6 +6,7 @@
 use crate::ask::{Speaker, passed_on};
 use crate::choices::Choices;
 use crate::error::Refused;
+use crate::openai::parsed;
 use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
@@ -17,8 +18,7 @@ use std::sync::Arc;
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
-    let body: Map<String, Value> = serde_json::from_slice(bytes)
-        .map_err(|error| Refused::Malformed { param: None, message: format!("the body is not a JSON object: {error}") })?;
+    let body: Map<String, Value> = parsed(bytes)?;
     let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Refused::param("model", "model: Field required"))?.to_owned();
     let tokens_max = body.get("max_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0);

@@ -285,7 +285,6 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     }
     let (reply, is_new_segment) = match asked {
         Ok(Drawn { completion: Completion { reply, calls, failures }, sampled, is_new_segment }) => {
-            turn.answer = reply.message.clone();
             (turn.llm_calls, turn.errors, turn.sampled) = (calls, failures, sampled);
             choices::keep(&mut turn, &reply);
             (Some(reply), is_new_segment)

@@ -7,14 +7,18 @@ use crate::error::Refused;
 use crate::openai::{finish, flag, whole_number};
 use hone_policy::local::ToldToken;
 use hone_policy::upstream::{Choice, Reply};
-use hone_trace::Turn;
+use hone_trace::format::is_too_deep;
+use hone_trace::{Message, Turn};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The most answers to one question, and of all questions of one request.
 const N_CHOICES_MAX: u64 = 16;
 const N_ALL_MAX: usize = 128;
 /// The most alternatives that are told beside a token.
 const N_LIKELIEST_MAX: usize = 20;
+/// What the record calls the tokens that a provider told.
+const LOGPROBS: &str = "logprobs";
 
 /// What of the answers is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,21 +87,52 @@ pub(crate) fn told(tokens: &[ToldToken]) -> Vec<Value> {
     tokens.iter().map(token).collect()
 }
 
-/// Puts on the record what a turn has no word for: further answers, log-probs that a provider told, and further prompts.
+/// What marks, on the record, that a provider told more than could be kept.
+const LEFT_OUT: &str = "left_out";
+
+/// Puts an answer on the record, with what a turn has no word for: further answers and log-probs that a provider told. What it nests too
+/// deep to be read back is left out, and named.
 pub(crate) fn keep(turn: &mut Turn, reply: &Reply) {
+    let mut left_out = BTreeSet::new();
+    turn.answer = reply.message.clone();
+    shorten(&mut turn.answer, &mut left_out);
     if turn.sampled.is_none() && !reply.tokens.told.is_null() {
-        turn.extra.insert("logprobs".into(), reply.tokens.told.clone());
+        turn.extra.insert(LOGPROBS.into(), reply.tokens.told.clone());
+        retain_readable(&mut turn.extra, &mut left_out);
     }
-    let other = |choice: &Choice| {
-        let mut kept = json!({"answer": choice.message, "finish": finish(choice.finish)});
+    let mut other = |choice: &Choice| {
+        let mut message = choice.message.clone();
+        shorten(&mut message, &mut left_out);
+        let mut kept = Map::from_iter([("answer".into(), json!(message)), ("finish".into(), finish(choice.finish).into())]);
         match &choice.sampled {
-            Some(sampled) => kept["sampled"] = json!(sampled),
-            None if !choice.tokens.told.is_null() => kept["logprobs"] = choice.tokens.told.clone(),
+            Some(sampled) => drop(kept.insert("sampled".into(), json!(sampled))),
+            None if !choice.tokens.told.is_null() => drop(kept.insert(LOGPROBS.into(), choice.tokens.told.clone())),
             None => {}
         }
-        kept
+        retain_readable(&mut kept, &mut left_out);
+        Value::Object(kept)
     };
     if !reply.others.is_empty() {
-        turn.extra.insert("others".into(), reply.others.iter().map(other).collect());
+        let others = reply.others.iter().map(&mut other).collect();
+        turn.extra.insert("others".into(), others);
     }
+    if !left_out.is_empty() {
+        turn.extra.insert(LEFT_OUT.into(), left_out.into_iter().collect());
+    }
+}
+
+/// Leaves out what a provider says besides of a message and its calls, where it could not be read back.
+fn shorten(message: &mut Message, left_out: &mut BTreeSet<String>) {
+    retain_readable(&mut message.extra, left_out);
+    message.tool_calls.iter_mut().for_each(|call| retain_readable(&mut call.extra, left_out));
+}
+
+fn retain_readable(told: &mut Map<String, Value>, left_out: &mut BTreeSet<String>) {
+    told.retain(|name, value| {
+        let is_readable = !is_too_deep(value);
+        if !is_readable {
+            left_out.insert(name.clone());
+        }
+        is_readable
+    });
 }

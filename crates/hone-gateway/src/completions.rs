@@ -6,7 +6,7 @@
 use crate::ask::{Speaker, passed_on};
 use crate::choices::{Choices, told};
 use crate::error::Refused;
-use crate::openai::{TEMPERATURE_MAX, chunk_passed_on, finish, flag, line, malformed, number, stops, usage, whole_number};
+use crate::openai::{TEMPERATURE_MAX, chunk_passed_on, finish, flag, line, number, parsed, stops, usage, whole_number};
 use crate::question::Asked;
 use hone_policy::local::{Piece, Prompt};
 use hone_policy::upstream::{ChatRequest, Delta, Endpoint, Finish, Reply, Sampling};
@@ -20,7 +20,7 @@ const TOKENS_MAX: u64 = 16;
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
-    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
+    let body: Map<String, Value> = parsed(body)?;
     let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Refused::param("model", "`model` is missing: you must name one"))?.to_owned();
     let prompts = prompts(&body)?;

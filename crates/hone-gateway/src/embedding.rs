@@ -5,7 +5,7 @@ use crate::access::{Caller, Identity};
 use crate::ask::abandoned;
 use crate::catalogue::{Model, Who};
 use crate::error::Refused;
-use crate::openai::malformed;
+use crate::openai::parsed;
 use crate::question::refused;
 use crate::route::{name, named_episode, read, told};
 use crate::server::Gateway;
@@ -101,7 +101,7 @@ struct Asked {
 impl Asked {
     /// Reads a request for vectors.
     fn read(body: &[u8]) -> Result<Self, Refused> {
-        let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
+        let body: Map<String, Value> = parsed(body)?;
         let model = body.get("model").and_then(Value::as_str).ok_or_else(|| Refused::param("model", "`model` is missing"))?;
         let texts = match body.get("input") {
             Some(Value::String(text)) => Some(vec![text.clone()]),

@@ -5,6 +5,7 @@
 
 use crate::access::Reporter;
 use crate::error::Refused;
+use crate::openai::parsed;
 use crate::otlp;
 use crate::record::{assigned_to, has_failed};
 use crate::route::{json_response, read};
@@ -42,9 +43,7 @@ struct Feedback {
 }
 
 pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Reporter, body: Body) -> Result<Response, Refused> {
-    let body = read(&gateway, body).await?;
-    let feedback: Feedback = serde_json::from_slice(&body)
-        .map_err(|error| Refused::Malformed { param: None, message: format!("the feedback cannot be read: {error}") })?;
+    let feedback: Feedback = parsed(&read(&gateway, body).await?)?;
     if feedback.metric_name.is_empty() || feedback.metric_name.len() > NAME_LEN_MAX {
         return Err(Refused::param("metric_name", format!("`metric_name` must have 1 to {NAME_LEN_MAX} characters")));
     }

@@ -9,8 +9,10 @@ use crate::error::Refused;
 use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
+use hone_trace::format::check_depth;
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{Content, Message, Time};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,6 +60,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     conversation.rest.remove("stream_options");
     let (prompts, previous) = (Vec::new(), None);
     Ok(Asked { model, is_stream, tells_usage, body: whole, conversation, request, choices, prompts, previous })
+}
+
+/// Reads a body that is JSON. What nests too deep could not be read back from the record.
+pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    let text = std::str::from_utf8(body).map_err(|_| malformed("the body is not UTF-8"))?;
+    check_depth(text)?;
+    serde_json::from_str(text).map_err(|error| malformed(&format!("the body cannot be read: {error}")))
 }
 
 pub(crate) fn malformed(message: &str) -> Refused {

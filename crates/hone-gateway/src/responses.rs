@@ -13,7 +13,7 @@ pub(crate) use telling::Responses;
 use crate::choices::Choices;
 use crate::error::Refused;
 use crate::feedback::answered_in;
-use crate::openai::{TEMPERATURE_MAX, flag, malformed, number, whole_number};
+use crate::openai::{TEMPERATURE_MAX, flag, number, parsed, whole_number};
 use crate::question::Asked;
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
@@ -58,7 +58,7 @@ const FIXED: [(&str, &str); 8] = [
 
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
-    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| malformed("the body is not a JSON object"))?;
+    let body: Map<String, Value> = parsed(body)?;
     can_be_followed(&body)?;
     let model = text(&body, "model")?.filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Refused::param("model", "`model` is missing: you must name one"))?;

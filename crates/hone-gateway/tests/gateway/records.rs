@@ -1,5 +1,6 @@
 //! What is kept.
 
+use crate::upstream::nested;
 use crate::world::{World, messages};
 use serde_json::json;
 
@@ -195,5 +196,52 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
         let refused = give(json!({"episode_id": told.episode, "metric_name": "solved", "value": value})).await;
         assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (400, json!("value")), "{}", refused.body);
         assert!(refused.body.contains("from -1000000 to 1000000"), "{}", refused.body);
+    }
+}
+
+/// What nests too deep could be written, and no more be read: not by the store, not by an export, not by a back-up.
+#[tokio::test]
+async fn what_nests_too_deep_to_be_read_back_is_refused() {
+    let world = World::open().await;
+    let said = messages(&[("user", "hi")]);
+    for (path, body) in [
+        ("/v1/chat/completions", json!({"model": "well", "messages": said, "metadata": {"a": nested(120)}})),
+        (
+            "/v1/messages",
+            json!({"model": "claude", "max_tokens": 9, "messages": said, "tools": [{"name": "f", "input_schema": nested(123)}]}),
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "well", "input": "hi", "tools": [{"type": "function", "name": "f", "parameters": nested(123)}]}),
+        ),
+        ("/v1/completions", json!({"model": "well", "prompt": "hi", "metadata": {"a": nested(120)}})),
+        ("/v1/embeddings", json!({"model": "embed", "input": "hi", "metadata": nested(120)})),
+        ("/v1/feedback", json!({"episode_id": "e", "metric_name": "m", "value": nested(120)})),
+    ] {
+        let told = world.post(path, &body, &[]).await;
+        assert_eq!((told.status, told.body.contains("nested deeper than 64 levels")), (400, true), "{path}: {}", told.body);
+    }
+    assert_eq!((world.heard.n(), world.traces().await.len()), (0, 0));
+    let content = json!([{"type": "document", "source": nested(59)}]);
+    let deepest = json!({"model": "claude", "max_tokens": 9, "messages": [{"role": "user", "content": content}]});
+    assert_eq!(world.post("/v1/messages", &deepest, &[]).await.status, 200, "64 levels can be kept");
+    assert_eq!(json!(world.trace_of(1).await.turns().next().unwrap().input[0].content), content);
+}
+
+#[tokio::test]
+async fn what_a_provider_nests_too_deep_is_passed_on_and_left_out() {
+    let world = World::open().await;
+    for (is_stream, n_traces) in [(false, 1), (true, 2)] {
+        let body = json!({"model": "well", "messages": messages(&[("user", "hi")]), "n": 2, "logprobs": true, "user": "deep",
+            "stream": is_stream});
+        let told = world.post("/v1/chat/completions", &body, &[]).await;
+        assert!(told.status == 200 && told.body.contains("[[[[["), "{}", told.body);
+        let traces = world.traces().await;
+        assert_eq!(traces.len(), n_traces);
+        let turn = traces[0].turns().next().unwrap();
+        assert_eq!((turn.answer.content.text(), &turn.extra["left_out"]), ("answer 1".to_owned(), &json!(["logprobs"])));
+        assert!(!turn.extra.contains_key("logprobs"));
+        let others = turn.extra["others"].as_array().unwrap();
+        assert!(others[0]["answer"]["content"] == "answer 1 more" && others[0].get("logprobs").is_none(), "{others:?}");
     }
 }

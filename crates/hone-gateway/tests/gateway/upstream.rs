@@ -157,10 +157,16 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
     whole(&json!({"role": "assistant", "content": text, "refusal": null}), "stop", &usage)
 }
 
-/// Two answers, the second longer, whose tokens are told where that is asked for.
+/// Lists in lists.
+pub(crate) fn nested(n_levels: usize) -> Value {
+    (0..n_levels).fold(json!(0), |inner, _| json!([inner]))
+}
+
+/// Two answers, the second longer, whose tokens are told where that is asked for, to some users more deeply than others.
 fn twice(text: &str, usage: &Value, body: &Value) -> Response {
+    let likeliest = if body["user"] == "deep" { nested(115) } else { json!([]) };
     let logprobs = match body["logprobs"].as_bool() {
-        Some(true) => json!({"content": [{"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []}]}),
+        Some(true) => json!({"content": [{"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": likeliest}]}),
         _ => Value::Null,
     };
     let texts = [text.to_owned(), format!("{text} more")];

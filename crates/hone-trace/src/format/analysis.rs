@@ -1,5 +1,7 @@
 //! What can be seen in JSON text without reading it: how deep it nests, and its first keys.
 
+use serde_json::Value;
+
 /// How deep lists and objects nest. Text that is not JSON gives some number: the reader refuses it later.
 pub(super) fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
@@ -19,6 +21,16 @@ pub(super) fn depth(text: &str) -> usize {
         }
     }
     deepest
+}
+
+/// Whether the lists and objects of a value nest deeper than this.
+pub(super) fn is_deeper(value: &Value, n_levels: usize) -> bool {
+    let Some(n_inner) = n_levels.checked_sub(1) else { return value.is_array() || value.is_object() };
+    match value {
+        Value::Array(list) => list.iter().any(|inner| is_deeper(inner, n_inner)),
+        Value::Object(map) => map.values().any(|inner| is_deeper(inner, n_inner)),
+        _ => false,
+    }
 }
 
 /// The keys of the outermost object, as far as the text goes. Keys with escapes are given as they stand.
@@ -60,6 +72,8 @@ mod tests {
     fn depth_counts_what_is_not_inside_a_text() {
         for (text, expected) in [("1", 0), ("[]", 1), (r#"{"a":[{"b":"[[\"[["}]}"#, 3), ("]]][", 1), ("\"\\", 0)] {
             assert_eq!(depth(text), expected, "{text}");
+            let Ok(value) = serde_json::from_str(text) else { continue };
+            assert!(!is_deeper(&value, expected) && (expected == 0 || is_deeper(&value, expected - 1)), "{text}");
         }
     }
 

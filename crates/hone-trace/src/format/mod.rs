@@ -32,6 +32,7 @@ pub use origin::Origin;
 use crate::store::RECORD_BYTES_MAX;
 use crate::{Config, Group, Trace};
 use origin::Registrar;
+use serde_json::Value;
 use std::{fmt, str::FromStr};
 
 /// The longest list of messages, tools or spans in one trace.
@@ -147,10 +148,21 @@ fn check_line(format: Format, line: &str) -> Result<(), FormatError> {
         let reason = format!("the line has {} bytes; a record has at most {RECORD_BYTES_MAX}", line.len());
         return Err(FormatError::new("", reason));
     }
-    if format != Format::Hone && analysis::depth(line) > DEPTH_MAX {
-        return Err(FormatError::new("", format!("lists and objects are nested deeper than {DEPTH_MAX} levels")));
-    }
-    Ok(())
+    if format == Format::Hone { Ok(()) } else { check_depth(line) }
+}
+
+/// Refuses a foreign document that nests deeper than what is kept of it could be read back.
+pub fn check_depth(document: &str) -> Result<(), FormatError> {
+    if analysis::depth(document) > DEPTH_MAX { Err(too_deep("")) } else { Ok(()) }
+}
+
+/// Whether a value nests deeper than a foreign document may.
+pub fn is_too_deep(value: &Value) -> bool {
+    analysis::is_deeper(value, DEPTH_MAX)
+}
+
+fn too_deep(path: impl Into<String>) -> FormatError {
+    FormatError::new(path, format!("lists and objects are nested deeper than {DEPTH_MAX} levels"))
 }
 
 /// The trace as one line of this format, without the line break. [`left_out`] says what is lost.
