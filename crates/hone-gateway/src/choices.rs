@@ -51,14 +51,17 @@ impl Choices {
         Ok(Self { n: whole_number(rest, "n")?.unwrap_or(1), tokens: count(rest, "logprobs")? })
     }
 
-    /// Why a model of this machine does not follow them, where it does not.
-    pub(crate) fn wrong(&self, n_prompts: usize) -> Option<String> {
+    /// What of them a model of this machine does not follow, and why, where it does not.
+    pub(crate) fn wrong(&self, n_prompts: usize) -> Option<(&'static str, String)> {
         let n_all = usize::try_from(self.n).unwrap_or(usize::MAX).saturating_mul(n_prompts.max(1));
         match self.tokens {
-            _ if self.n > N_CHOICES_MAX => Some(format!("`n` is at most {N_CHOICES_MAX} here")),
-            _ if n_all > N_ALL_MAX => Some(format!("`prompt` and `n` ask for {n_all} answers; {N_ALL_MAX} come at once")),
+            _ if self.n > N_CHOICES_MAX => Some(("n", format!("`n` is at most {N_CHOICES_MAX} here"))),
+            _ if n_all > N_ALL_MAX => {
+                Some(("prompt", format!("`prompt` and `n` ask for {n_all} answers; {N_ALL_MAX} come at once")))
+            }
             Some(n) if n > N_LIKELIEST_MAX => {
-                Some(format!("`top_logprobs` and `logprobs` tell at most {N_LIKELIEST_MAX} alternatives"))
+                let param = if n_prompts > 0 { "logprobs" } else { "top_logprobs" };
+                Some((param, format!("`{param}` tells at most {N_LIKELIEST_MAX} alternatives")))
             }
             _ => None,
         }

@@ -6,7 +6,7 @@ use crate::ask::abandoned;
 use crate::catalogue::{Model, Who};
 use crate::error::Refused;
 use crate::openai::parsed;
-use crate::question::refused;
+use crate::question::unsupported;
 use crate::route::{name, named_episode, read, told};
 use crate::server::Gateway;
 use axum::body::Body;
@@ -137,7 +137,7 @@ impl Asked {
 
 /// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
 async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
-    let mut failure = refused("nobody answers under this name".to_owned());
+    let mut failure = unsupported("model", "nobody answers under this name");
     let begun = Instant::now();
     for upstream in model.in_turn(gateway.now()) {
         if begun.elapsed() >= Duration::from_millis(gateway.limits().answer_ms) {
@@ -145,7 +145,7 @@ async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Emb
         }
         let embedded = match &upstream.who {
             Who::Provider(client) => client.embed(texts).await,
-            Who::Local(_) => Err(refused("a model of this process gives no embeddings".to_owned())),
+            Who::Local(_) => Err(unsupported("model", "a model of this process gives no embeddings")),
         };
         let calls = std::mem::take(&mut failure.calls);
         match embedded {

@@ -123,7 +123,7 @@ impl Refused {
         }
     }
 
-    /// The provider's own words, where one has refused.
+    /// The words for programs of who has refused: a provider, or hone in its place.
     fn words(&self) -> Option<&Words> {
         if let Self::Upstream { words, .. } = self { Some(words) } else { None }
     }
@@ -248,8 +248,10 @@ impl From<&UpstreamError> for Refused {
             }
             PolicyErrorKind::Provider | PolicyErrorKind::Protocol => upstream(502),
             PolicyErrorKind::Refused => match told.map(|told| told.status) {
+                // It could not be put into words for anybody, or a model of this machine does not take it.
+                None => Self::Malformed { param: None, message: error.message.clone() },
                 Some(status @ (403 | 404 | 422)) => upstream(status),
-                _ => upstream(400),
+                Some(_) => upstream(400),
             },
             PolicyErrorKind::TooLong => Self::TooLong(error.message.clone()),
             PolicyErrorKind::Budget => Self::Budget(error.message.clone()),

@@ -14,7 +14,7 @@ use axum::http::HeaderMap;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::local::Prompt;
-use hone_policy::upstream::{ChatRequest, Client, UpstreamError, Wire};
+use hone_policy::upstream::{ChatRequest, Client, Told, UpstreamError, Wire, Words};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::store::Event;
@@ -141,7 +141,7 @@ impl Question {
     /// The question for this provider: in the client's own words where it speaks the same format.
     pub(crate) fn request_for(&self, client: &Client) -> Result<ChatRequest, UpstreamError> {
         if self.prompts.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
-            return Err(refused("`prompt` must be text here: a provider's tokens are its own".to_owned()));
+            return Err(unsupported("prompt", "`prompt` must be text here: a provider's tokens are its own"));
         }
         if Some(client.spec().provider.wire) == self.wire {
             let (body, headers) = (Some(self.body.clone()), self.headers.clone());
@@ -158,7 +158,7 @@ impl Question {
             UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
         self.follows(&unfollowed)?;
         self.prediction()?;
-        self.choices.wrong(self.prompts.len()).map_or(Ok(()), |message| Err(refused(message)))
+        self.choices.wrong(self.prompts.len()).map_or(Ok(()), |(param, message)| Err(unsupported(param, message)))
     }
 
     /// The seed that the client gives.
@@ -170,24 +170,24 @@ impl Question {
     pub(crate) fn prediction(&self) -> Result<String, UpstreamError> {
         let told = self.conversation.rest.get("prediction").filter(|_| self.wire == Some(Wire::OpenAi));
         let text = told.filter(|told| !told.is_null()).map_or(Some(String::new()), openai::predicted);
-        text.ok_or_else(|| {
-            refused("`prediction` must be {\"type\": \"content\", \"content\": a text or a list of texts}".to_owned())
-        })
+        let form = "`prediction` must be {\"type\": \"content\", \"content\": a text or a list of texts}";
+        text.ok_or_else(|| refused("prediction", INVALID, form))
     }
 
     /// Refuses by name what an answer in other words than the client's could not follow.
     fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
         let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
         if let Some(param) = unfollowed.iter().find(|param| says(param)) {
-            return Err(refused(format!("`{param}` is not something that this model can follow here: leave it out")));
+            return Err(unsupported(param, format!("`{param}` is not something that this model can follow here: leave it out")));
         }
         if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
-            return Err(refused("`seed` must be a whole number of at most 64 bits".to_owned()));
+            return Err(refused("seed", INVALID, "`seed` must be a whole number of at most 64 bits"));
         }
         let mut tools = self.body.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate();
         let theirs = |tool: &Value| tool["type"].as_str().filter(|kind| !self.is_own_tool(kind)).map(str::to_owned);
         let Some((tool_idx, kind)) = tools.find_map(|(tool_idx, tool)| Some((tool_idx, theirs(tool)?))) else { return Ok(()) };
-        Err(refused(format!("`tools[{tool_idx}]` is a `{kind}`, which this model cannot follow here: leave it out")))
+        let param = format!("tools[{tool_idx}]");
+        Err(unsupported(&param, format!("`{param}` is a `{kind}`, which this model cannot follow here: leave it out")))
     }
 
     /// Whether tools of this type are the client's own, which it runs itself with arguments that it describes.
@@ -217,7 +217,17 @@ fn was_left(turn: &Turn) -> bool {
     turn.errors.iter().any(|error| error.kind == PolicyErrorKind::Abandoned.as_str())
 }
 
-/// Why nobody was asked.
-pub(crate) fn refused(message: String) -> UpstreamError {
-    UpstreamError::new(PolicyErrorKind::Refused, message)
+/// OpenAI's words for what nobody could follow, and for what those who are asked do not.
+const INVALID: &str = "invalid_value";
+const UNSUPPORTED: &str = "unsupported_value";
+
+/// A parameter that those who are asked do not follow: why nobody was asked.
+pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> UpstreamError {
+    refused(param, UNSUPPORTED, message)
+}
+
+fn refused(param: &str, code: &str, message: impl Into<String>) -> UpstreamError {
+    let words = Words { kind: None, code: Some(code.to_owned()), param: Some(param.to_owned()) };
+    let told = Some(Box::new(Told { status: 400, words, retry_ms: None }));
+    UpstreamError { told, ..UpstreamError::new(PolicyErrorKind::Refused, message) }
 }

@@ -149,6 +149,35 @@ async fn what_cannot_be_drawn_is_refused_by_name() {
     assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);
 }
 
+/// Nobody upstream was asked, and none is blamed.
+#[tokio::test]
+async fn what_is_refused_here_is_told_as_a_wrong_parameter() {
+    let world = World::open().await;
+    for (model, rest, param, code) in [
+        ("own/tiny", json!({"tool_choice": "required"}), json!("tool_choice"), json!("unsupported_value")),
+        ("own/tiny", json!({"n": 17}), json!("n"), json!("unsupported_value")),
+        ("own/tiny", json!({"presence_penalty": 1}), json!("presence_penalty"), json!("unsupported_value")),
+        ("own/tiny", json!({"logprobs": true, "top_logprobs": 21}), json!("top_logprobs"), json!("unsupported_value")),
+        ("own/tiny", json!({"tools": [{"type": "web_search"}]}), json!("tools[0]"), json!("unsupported_value")),
+        ("own/tiny", json!({"seed": "seven"}), json!("seed"), json!("invalid_value")),
+        ("own/tiny", json!({"prediction": "the cat"}), json!("prediction"), json!("invalid_value")),
+        ("own/tiny", json!({"stop": [""]}), json!(null), json!(null)),
+        ("claude", json!({"logprobs": true}), json!("logprobs"), json!("unsupported_value")),
+    ] {
+        for is_stream in [false, true] {
+            let mut body = ask(model, &rest);
+            body["stream"] = is_stream.into();
+            let told = world.post("/v1/chat/completions", &body, &[]).await;
+            let error = &told.json()["error"];
+            assert_eq!((told.status, &error["type"]), (400, &json!("invalid_request_error")), "{rest}: {}", told.body);
+            assert_eq!((&error["param"], &error["code"]), (&param, &code), "{rest}: {}", told.body);
+        }
+    }
+    let told = world.post("/v1/embeddings", &json!({"model": "own/tiny", "input": "hi"}), &[]).await;
+    assert_eq!((told.status, &told.json()["error"]["param"]), (400, &json!("model")), "{}", told.body);
+    assert_eq!(world.heard.n(), 0);
+}
+
 #[tokio::test]
 async fn a_client_may_go_on_with_any_of_the_answers() {
     let world = World::open().await;
