@@ -301,7 +301,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
     let answered = question.answered(&turn, ended);
-    let Question { caller, episode, said, category, model, agent, conversation, admitted, .. } = question;
+    let Question { caller, episode, said, category, model, agent, conversation, admitted, begun, .. } = question;
     let (assigned, config, config_hash) = match agent {
         Some((assigned, version)) => (Some(assigned), version.config.clone(), version.config_hash),
         None => {
@@ -332,7 +332,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         answered,
     };
     let kept = gateway.record().keep(call).await;
-    drop(admitted);
+    drop((admitted, begun));
     if is_canary {
         gateway.agents().grown.notify_one();
     }

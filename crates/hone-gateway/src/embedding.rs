@@ -32,7 +32,7 @@ pub(crate) async fn give(
     let asked = Asked::read(&read(&gateway, body).await?)?;
     gateway.can_record().await?;
     let model = gateway.model(&asked.model)?;
-    let beside = named_episode(&caller, &headers)?;
+    let beside = named_episode(&gateway, &caller, &headers).await?;
     let trace = gateway.new_trace();
     let (mut tell, answer) = oneshot::channel();
     tokio::spawn(async move {

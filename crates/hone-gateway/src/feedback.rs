@@ -103,7 +103,7 @@ impl Feedback {
         let one = "either `inference_id` or `episode_id` must say what the feedback is about";
         let (id, inference) = match (&self.inference_id, &self.episode_id) {
             (Some(inference), None) => (answered_in(inference), Some(inference)),
-            (None, Some(episode)) => (Some(episode_of(tenant, episode)), None),
+            (None, Some(episode)) => (Some(gateway.record().named(tenant, episode).await.map_err(|_| Refused::Store)?), None),
             _ => return Err(Refused::Malformed { param: None, message: one.into() }),
         };
         let missing = || Refused::NotFound("there is no such episode or answer on the record".into());
@@ -145,11 +145,6 @@ fn lines(trace: &Trace, quality: f64, now: Time) -> Vec<Event> {
     let ended = assigned.ended(trace.id, reached, trace.turns().any(has_failed));
     let row = row.map(|row| event(&Line::Row(row.clone()), row.id()));
     row.into_iter().chain([event(&Line::Ended(Box::new(ended.clone())), ended.id())]).collect()
-}
-
-/// The episode that a client means by a name: its id, or what it called it.
-pub(crate) fn episode_of(tenant: &Tenant, name: &str) -> TraceId {
-    name.parse().unwrap_or_else(|_| TraceId::derived(&["episode", tenant.as_str(), name]))
 }
 
 /// The episode in which an answer of this id was given.

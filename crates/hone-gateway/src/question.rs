@@ -9,7 +9,7 @@ use crate::catalogue::Model;
 use crate::choices::Choices;
 use crate::episode::Digest;
 use crate::openai;
-use crate::record::{Joined, has_failed};
+use crate::record::{Begun, Joined, has_failed};
 use axum::http::HeaderMap;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
@@ -100,6 +100,8 @@ pub(crate) struct Question {
     pub(crate) api: &'static str,
     /// A place among the requests that are worked on.
     pub(crate) admitted: OwnedSemaphorePermit,
+    /// That its episode begins with it, where it does.
+    pub(crate) begun: Option<Begun>,
 }
 
 /// A request as it was read, whatever its wire format.

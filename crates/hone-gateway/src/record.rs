@@ -90,6 +90,19 @@ pub(crate) struct Record {
     writing: Mutex<HashMap<TraceId, Arc<tokio::sync::Mutex<()>>>>,
     configs: Mutex<HashSet<ConfigHash>>,
     lost: Mutex<Option<Lost>>,
+    begun: Arc<Mutex<HashMap<TraceId, Tenant>>>,
+}
+
+/// An episode whose first call is underway: who names it by its id means it, though it is not on the record yet.
+pub(crate) struct Begun {
+    trace: TraceId,
+    all: Arc<Mutex<HashMap<TraceId, Tenant>>>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        lock(&self.all).remove(&self.trace);
+    }
 }
 
 /// Calls that the store did not take, and that it does not know of yet.
@@ -103,7 +116,14 @@ struct Lost {
 impl Record {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let episodes = Mutex::new(Episodes::new(N_EPISODES_MAX));
-        Self { store, episodes, writing: Mutex::default(), configs: Mutex::default(), lost: Mutex::default() }
+        Self {
+            store,
+            episodes,
+            writing: Mutex::default(),
+            configs: Mutex::default(),
+            lost: Mutex::default(),
+            begun: Arc::default(),
+        }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -112,6 +132,23 @@ impl Record {
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
+    }
+
+    /// An episode begins with a call that is now underway.
+    pub(crate) fn begin(&self, tenant: &Tenant, trace: TraceId) -> Begun {
+        lock(&self.begun).insert(trace, tenant.clone());
+        Begun { trace, all: Arc::clone(&self.begun) }
+    }
+
+    /// The episode that a client means by a name: one that has this id, or else the one that it calls so. A name in the form of an id is
+    /// as good as any: the same one means something else to every tenant.
+    pub(crate) async fn named(&self, tenant: &Tenant, name: &str) -> Result<TraceId, StoreError> {
+        let called = TraceId::derived(&["episode", tenant.as_str(), name]);
+        let Ok(id) = name.parse() else { return Ok(called) };
+        let is_begun = || lock(&self.begun).get(&id) == Some(tenant);
+        let is_open = |trace| lock(&self.episodes).get(tenant, trace).is_some();
+        let has_id = is_open(id) || is_begun() || !is_open(called) && self.store.trace(id).await?.is_some();
+        Ok(if has_id { id } else { called })
     }
 
     /// The version of an agent that has answered an episode so far, where one has.

@@ -12,7 +12,7 @@ use crate::paths::PATHS;
 use crate::question::{Asked, Question};
 use crate::record::{Joined, NotKept};
 use crate::server::Gateway;
-use crate::{anthropic, completions, dashboard, feedback, openai, responses};
+use crate::{anthropic, completions, dashboard, openai, responses};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
@@ -199,13 +199,14 @@ async fn answer(
         None => None,
     };
     let said = digests(&asked.conversation.messages);
-    let named = named_episode(&caller, headers)?.or(previous);
+    let named = named_episode(gateway, &caller, headers).await?.or(previous);
     let found = if named.is_none() { gateway.record().find(&caller.tenant, &said) } else { None };
     let episode = named.or(found).map_or_else(|| Joined::New(gateway.new_trace()), Joined::Named);
     let task = header(headers, TASK).or_else(|| gateway.task_of(&asked.conversation.messages)).map(str::to_owned);
     let chosen = who(format, gateway, &caller, headers, task.as_deref(), &mut asked, episode).await;
     let (model, agent) = chosen.inspect_err(|_| found.into_iter().for_each(|episode| gateway.record().put_back(episode)))?;
     let trace = episode.trace();
+    let begun = matches!(episode, Joined::New(_)).then(|| gateway.record().begin(&caller.tenant, trace));
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api, headers) = (format.wire(), format.api(), format.headers(headers));
@@ -232,6 +233,7 @@ async fn answer(
         headers,
         api,
         admitted,
+        begun,
     };
     let answered = match is_stream {
         true => ask::streamed(gateway, question, speaker).await.map(|body| streaming(body, trace)),
@@ -355,14 +357,14 @@ pub(crate) async fn read_up_to(bytes_max: usize, gateway: &Gateway, body: Body) 
 }
 
 /// The episode that the client names, if it names one.
-pub(crate) fn named_episode(caller: &Identity, headers: &HeaderMap) -> Result<Option<TraceId>, Refused> {
+pub(crate) async fn named_episode(gateway: &Gateway, caller: &Identity, headers: &HeaderMap) -> Result<Option<TraceId>, Refused> {
     let Some(named) = headers.get(EPISODE) else { return Ok(None) };
     let named = named.to_str().ok().filter(|name| !name.is_empty() && name.len() <= EPISODE_LEN_MAX);
     let named = named.ok_or_else(|| {
         let message = format!("`{EPISODE}` must be a name of at most {EPISODE_LEN_MAX} printable characters");
         Refused::Malformed { param: Some(EPISODE.to_string()), message }
     })?;
-    Ok(Some(feedback::episode_of(&caller.tenant, named)))
+    gateway.record().named(&caller.tenant, named).await.map(Some).map_err(|_| Refused::Store)
 }
 
 pub(crate) fn told(body: &Value, episode: TraceId) -> Response {

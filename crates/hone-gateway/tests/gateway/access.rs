@@ -165,17 +165,37 @@ async fn a_wrong_key_is_refused_in_the_words_of_its_format() {
 #[tokio::test]
 async fn tenants_do_not_see_each_other() {
     let world = guarded().await;
-    let ask = async |key: &str| {
+    let ask = async |key: &str, name: &str| {
         let key = format!("Bearer {key}");
-        world.chat("well", &[("user", "hi")], &[("authorization", &key), ("x-hone-episode", "the same")]).await
+        world.chat("well", &[("user", "hi")], &[("authorization", &key), ("x-hone-episode", name)]).await
     };
-    let (one, other) = (ask("sk-call").await, ask("sk-admin").await);
+    let (one, other) = (ask("sk-call", "the same").await, ask("sk-admin", "the same").await);
     assert_ne!(one.episode, other.episode, "a name means something else to another tenant");
     let stolen = [("authorization", "Bearer sk-admin"), ("x-hone-episode", one.episode.as_deref().unwrap())];
     assert_eq!(world.chat("well", &[("user", "mine now")], &stolen).await.status, 404);
     let body = json!({"episode_id": one.episode, "metric_name": "good", "value": true});
     assert_eq!(world.post("/v1/feedback", &body, &[("authorization", "Bearer sk-admin")]).await.status, 404);
     assert!(world.traces().await.iter().all(|trace| trace.turns().count() == 1));
+}
+
+/// Who came first would have kept everybody else out of the name.
+#[tokio::test]
+async fn a_name_in_the_form_of_an_id_is_each_tenants_own() {
+    let world = guarded().await;
+    let name = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
+    let mut episodes = BTreeSet::new();
+    for key in ["Bearer sk-admin", "Bearer sk-call"] {
+        let headers = [("authorization", key), ("x-hone-episode", name)];
+        let first = world.chat("well", &[("user", "hi")], &headers).await;
+        assert_eq!(first.status, 200, "{}", first.body);
+        let again = world.chat("well", &[("user", "and?")], &headers).await;
+        assert_eq!((again.status, &again.episode), (200, &first.episode), "{}", again.body);
+        let body = json!({"episode_id": name, "metric_name": "good", "value": true});
+        let told = world.post("/v1/feedback", &body, &headers[..1]).await;
+        assert_eq!((told.status, told.json()["episode_id"].as_str()), (200, first.episode.as_deref()), "{}", told.body);
+        episodes.extend(first.episode);
+    }
+    assert!(episodes.len() == 2 && !episodes.contains(name), "{episodes:?}");
 }
 
 #[tokio::test]

@@ -97,6 +97,19 @@ async fn an_episode_that_is_named_stays_together_whatever_is_said() {
     assert_eq!((wrong.status, wrong.json()["error"]["param"].clone()), (400, json!("x-hone-episode")));
 }
 
+/// A stream says its episode when it begins, and is on the record when it ends.
+#[tokio::test]
+async fn an_episode_can_be_named_by_its_id_while_its_first_call_is_underway() {
+    let world = World::open().await;
+    let body = json!({"model": "endless", "messages": messages(&[("user", "hi")]), "stream": true});
+    let underway = world.http.post(format!("{}/v1/chat/completions", world.url)).body(body.to_string()).send().await.unwrap();
+    let id = underway.headers()["x-hone-episode"].to_str().unwrap().to_owned();
+    let told = world.chat("well", &[("user", "meanwhile")], &[("x-hone-episode", &id)]).await;
+    assert_eq!((told.status, told.episode.as_deref()), (200, Some(id.as_str())), "{}", told.body);
+    drop(underway);
+    world.trace_of(2).await;
+}
+
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_name_that_was_mistyped() {
     let world = World::open().await;
