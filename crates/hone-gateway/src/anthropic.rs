@@ -183,6 +183,8 @@ pub(crate) struct Anthropic {
     calls: BTreeSet<usize>,
     n_blocks: usize,
     is_passed_on: bool,
+    /// The stop sequence that ended the answer.
+    stop: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -194,7 +196,7 @@ enum Kind {
 
 impl Anthropic {
     pub(crate) fn new(id: String, model: String) -> Self {
-        Self { id, model, block: None, calls: BTreeSet::new(), n_blocks: 0, is_passed_on: false }
+        Self { id, model, block: None, calls: BTreeSet::new(), n_blocks: 0, is_passed_on: false, stop: None }
     }
 
     fn head(&self) -> Value {
@@ -221,6 +223,16 @@ impl Anthropic {
     fn is_late(&mut self, kind: Kind) -> bool {
         let is_open = self.block.is_some_and(|(_, open)| open == kind);
         matches!(kind, Kind::Call(call_idx) if !self.calls.insert(call_idx) && !is_open)
+    }
+
+    fn reason(&self, finish: Finish) -> &'static str {
+        match finish {
+            Finish::Stop if self.stop.is_some() => "stop_sequence",
+            Finish::Stop => "end_turn",
+            Finish::ToolCalls => "tool_use",
+            Finish::Length => "max_tokens",
+            Finish::Filtered => "refusal",
+        }
     }
 
     fn close(&mut self) -> String {
@@ -251,7 +263,8 @@ impl Speaker for Anthropic {
         }
         let mut body = self.head();
         body["content"] = blocks.into();
-        body["stop_reason"] = reason(reply.finish).into();
+        body["stop_reason"] = self.reason(reply.finish).into();
+        body["stop_sequence"] = json!(self.stop);
         body["usage"] = usage(reply.usage.as_ref());
         body
     }
@@ -293,6 +306,10 @@ impl Speaker for Anthropic {
         start + &begun + &event(&json!({"type": "content_block_delta", "index": block_idx, "delta": piece}))
     }
 
+    fn stopped_by(&mut self, stop: String) {
+        self.stop = Some(stop);
+    }
+
     fn end(&mut self, reply: &Reply) -> String {
         let mut told = String::new();
         if !self.is_passed_on {
@@ -300,7 +317,7 @@ impl Speaker for Anthropic {
                 told += &event(&json!({"type": "message_start", "message": self.head()}));
             }
             told += &self.close();
-            let delta = json!({"stop_reason": reason(reply.finish), "stop_sequence": null});
+            let delta = json!({"stop_reason": self.reason(reply.finish), "stop_sequence": self.stop});
             told += &event(&json!({"type": "message_delta", "delta": delta, "usage": usage(reply.usage.as_ref())}));
         }
         told + &event(&json!({"type": "message_stop"}))
@@ -314,15 +331,6 @@ impl Speaker for Anthropic {
 /// An event of a stream, under the name that it also says inside.
 fn event(body: &Value) -> String {
     format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap_or("error"))
-}
-
-fn reason(finish: Finish) -> &'static str {
-    match finish {
-        Finish::Stop => "end_turn",
-        Finish::ToolCalls => "tool_use",
-        Finish::Length => "max_tokens",
-        Finish::Filtered => "refusal",
-    }
 }
 
 /// What was read from a cache or put into one is told beside what was read afresh.

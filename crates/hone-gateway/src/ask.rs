@@ -41,6 +41,8 @@ pub(crate) trait Speaker: Send {
     fn whole(&self, reply: &Reply) -> Value;
     /// A piece of the answer.
     fn piece(&mut self, piece: &Piece) -> String;
+    /// That this stop string ended the answer, which not every format tells.
+    fn stopped_by(&mut self, _: String) {}
     /// What is told once the answer is whole and durable.
     fn end(&mut self, reply: &Reply) -> String;
     /// That there is no more, and why.
@@ -104,7 +106,7 @@ impl Opened {
 }
 
 fn of_provider(completion: Completion) -> Drawn {
-    Drawn { completion, sampled: None, is_new_segment: false }
+    Drawn { completion, sampled: None, is_new_segment: false, stopped_by: None }
 }
 
 /// What was asked so far, and who is asked now.
@@ -127,8 +129,8 @@ impl Tried {
     }
 }
 
-/// A whole answer.
-pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply, Refused> {
+/// A whole answer: the body of a response.
+pub(crate) async fn whole(gateway: &Gateway, question: Question, mut speaker: Box<dyn Speaker>) -> Result<Value, Refused> {
     let (mut told, answer) = oneshot::channel();
     let (gateway, begun) = (gateway.clone(), Instant::now());
     tokio::spawn(async move {
@@ -142,8 +144,11 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question) -> Result<Reply
             } => asked,
             () = told.closed() => Err(tried.left(gateway.now())),
         };
+        let asked = after(tried, asked);
+        tell_stop(&mut *speaker, &asked);
+        let recorded = record(&gateway, question, asked).await;
         // Who has left misses the answer; the record has it.
-        drop(told.send(record(&gateway, question, after(tried, asked)).await));
+        drop(told.send(recorded.map(|reply| speaker.whole(&reply))));
     });
     answer.await.unwrap_or(Err(Refused::Busy))
 }
@@ -176,6 +181,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
         };
         upstream.ended(asked.as_ref().err(), gateway.now());
         let asked = after(tried, asked);
+        tell_stop(&mut *speaker, &asked);
         let last = match record(&gateway, question, asked).await {
             Ok(reply) => speaker.end(&reply),
             Err(refused) => speaker.failed(&refused),
@@ -186,6 +192,13 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     });
     first.await.unwrap_or(Err(Refused::Busy))?;
     Ok(Body::from_stream(Pieces(received)))
+}
+
+/// Says which stop string ended the answer, where one is known to have.
+fn tell_stop(speaker: &mut dyn Speaker, asked: &Result<Drawn, UpstreamError>) {
+    if let Some(stop) = asked.as_ref().ok().and_then(|drawn| drawn.stopped_by.clone()) {
+        speaker.stopped_by(stop);
+    }
 }
 
 /// Asks one after the other until one answers, and says who. What was asked in vain is told apart.
@@ -284,7 +297,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
         turn.extra.insert("prompts".into(), question.prompts.iter().map(|prompt| json!(message(prompt).content)).collect());
     }
     let (reply, is_new_segment) = match asked {
-        Ok(Drawn { completion: Completion { reply, calls, failures }, sampled, is_new_segment }) => {
+        Ok(Drawn { completion: Completion { reply, calls, failures }, sampled, is_new_segment, .. }) => {
             (turn.llm_calls, turn.errors, turn.sampled) = (calls, failures, sampled);
             choices::keep(&mut turn, &reply);
             (Some(reply), is_new_segment)

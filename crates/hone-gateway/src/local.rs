@@ -8,7 +8,7 @@ use crate::choices::told;
 use crate::episode::{Digest, digest, digests};
 use crate::question::Question;
 use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
-use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage};
+use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage, Wire};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{LlmCall, Message, Sampled, Tenant, TraceId};
 use serde_json::Value;
@@ -52,6 +52,8 @@ pub(crate) struct Drawn {
     pub(crate) sampled: Option<Sampled>,
     /// Whether the tokens do not extend those of the turn before.
     pub(crate) is_new_segment: bool,
+    /// Which of the client's stop strings ended it, where that is known.
+    pub(crate) stopped_by: Option<String>,
 }
 
 /// An answer that is being drawn.
@@ -103,7 +105,10 @@ impl Local {
         let thread = std::thread::Builder::new().name("answer".to_owned());
         let drawing = move || {
             let mut begins = Some(begins);
-            let mut hear = |piece: Piece| {
+            let mut hear = |mut piece: Piece| {
+                if !asked.tells_tokens {
+                    piece.tokens.clear();
+                }
                 if let Some(begins) = begins.take() {
                     let _ = begins.send(());
                 }
@@ -129,7 +134,7 @@ impl Local {
     fn draw_plain(&self, asked: &Asked, hear: &mut Hear<'_>) -> Result<Drawn, UpstreamError> {
         let seed = asked.opening.seed;
         let spoken = self.voice.continue_aloud(&asked.prompts, seed, asked.limits, &asked.wishes, hear).map_err(failed)?;
-        drawn(spoken, true)
+        drawn(asked, spoken, true)
     }
 
     fn draw(&self, asked: &Asked, hear: &mut Hear<'_>) -> Result<Drawn, UpstreamError> {
@@ -147,7 +152,7 @@ impl Local {
         let first = spoken.first().map(|spoken| digest(&spoken.answered.message));
         talk.history = asked.said.iter().copied().chain(first).collect();
         self.lock().keep(asked.episode, talk);
-        drawn(spoken, is_fresh)
+        drawn(asked, spoken, is_fresh)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -183,6 +188,8 @@ struct Asked {
     said: Vec<Digest>,
     limits: AnswerLimits,
     wishes: Wishes,
+    /// Whether the client is told the tokens; they may be looked at for what they end with alone.
+    tells_tokens: bool,
     /// The plain texts that are to go on, where it is no conversation.
     prompts: Vec<Prompt>,
 }
@@ -191,6 +198,8 @@ impl Asked {
     fn of(question: &Question, left_ms: u64) -> Self {
         let request = &question.request;
         let tokens_max = if request.tokens_max > 0 { request.tokens_max } else { TOKENS_MAX };
+        // Only this format tells which stop string ended an answer; it shows in the tokens.
+        let tells_stop = question.wire == Some(Wire::Anthropic) && !request.sampling.stops.is_empty();
         // The number of an answer is part of what it is drawn from, so one seed serves a whole conversation.
         let seed = u64::from_le_bytes(question.episode.trace().bytes()[8..].try_into().unwrap_or_default());
         Self {
@@ -209,11 +218,12 @@ impl Asked {
                 stops: request.sampling.stops.clone(),
                 seed: question.seed(),
                 n_others: usize::try_from(question.choices.n).unwrap_or(usize::MAX).saturating_sub(1),
-                tokens: question.choices.tokens,
+                tokens: question.choices.tokens.or(tells_stop.then_some(0)),
                 prediction: question.prediction().unwrap_or_default(),
                 // How soon an answer comes tells nobody what others were told.
                 asker: asker(&question.caller.tenant),
             },
+            tells_tokens: question.choices.tokens.is_some(),
             prompts: question.prompts.clone(),
         }
     }
@@ -226,12 +236,14 @@ fn asker(tenant: &Tenant) -> u64 {
     hasher.finish()
 }
 
-fn drawn(spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {
+fn drawn(asked: &Asked, spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {
     let mut spoken = spoken.into_iter();
     let Some(Spoken { answered, tokens }) = spoken.next() else {
         return Err(UpstreamError::new(PolicyErrorKind::Provider, "nothing was drawn"));
     };
     let finish = finish(&answered);
+    let stopped_by = stopped_by(&tokens, &asked.wishes.stops).filter(|_| finish == Finish::Stop).map(str::to_owned);
+    let told_as = |tokens: &[ToldToken]| told_as(if asked.tells_tokens { tokens } else { &[] });
     let Answered { message, llm_calls, errors, sampled, is_new_segment } = answered;
     let usage = llm_calls.last().map(|call| Usage {
         tokens_in: call.tokens_in,
@@ -251,7 +263,22 @@ fn drawn(spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, UpstreamError> {
         completion: Completion { reply, calls: llm_calls, failures: errors },
         sampled,
         is_new_segment: is_new_segment || is_fresh,
+        stopped_by,
     })
+}
+
+/// The stop string that the last token completes: the first of several. An answer ends with the token that does.
+fn stopped_by<'a>(tokens: &[ToldToken], stops: &'a [String]) -> Option<&'a str> {
+    let text: Vec<u8> = tokens.iter().flat_map(|token| &token.bytes).copied().collect();
+    let n_last = tokens.last().map_or(0, |token| token.bytes.len());
+    let place = |stop: &str| {
+        // It begins where its last byte can still be one of the last token.
+        let first = (text.len() + 1).saturating_sub(n_last + stop.len());
+        let found = text[first..].windows(stop.len()).position(|bytes| bytes == stop.as_bytes())?;
+        Some(first + found)
+    };
+    let found = stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| Some((place(stop)?, stop)));
+    found.min_by_key(|(place, _)| *place).map(|(_, stop)| stop.as_str())
 }
 
 fn finish(answered: &Answered) -> Finish {
@@ -269,4 +296,25 @@ fn told_as(tokens: &[ToldToken]) -> Tokens {
 
 fn failed(error: PolicyError) -> UpstreamError {
     UpstreamError { calls: error.llm_calls, ..UpstreamError::new(error.kind, error.message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(tokens: &[&str], stops: &[&str], expected: Option<&str>) {
+        let token = |text: &&str| ToldToken { bytes: text.as_bytes().to_vec(), logprob: 0.0, likeliest: Vec::new() };
+        let tokens: Vec<ToldToken> = tokens.iter().map(token).collect();
+        let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
+        assert_eq!(stopped_by(&tokens, &stops), expected, "{stops:?}");
+    }
+
+    #[test]
+    fn the_last_token_completes_what_ended_the_answer() {
+        check(&["so", "me E", "ND!"], &["END", "x"], Some("END"));
+        check(&["some", " a b"], &["b", "a"], Some("a"));
+        check(&["some"], &["END", "something"], None);
+        check(&["a", "b", "c"], &["b"], None);
+        check(&[], &["b", ""], None);
+    }
 }

@@ -237,7 +237,7 @@ async fn answer(
     };
     let answered = match is_stream {
         true => ask::streamed(gateway, question, speaker).await.map(|body| streaming(body, trace)),
-        false => ask::whole(gateway, question).await.map(|reply| told(&speaker.whole(&reply), trace)),
+        false => ask::whole(gateway, question, speaker).await.map(|body| told(&body, trace)),
     };
     answered.map_err(|refused| Unanswered { refused, episode: Some(trace) })
 }

@@ -71,6 +71,29 @@ async fn tools_that_only_their_provider_runs_are_not_taken_for_functions() {
 }
 
 #[tokio::test]
+async fn an_anthropic_client_is_told_which_stop_sequence_ended_an_answer_of_this_machine() {
+    let world = World::open().await;
+    let ask = |rest: Value| {
+        let mut body = json!({"model": "own/tiny", "max_tokens": 12, "seed": 3, "messages": messages(&[("user", "the cat")])});
+        body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        body
+    };
+    let text = |told: &Value| told["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    let plain = world.post("/v1/messages", &ask(json!({})), &[]).await.json();
+    assert_eq!((&plain["stop_reason"], &plain["stop_sequence"]), (&json!("max_tokens"), &json!(null)));
+    let stop = text(&plain).chars().filter(char::is_ascii_graphic).nth(1).unwrap().to_string();
+    let stopped = world.post("/v1/messages", &ask(json!({"stop_sequences": ["never said", stop]})), &[]).await.json();
+    assert_eq!((&stopped["stop_reason"], &stopped["stop_sequence"]), (&json!("stop_sequence"), &json!(stop)), "{stopped}");
+    assert!(text(&plain).starts_with(&text(&stopped)) && text(&stopped).len() < text(&plain).len());
+    let told = world.post("/v1/messages", &ask(json!({"stop_sequences": [stop], "stream": true})), &[]).await;
+    let events: Vec<Value> = told.events().iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let said: Vec<&str> = events.iter().filter_map(|event| event["delta"]["text"].as_str()).collect();
+    assert_eq!((said.concat(), said.contains(&"")), (text(&stopped), false), "{}", told.body);
+    let end = events.iter().find(|event| event["type"] == "message_delta").unwrap();
+    assert_eq!(end["delta"], json!({"stop_reason": "stop_sequence", "stop_sequence": stop}));
+}
+
+#[tokio::test]
 async fn who_cannot_follow_leaves_it_to_those_who_can() {
     let world = World::open().await;
     for turn in 0..4 {
