@@ -7,7 +7,7 @@ use crate::catalogue::{Model, Who};
 use crate::error::Refused;
 use crate::openai::parsed;
 use crate::question::unsupported;
-use crate::route::{name, named_episode, read, told};
+use crate::route::{admitted, name, named_episode, told};
 use crate::server::Gateway;
 use axum::body::Body;
 use axum::extract::State;
@@ -27,9 +27,9 @@ pub(crate) async fn give(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refused> {
-    let admitted = gateway.admit().await?;
+    let (admitted, body) = admitted(&gateway, body).await?;
     let started = gateway.now();
-    let asked = Asked::read(&read(&gateway, body).await?)?;
+    let asked = Asked::read(&body)?;
     gateway.can_record().await?;
     let model = gateway.model(&asked.model)?;
     let beside = named_episode(&gateway, &caller, &headers).await?;

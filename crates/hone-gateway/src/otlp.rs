@@ -15,7 +15,7 @@ pub(crate) use weaver::Weaver;
 
 use crate::access::Caller;
 use crate::error::Refused;
-use crate::route::read;
+use crate::route::admitted;
 use crate::server::Gateway;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -185,9 +185,8 @@ async fn keep(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Value, Refused> {
-    let _admitted = gateway.admit().await?;
     let packing = unpack::Packing::of(headers)?;
-    let body = read(gateway, body).await?;
+    let (_admitted, body) = admitted(gateway, body).await?;
     let reading = gateway.spans().reading.acquire().await.map_err(|_| Refused::Busy)?;
     let bytes_max = gateway.limits().body_bytes_max;
     let mut taken = tokio::task::spawn_blocking(move || taken(signal, encoding, packing, &body, bytes_max))

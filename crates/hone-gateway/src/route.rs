@@ -31,6 +31,7 @@ use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The header in which a client names its episode, and is told it.
 const EPISODE: HeaderName = HeaderName::from_static("x-hone-episode");
@@ -40,6 +41,10 @@ const TASK: &str = "x-hone-task";
 const WORD_LEN_MAX: usize = 128;
 /// The longest name of an episode.
 const EPISODE_LEN_MAX: usize = 256;
+/// Bytes of a body that there is always room for; those beyond share what there is for all.
+const OWN_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a body that come at least in the time after which it is given up, unless it ends.
+const N_BYTES_MIN: usize = 16 << 10;
 
 pub(crate) fn router(gateway: Gateway) -> Router {
     let paths = PATHS.iter().fold(Router::new(), |router, path| {
@@ -190,9 +195,9 @@ async fn answer(
     body: Body,
 ) -> Result<Response, Unanswered> {
     let Caller(caller) = caller?;
-    let admitted = gateway.admit().await?;
+    let (admitted, body) = admitted(gateway, body).await?;
     let started = gateway.now();
-    let mut asked = format.read(&read(gateway, body).await?)?;
+    let mut asked = format.read(&body)?;
     gateway.can_record().await?;
     let previous = match asked.previous.take() {
         Some(previous) => Some(responses::go_on(gateway, &caller.tenant, &previous, &mut asked).await?),
@@ -339,19 +344,47 @@ pub(crate) async fn read(gateway: &Gateway, body: Body) -> Result<Bytes, Refused
 
 /// The body, unless it is longer than this or stops coming.
 pub(crate) async fn read_up_to(bytes_max: usize, gateway: &Gateway, body: Body) -> Result<Bytes, Refused> {
+    held_up_to(bytes_max, gateway, body).await.map(|(body, _)| body)
+}
+
+/// The body, and then a place among the requests that are worked on: who sends slowly keeps nobody from one.
+pub(crate) async fn admitted(gateway: &Gateway, body: Body) -> Result<(OwnedSemaphorePermit, Bytes), Refused> {
+    let (body, held) = held_up_to(gateway.limits().body_bytes_max, gateway, body).await?;
+    let place = gateway.admit().await?;
+    drop(held);
+    Ok((place, body))
+}
+
+/// The body, and the room that it holds as long as it has no place.
+async fn held_up_to(bytes_max: usize, gateway: &Gateway, body: Body) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refused> {
     let (mut pieces, mut whole) = (body.into_data_stream(), Vec::new());
+    let (mut held, mut n_before): (Option<OwnedSemaphorePermit>, _) = (None, 0);
+    let mut is_late = Box::pin(gateway.body_is_late());
     loop {
         let next = poll_fn(|context| Pin::new(&mut pieces).poll_next(context));
         let piece = tokio::select! {
             biased;
             piece = next => piece,
-            () = gateway.body_is_late() => return Err(Refused::LateBody),
+            () = &mut is_late => return Err(Refused::LateBody),
         };
         match piece {
-            None => return Ok(whole.into()),
+            None => return Ok((whole.into(), held)),
             Some(Err(_)) => return Err(malformed("the body broke off")),
             Some(Ok(piece)) if piece.len() > bytes_max - whole.len() => return Err(Refused::TooLarge(bytes_max)),
-            Some(Ok(piece)) => whole.extend_from_slice(&piece),
+            Some(Ok(piece)) => {
+                if whole.len() + piece.len() > OWN_BYTES_MAX {
+                    let more = gateway.hold(piece.len()).await?;
+                    match &mut held {
+                        Some(held) => held.merge(more),
+                        None => held = Some(more),
+                    }
+                }
+                whole.extend_from_slice(&piece);
+            }
+        }
+        // A byte now and then is not enough to be waited for.
+        if whole.len() - n_before >= N_BYTES_MIN {
+            (n_before, is_late) = (whole.len(), Box::pin(gateway.body_is_late()));
         }
     }
 }

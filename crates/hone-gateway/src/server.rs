@@ -56,6 +56,9 @@ pub struct Limits {
     pub requests_per_minute: Option<NonZeroU32>,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
+    /// Bytes of bodies that are read at once and have no place yet, without the first of each. Who needs more than there is soon is told
+    /// to come back.
+    pub bodies_bytes_max: usize,
     /// Milliseconds of an answer, with all that is tried again.
     pub answer_ms: u64,
     /// Milliseconds until one too many is told so. As many as are worked on wait for a place meanwhile; for the others it is only a
@@ -65,7 +68,7 @@ pub struct Limits {
     pub spans_wait_ms: u64,
     /// Milliseconds until a connection has sent the head of a request, and before that, until it has agreed on TLS.
     pub head_ms: u64,
-    /// Milliseconds in which nothing more of a body comes until it is given up.
+    /// Milliseconds in which nothing more of a body comes, or hardly anything, until it is given up.
     pub body_ms: u64,
     /// Milliseconds that open requests have after the signal to stop.
     pub stop_ms: u64,
@@ -78,6 +81,7 @@ impl Default for Limits {
             n_requests_max: 4096,
             requests_per_minute: None,
             body_bytes_max: 32 << 20,
+            bodies_bytes_max: 512 << 20,
             answer_ms: 600_000,
             refusal_ms: 1_000,
             spans_wait_ms: 60_000,
@@ -142,6 +146,7 @@ struct Shared {
     n_drawn: AtomicU64,
     requests: Arc<Semaphore>,
     waiting: Semaphore,
+    bodies: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
     metrics: Metrics,
     dashboard: Dashboard,
@@ -177,6 +182,7 @@ impl Gateway {
             n_drawn,
             requests,
             waiting,
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.min(Semaphore::MAX_PERMITS))),
             stopping: watch::Sender::new(false),
             metrics,
             dashboard,
@@ -277,6 +283,14 @@ impl Gateway {
         place.ok().and_then(Result::ok).ok_or(Refused::Busy)
     }
 
+    /// Room for so many bytes of a body that has no place yet, if there is some soon.
+    pub(crate) async fn hold(&self, n_bytes: usize) -> Result<OwnedSemaphorePermit, Refused> {
+        let waits = Duration::from_millis(self.0.limits.refusal_ms);
+        let n_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
+        let room = tokio::time::timeout(waits, Arc::clone(&self.0.bodies).acquire_many_owned(n_bytes)).await;
+        room.ok().and_then(Result::ok).ok_or(Refused::Busy)
+    }
+
     /// Refuses what could not be recorded, before anybody is asked.
     pub(crate) async fn can_record(&self) -> Result<(), Refused> {
         self.record().can_keep().await.map_err(|error| {
@@ -285,7 +299,7 @@ impl Gateway {
         })
     }
 
-    /// Done when nothing more of a body has come for too long.
+    /// Done when a body has kept its reader waiting for too long.
     pub(crate) async fn body_is_late(&self) {
         let Limits { body_ms, .. } = self.0.limits;
         let mut stopping = self.0.stopping.subscribe();

@@ -178,3 +178,48 @@ async fn nobody_who_stops_waits_for_a_body_that_does_not_come() {
     let told = rest(stream).await;
     assert!(told.starts_with("HTTP/1.1 408"), "{told}");
 }
+
+/// One byte now and then kept a place for ever, and the server from everybody else.
+#[tokio::test]
+async fn who_sends_slowly_takes_no_place() {
+    let limits = Limits { n_requests_max: 1, refusal_ms: 0, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let _slow = [stalled(&world).await, stalled(&world).await];
+    // Connections are taken in turn, and each has a moment to be read.
+    assert_eq!(world.get("/healthz", &[]).await.status, 200);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..3 {
+        assert_eq!(world.chat("well", HI, &[]).await.status, 200);
+        assert_eq!(world.post("/v1/embeddings", &json!({"model": "embed", "input": "hi"}), &[]).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn bodies_on_their_way_share_a_limit_but_for_the_first_of_each() {
+    let limits = Limits { bodies_bytes_max: 100_000, refusal_ms: 0, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let mut statuses = Vec::new();
+    for n_bytes in [60_000, 300_000, 60_000, 90_000, 90_000, 90_000] {
+        statuses.push(world.chat("well", &[("user", &"x".repeat(n_bytes))], &[]).await.status);
+    }
+    assert_eq!(statuses, [200, 503, 200, 200, 200, 200], "what was read is given back");
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_given_up() {
+    let limits = Limits { body_ms: 300, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let (mut told, mut sends) = stalled(&world).await.into_split();
+    let mut answer = String::new();
+    let told = told.read_to_string(&mut answer);
+    tokio::pin!(told);
+    let mut n_sent = 0;
+    loop {
+        tokio::select! {
+            read = &mut told => break drop(read),
+            () = tokio::time::sleep(Duration::from_millis(20)) => n_sent += usize::from(sends.write_all(b" ").await.is_ok()),
+        }
+        assert!(n_sent < 90, "all of it was waited for");
+    }
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
