@@ -2,8 +2,10 @@
 //!
 //! Work goes on in a task of its own. When the client leaves, what was asked upstream is dropped, which ends it there too, and the call
 //! is recorded as abandoned, with what it took; so it is when the client stays and takes nothing until the time of the answer is over.
-//! The end of an answer is sent only after the call is durable.
+//! A client that reads slowly takes its pieces out of the [backlog](crate::backlog), while the call has ended long before. The end of an
+//! answer is sent only after the call is durable.
 
+use crate::backlog::{Queue, Waited};
 use crate::catalogue::{Upstream, Who};
 use crate::choices;
 use crate::completions::message;
@@ -13,24 +15,17 @@ use crate::local::{Drawing, Drawn, Local};
 use crate::question::Question;
 use crate::record::{AGENT, Call, NotKept};
 use crate::server::Gateway;
-use axum::body::{Body, Bytes};
-use futures_core::Stream;
+use axum::body::Body;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Client, Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value, json};
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-
-/// Pieces of an answer that wait for a slow client.
-const N_PIECES_MAX: usize = 64;
 
 /// How long the end of an answer waits at least for a client to take what came before, in milliseconds.
 const END_MS: u64 = 2_000;
@@ -146,7 +141,7 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question, mut speaker: Bo
         };
         let asked = after(tried, asked);
         tell_stop(&mut *speaker, &asked);
-        let recorded = record(&gateway, question, asked).await;
+        let recorded = record(&gateway, question, asked, Duration::ZERO).await;
         // Who has left misses the answer; the record has it.
         drop(told.send(recorded.map(|reply| speaker.whole(&reply))));
     });
@@ -155,7 +150,7 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question, mut speaker: Bo
 
 /// An answer as it comes: the body of a response, once there is something to tell.
 pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker: Box<dyn Speaker>) -> Result<Body, Refused> {
-    let (pieces, received) = mpsc::channel::<Bytes>(N_PIECES_MAX);
+    let (pieces, received) = gateway.backlog().queue();
     let (opens, first) = oneshot::channel();
     let (gateway, begun) = (gateway.clone(), Instant::now());
     let deadline = after_ms(begun, gateway.limits().answer_ms);
@@ -167,11 +162,15 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
         };
         let (mut opened, upstream) = match opened {
             Ok(opened) => opened,
-            Err(error) => return drop(opens.send(record(&gateway, question, after(tried, Err(error))).await.map(drop))),
+            Err(error) => {
+                let recorded = record(&gateway, question, after(tried, Err(error)), Duration::ZERO).await;
+                return drop(opens.send(recorded.map(drop)));
+            }
         };
         drop(opens.send(Ok(())));
+        let mut waited = Waited::default();
         let followed = tokio::select! {
-            followed = follow(&mut opened, &mut *speaker, &pieces, deadline) => followed,
+            followed = follow(&mut opened, &mut *speaker, &pieces, deadline, &mut waited) => followed,
             () = pieces.closed() => Err(Cut::Left(LEFT)),
         };
         let asked = match followed {
@@ -179,19 +178,21 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
             Err(Cut::Failed(error)) => Err(error),
             Err(Cut::Left(why)) => Err(opened.leave(why).await),
         };
+        let waited = waited.time();
+        let asked = without_waiting(asked, waited);
         upstream.ended(asked.as_ref().err(), gateway.now());
         let asked = after(tried, asked);
         tell_stop(&mut *speaker, &asked);
-        let last = match record(&gateway, question, asked).await {
+        let last = match record(&gateway, question, asked, waited).await {
             Ok(reply) => speaker.end(&reply),
             Err(refused) => speaker.failed(&refused),
         };
         // It is on the record: who reads slowly has a little longer for the end.
         let until = deadline.max(after_ms(Instant::now(), END_MS));
-        drop(timeout_at(until, pieces.send(last.into())).await);
+        drop(timeout_at(until, pieces.push(last.into(), &mut Waited::default())).await);
     });
     first.await.unwrap_or(Err(Refused::Busy))?;
-    Ok(Body::from_stream(Pieces(received)))
+    Ok(Body::from_stream(received))
 }
 
 /// Says which stop string ended the answer, where one is known to have.
@@ -272,23 +273,50 @@ enum Cut {
 async fn follow(
     opened: &mut Opened,
     speaker: &mut dyn Speaker,
-    pieces: &mpsc::Sender<Bytes>,
+    pieces: &Queue,
     deadline: Instant,
+    waited: &mut Waited,
 ) -> Result<(), Cut> {
     while let Some(piece) = opened.next().await.map_err(Cut::Failed)? {
         let told = speaker.piece(&piece);
         if !told.is_empty() {
-            let sent = timeout_at(deadline, pieces.send(told.into())).await;
+            let sent = timeout_at(deadline, pieces.push(told.into(), waited)).await;
             sent.map_err(|_| Cut::Left(STALLED))?.map_err(|_| Cut::Left(LEFT))?;
         }
     }
     Ok(())
 }
 
-/// Puts what came of a question on the record, and gives the answer only when that is durable.
-async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, UpstreamError>) -> Result<Reply, Refused> {
+/// What came of a call whose client was waited for so long: what it took without that. One that broke off may have been given up by who
+/// had to wait, which is no fault of its own.
+fn without_waiting(mut asked: Result<Drawn, UpstreamError>, waited: Duration) -> Result<Drawn, UpstreamError> {
+    if waited.is_zero() {
+        return asked;
+    }
+    if let Some(duration_ms) = calls_of(&mut asked).last_mut().and_then(|call| call.duration_ms.as_mut()) {
+        *duration_ms = (*duration_ms - millis(waited)).max(0.0);
+    }
+    asked.map_err(|error| {
+        use PolicyErrorKind::{Abandoned, Protocol, Provider, Timeout};
+        let broke_off = error.told.is_none() && matches!(error.kind, Protocol | Provider | Timeout);
+        if broke_off { UpstreamError { kind: Abandoned, message: format!("{SLOW}: {}", error.message), ..error } } else { error }
+    })
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Puts what came of a question on the record, and gives the answer only when that is durable. For so long its client was waited for.
+async fn record(
+    gateway: &Gateway,
+    question: Question,
+    asked: Result<Drawn, UpstreamError>,
+    waited: Duration,
+) -> Result<Reply, Refused> {
     let ended = gateway.now();
-    gateway.metrics().asked(&question, asked.as_ref().map(|drawn| &drawn.completion), ended);
+    let latency_ms = (ended.millis_since(question.started) - millis(waited)).max(0.0);
+    gateway.metrics().asked(&question, asked.as_ref().map(|drawn| &drawn.completion), latency_ms);
     let refused = asked.as_ref().err().map(Refused::from);
     let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
     turn.started = Some(question.started);
@@ -313,7 +341,7 @@ async fn record(gateway: &Gateway, question: Question, asked: Result<Drawn, Upst
     metadata.remove(AGENT);
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
-    let answered = question.answered(&turn, ended);
+    let answered = question.answered(&turn, ended, latency_ms);
     let Question { caller, episode, said, category, model, agent, conversation, admitted, begun, .. } = question;
     let (assigned, config, config_hash) = match agent {
         Some((assigned, version)) => (Some(assigned), version.config.clone(), version.config_hash),
@@ -371,31 +399,50 @@ pub(crate) fn passed_on(came: &Map<String, Value>, id: &str, model: &str) -> Val
 
 /// What came of it, with the calls that were made in vain before.
 fn after(tried: Tried, mut asked: Result<Drawn, UpstreamError>) -> Result<Drawn, UpstreamError> {
-    let calls = match &mut asked {
+    calls_of(&mut asked).splice(..0, tried.calls);
+    asked
+}
+
+fn calls_of(asked: &mut Result<Drawn, UpstreamError>) -> &mut Vec<LlmCall> {
+    match asked {
         Ok(drawn) => &mut drawn.completion.calls,
         Err(error) => &mut error.calls,
-    };
-    calls.splice(..0, tried.calls);
-    asked
+    }
 }
 
 /// A client that left in the middle of an answer, which says nothing of who answered.
 const LEFT: &str = "the client left before the answer was whole";
 /// A client that stayed and read too slowly, or not at all.
 const STALLED: &str = "the client had not read the answer when its time was over";
+/// An answer that came to nothing while it waited for its client.
+const SLOW: &str = "the client read slowly, and the answer broke off";
 
 /// A client that left before there was anything to tell it: it may have waited in vain.
 pub(crate) fn abandoned() -> UpstreamError {
     UpstreamError::new(PolicyErrorKind::Timeout, "the client left before an answer began")
 }
 
-/// The pieces as a stream.
-struct Pieces(mpsc::Receiver<Bytes>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Stream for Pieces {
-    type Item = Result<Bytes, Infallible>;
+    /// A call of five seconds that broke off so, after its client was waited for.
+    fn check(kind: PolicyErrorKind, waited_s: u64, expected: (PolicyErrorKind, f64)) {
+        let calls = vec![LlmCall { duration_ms: Some(5_000.0), ..LlmCall::default() }];
+        let failed = UpstreamError { calls, ..UpstreamError::new(kind, "it broke off") };
+        let error = without_waiting(Err(failed), Duration::from_secs(waited_s)).err().expect("it failed");
+        assert_eq!((error.kind, error.calls[0].duration_ms), (expected.0, Some(expected.1)), "{kind} after {waited_s} s");
+        assert!(error.message.ends_with("it broke off"), "{error}");
+    }
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|piece| piece.map(Ok))
+    #[test]
+    fn who_breaks_off_after_it_had_to_wait_is_not_at_fault() {
+        use PolicyErrorKind::{Abandoned, Protocol, Provider, Refused, Timeout};
+        for kind in [Protocol, Provider, Timeout] {
+            check(kind, 0, (kind, 5_000.0));
+            check(kind, 4, (Abandoned, 1_000.0));
+        }
+        check(Refused, 4, (Refused, 1_000.0));
+        check(Protocol, 9, (Abandoned, 0.0));
     }
 }

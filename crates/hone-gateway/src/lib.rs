@@ -10,6 +10,7 @@ mod access;
 mod agents;
 mod anthropic;
 mod ask;
+mod backlog;
 mod catalogue;
 mod choices;
 mod completions;

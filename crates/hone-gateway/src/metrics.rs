@@ -72,22 +72,22 @@ impl Histogram {
 }
 
 impl Metrics {
-    /// A question was asked, and this came of it.
-    pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, ended: Time) {
-        self.count(question.name(), asked.map(|completion| completion.calls.as_slice()), question.started, ended);
+    /// A question was asked, and this came of it, in so long.
+    pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, latency_ms: f64) {
+        self.count(question.name(), asked.map(|completion| completion.calls.as_slice()), latency_ms);
     }
 
     /// Vectors were asked for, and this came of it.
     pub(crate) fn embedded(&self, model: &str, asked: Result<&Embeddings, &UpstreamError>, started: Time, ended: Time) {
-        self.count(model, asked.map(|embeddings| embeddings.calls.as_slice()), started, ended);
+        self.count(model, asked.map(|embeddings| embeddings.calls.as_slice()), ended.millis_since(started));
     }
 
-    fn count(&self, model: &str, asked: Result<&[LlmCall], &UpstreamError>, started: Time, ended: Time) {
+    fn count(&self, model: &str, asked: Result<&[LlmCall], &UpstreamError>, latency_ms: f64) {
         let (word, calls): (&'static str, &[LlmCall]) = match asked {
             Ok(calls) => ("ok", calls),
             Err(error) => (error.kind.as_str(), &error.calls),
         };
-        let seconds = ended.millis_since(started) / 1e3;
+        let seconds = latency_ms / 1e3;
         let upstream: f64 = calls.iter().filter_map(|call| call.duration_ms).fold(0.0, |sum, ms| sum + ms / 1e3);
         let mut counts = self.counts();
         *counts.requests.entry((model.to_owned(), word)).or_default() += 1;

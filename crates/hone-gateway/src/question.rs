@@ -128,13 +128,13 @@ impl Question {
         self.agent.as_ref().map_or_else(|| self.model.name(), |(assigned, _)| &assigned.asked_for)
     }
 
-    /// What the canary is told when its episode begins with this turn.
-    pub(crate) fn answered(&self, turn: &Turn, ended: Time) -> Option<Event> {
+    /// What the canary is told when its episode begins with this turn, which took so long without waiting for its client.
+    pub(crate) fn answered(&self, turn: &Turn, ended: Time, latency_ms: f64) -> Option<Event> {
         let (assigned, _) = self.agent.as_ref()?;
         let fact = Fact::Answered {
             is_error: has_failed(turn) && !was_left(turn),
             cost_usd: Some(turn.cost_usd()),
-            latency_ms: Some((ended.unix_nanos() - self.started.unix_nanos()).max(0) as f64 / 1e6),
+            latency_ms: Some(latency_ms),
         };
         let row = assigned.row(self.episode.trace(), fact)?;
         Some(Line::Row(row.clone()).event(row.id(), ended, self.caller.tenant.clone()))

@@ -8,6 +8,7 @@
 use crate::access::Access;
 use crate::agents::{Adapters, Agents, Route};
 use crate::ask::after_ms;
+use crate::backlog::Backlog;
 use crate::catalogue::{Catalogue, Model};
 use crate::dashboard::{Curves, Dashboard, Sessions};
 use crate::error::Refused;
@@ -59,6 +60,8 @@ pub struct Limits {
     /// Bytes of bodies that are read at once and have no place yet, without the first of each. Who needs more than there is soon is told
     /// to come back.
     pub bodies_bytes_max: usize,
+    /// Bytes of all answers that wait for clients who read slowly, without the first of each.
+    pub answers_bytes_max: usize,
     /// Milliseconds of an answer, with all that is tried again.
     pub answer_ms: u64,
     /// Milliseconds until one too many is told so. As many as are worked on wait for a place meanwhile; for the others it is only a
@@ -82,6 +85,7 @@ impl Default for Limits {
             requests_per_minute: None,
             body_bytes_max: 32 << 20,
             bodies_bytes_max: 512 << 20,
+            answers_bytes_max: 256 << 20,
             answer_ms: 600_000,
             refusal_ms: 1_000,
             spans_wait_ms: 60_000,
@@ -147,6 +151,7 @@ struct Shared {
     requests: Arc<Semaphore>,
     waiting: Semaphore,
     bodies: Arc<Semaphore>,
+    backlog: Backlog,
     stopping: watch::Sender<bool>,
     metrics: Metrics,
     dashboard: Dashboard,
@@ -183,6 +188,7 @@ impl Gateway {
             requests,
             waiting,
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max.min(Semaphore::MAX_PERMITS))),
+            backlog: Backlog::new(limits.answers_bytes_max),
             stopping: watch::Sender::new(false),
             metrics,
             dashboard,
@@ -297,6 +303,11 @@ impl Gateway {
             self.log(format!("nothing is asked, since no answer could be recorded: {error}"));
             Refused::Store
         })
+    }
+
+    /// Where answers wait for clients who read slowly.
+    pub(crate) fn backlog(&self) -> &Backlog {
+        &self.0.backlog
     }
 
     /// Done when a body has kept its reader waiting for too long.

@@ -265,6 +265,7 @@ async fn models_are_listed() {
             "flood",
             "gone",
             "leaky",
+            "long",
             "mute-first",
             "own/tiny",
             "picky",

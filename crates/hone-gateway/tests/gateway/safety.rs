@@ -119,6 +119,29 @@ async fn a_client_that_stops_reading_gives_its_place_back() {
     assert!(failure.message.contains("had not read"), "{failure:?}");
 }
 
+/// How slowly a client reads says nothing of who answers it.
+#[tokio::test]
+async fn a_call_ends_when_its_answer_does_and_not_when_its_client_has_read_it() {
+    let limits = Limits { n_requests_max: 1, refusal_ms: 20_000, ..Limits::default() };
+    let world = World::with(Access::open(tenant()), limits).await;
+    let mut stream = streaming(&world, "long").await;
+    assert!(stream.read_u8().await.is_ok(), "the answer has begun");
+    let turn = world.trace_of(1).await.turns().next().unwrap().clone();
+    assert_eq!((turn.answer.content.text().len(), turn.errors.len()), (301 * 6_000, 0));
+    assert_eq!(world.chat("well", HI, &[]).await.status, 200, "its place was given back");
+    let mut rest = String::new();
+    loop {
+        let mut bytes = vec![0; 64 << 10];
+        let n_read = stream.read(&mut bytes).await.unwrap();
+        rest += &String::from_utf8_lossy(&bytes[..n_read]);
+        if rest.contains("[DONE]") {
+            break;
+        }
+        assert!(n_read > 0, "the connection was closed");
+        rest.replace_range(..rest.len().saturating_sub(100), "");
+    }
+}
+
 #[tokio::test]
 async fn nor_does_it_keep_its_connection() {
     let world = World::with(Access::open(tenant()), Limits { answer_ms: 1_000, n_connections_max: 1, ..Limits::default() }).await;

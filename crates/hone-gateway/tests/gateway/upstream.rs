@@ -123,6 +123,10 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
             return (StatusCode::TOO_MANY_REQUESTS, error.to_string()).into_response();
         }
         "flood" => return ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(Flood)).into_response(),
+        "long" => {
+            let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
+            return streamed(&format!("{} ", "x".repeat(300)).repeat(6_000), &usage, false);
+        }
         "endless" => {
             let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
             let chunk = json!({"choices": [{"index": 0, "delta": {"content": "well"}}], "usage": usage});

@@ -139,8 +139,10 @@ impl World {
         ];
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
-        let names =
-            ["well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless", "flood"];
+        let names = [
+            "well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless", "flood",
+            "long",
+        ];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own]).chain(mixed)).unwrap();
         let (log, mut told) = mpsc::channel(100);
         let said = Arc::new(Mutex::new(Vec::new()));
