@@ -323,6 +323,10 @@ impl Speaker for Anthropic {
         told + &event(&json!({"type": "message_stop"}))
     }
 
+    fn ping(&self) -> &'static str {
+        "event: ping\ndata: {\"type\": \"ping\"}\n\n"
+    }
+
     fn failed(&mut self, refused: &Refused) -> String {
         event(&refused.anthropic())
     }

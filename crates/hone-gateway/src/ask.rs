@@ -25,7 +25,10 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// How long a client hears nothing, in milliseconds.
+const PING_MS: u64 = 2_000;
 
 /// How long the end of an answer waits at least for a client to take what came before, in milliseconds.
 const END_MS: u64 = 2_000;
@@ -40,6 +43,10 @@ pub(crate) trait Speaker: Send {
     fn stopped_by(&mut self, _: String) {}
     /// What is told once the answer is whole and durable.
     fn end(&mut self, reply: &Reply) -> String;
+    /// That it goes on though nothing is told: a client that hears nothing for seconds may leave.
+    fn ping(&self) -> &'static str {
+        ": \n\n"
+    }
     /// That there is no more, and why.
     fn failed(&mut self, refused: &Refused) -> String;
 }
@@ -277,14 +284,35 @@ async fn follow(
     deadline: Instant,
     waited: &mut Waited,
 ) -> Result<(), Cut> {
-    while let Some(piece) = opened.next().await.map_err(Cut::Failed)? {
+    let (mut heard, ping) = (Instant::now(), speaker.ping());
+    while let Some(piece) = next(opened, pieces, ping, &mut heard).await.map_err(Cut::Failed)? {
         let told = speaker.piece(&piece);
         if !told.is_empty() {
             let sent = timeout_at(deadline, pieces.push(told.into(), waited)).await;
             sent.map_err(|_| Cut::Left(STALLED))?.map_err(|_| Cut::Left(LEFT))?;
+            heard = Instant::now();
         }
     }
     Ok(())
+}
+
+/// The next piece. A client that hears nothing meanwhile is told that one is waited for.
+async fn next(
+    opened: &mut Opened,
+    pieces: &Queue,
+    ping: &'static str,
+    heard: &mut Instant,
+) -> Result<Option<Piece>, UpstreamError> {
+    let next = opened.next();
+    tokio::pin!(next);
+    loop {
+        tokio::select! {
+            biased;
+            piece = &mut next => return piece,
+            () = sleep_until(after_ms(*heard, PING_MS)) => pieces.offer(ping.into()),
+        }
+        *heard = Instant::now();
+    }
 }
 
 /// What came of a call whose client was waited for so long: what it took without that. One that broke off may have been given up by who

@@ -89,6 +89,13 @@ impl Queue {
         self.pieces.send(Waiting(piece, room)).map_err(|_| Left)
     }
 
+    /// Puts a piece behind the others if there is room for it. Who has not read those needs no other.
+    pub(crate) fn offer(&self, piece: Bytes) {
+        if let Some(room) = self.room(piece.len()) {
+            drop(self.pieces.send(Waiting(piece, room)));
+        }
+    }
+
     /// Room that is there.
     fn room(&self, n_bytes: usize) -> Option<Room> {
         let taken = |of: &Arc<Semaphore>, n_bytes| Arc::clone(of).try_acquire_many_owned(n_bytes).ok();

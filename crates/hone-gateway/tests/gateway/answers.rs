@@ -70,6 +70,30 @@ async fn tools_that_only_their_provider_runs_are_not_taken_for_functions() {
     assert_eq!((told.status, told.body.contains("`tool_choice`")), (400, true), "{}", told.body);
 }
 
+/// A client that hears nothing for some seconds may leave, while its provider thinks.
+#[tokio::test]
+async fn who_waits_for_the_next_piece_hears_that_one_is_waited_for() {
+    let world = World::open().await;
+    let heard = async |path: &str, ping: &str| {
+        let body = match path {
+            "/v1/responses" => json!({"model": "endless", "input": "hi", "stream": true}),
+            _ => json!({"model": "endless", "max_tokens": 9, "messages": messages(HI), "stream": true}),
+        };
+        let mut told = world.http.post(format!("{}{path}", world.url)).body(body.to_string()).send().await.unwrap();
+        let mut said = String::new();
+        while !said.ends_with(ping) {
+            let piece = tokio::time::timeout(std::time::Duration::from_secs(60), told.chunk()).await;
+            said += &String::from_utf8_lossy(&piece.expect("nothing is told").unwrap().unwrap());
+        }
+        assert!(said.contains("well"), "the answer has begun: {said}");
+    };
+    tokio::join!(
+        heard("/v1/chat/completions", "\n\n: \n\n"),
+        heard("/v1/messages", "event: ping\ndata: {\"type\": \"ping\"}\n\n"),
+        heard("/v1/responses", "\n\n: \n\n"),
+    );
+}
+
 #[tokio::test]
 async fn an_anthropic_client_is_told_which_stop_sequence_ended_an_answer_of_this_machine() {
     let world = World::open().await;
