@@ -3,8 +3,8 @@
 //! Rows come in one by one; after each the canary holds, moves to the next stage or is rolled back. Quality is compared by AIPW
 //! scores under a one-sided confidence sequence with a budget of its own: back when the upper bound is below 0, on when the lower
 //! one excludes the harm that the stage tolerates. Guardrails share another budget: cost and latency by the same
-//! sequence, errors and the sample ratio by exact e-processes. Outcomes that never come do not count as rows, and those that the
-//! canary loses beyond control count as failures, so missing data never promotes.
+//! sequence, errors and the sample ratio by exact e-processes. Outcomes that have not come do not count as rows, and those that the
+//! canary lacks beyond control count as failures when it would go on, so missing data never promotes. It takes nothing back either.
 //!
 //! A person may pause, resume, promote and abort at any time. What a person decided stands: the machine raises no share that a person
 //! holds, and brings nothing back that a person ended. It may only abort, and what has ended stays as it ended.
@@ -14,6 +14,7 @@
 
 mod decision;
 mod evidence;
+mod outcomes;
 mod row;
 mod settings;
 

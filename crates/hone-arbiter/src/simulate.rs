@@ -1,8 +1,8 @@
 //! Simulated canaries and bandits: how often they err, and after how many rows they decide.
 //!
 //! Episodes arrive one by one and are assigned by chance at the canary's share. Quality is solved or not, errors, cost and latency
-//! are drawn beside it. The base rate may drift, outcomes may come late and some never come, the same for both arms. The canary
-//! sees what a real one would, and never the truth.
+//! are drawn beside it. The base rate may drift, outcomes may come late and some never come, the same for both arms; and the canary's
+//! failures may be those that are not heard of. The canary sees what a real one would, and never the truth.
 
 mod labels;
 mod study;
@@ -29,12 +29,14 @@ pub struct World {
     pub n_delay_mean: f64,
     /// The share of outcomes that never come.
     pub missing: f64,
+    /// The share of the canary's failures of which nothing is heard, and which nobody has given up yet.
+    pub silent: f64,
 }
 
 impl World {
     /// A base rate of 0.8 with outcomes at once, a canary that is better by this much and has no more errors than control.
     pub fn with_lift(lift: f64) -> Self {
-        Self { base: 0.8, drift: 0.0, lift, error_rate: ERROR_RATE, n_delay_mean: 0.0, missing: 0.0 }
+        Self { base: 0.8, drift: 0.0, lift, error_rate: ERROR_RATE, n_delay_mean: 0.0, missing: 0.0, silent: 0.0 }
     }
 
     /// A canary that only fails.
@@ -83,7 +85,7 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
         let delay = if world.n_delay_mean > 0.0 { -world.n_delay_mean * (1.0 - draws.uniform()).ln() } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative and cut")]
         let due_idx = (n_rows + (delay as usize).min(due.len() - 1)) % due.len();
-        due[due_idx].push(Row { arm, canary_share, fact: outcome });
+        due[due_idx].extend(outcome.map(|fact| Row { arm, canary_share, fact }));
         let now_idx = n_rows % due.len();
         let matured = std::mem::take(&mut due[now_idx]);
         n_outcomes += matured.len();
@@ -101,11 +103,11 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
 }
 
 impl World {
-    /// The answer and the outcome of one episode after this share of the longest run.
-    fn episode(&self, arm: Arm, elapsed: f64, draws: &mut Draws) -> (Fact, Fact) {
-        let (lift, error_rate) = match arm {
-            Arm::Canary => (self.lift, self.error_rate),
-            Arm::Control => (0.0, ERROR_RATE),
+    /// The answer of one episode after this share of the longest run, and its outcome if it is heard of.
+    fn episode(&self, arm: Arm, elapsed: f64, draws: &mut Draws) -> (Fact, Option<Fact>) {
+        let (lift, error_rate, silent) = match arm {
+            Arm::Canary => (self.lift, self.error_rate, self.silent),
+            Arm::Control => (0.0, ERROR_RATE, 0.0),
         };
         let is_error = draws.chance(error_rate);
         // Errors are among what is not solved, so that the rate is what the world says.
@@ -118,6 +120,7 @@ impl World {
         };
         let quality = f64::from(u8::from(is_solved));
         let outcome = if draws.chance(self.missing) { Fact::Missing } else { Fact::Matured { quality } };
-        (answer, outcome)
+        let is_silent = silent > 0.0 && !is_solved && draws.chance(silent);
+        (answer, (!is_silent).then_some(outcome))
     }
 }

@@ -147,6 +147,57 @@ fn missing_data_never_promotes() {
     );
 }
 
+/// One stage at a half that asks for no more than a hundred outcomes: as quick as it gets.
+fn quick(rule: Rule) -> Settings {
+    let stages = vec![Stage { share: 0.5, n_canary_min: 100, harm_max: None }];
+    Settings { rule, stages, cost_rise_max: None, latency_rise_max: None, ..Settings::default() }
+}
+
+#[test]
+fn failures_that_are_still_awaited_do_not_promote() {
+    let improve = quick(Rule::Improve { gain: 0.1, margin: 0.03 });
+    let no_worse = quick(Rule::NonInferior { margin: 0.03 });
+    let world = World { base: 0.5, silent: 0.9, ..World::with_lift(0.0) };
+    let worse = World { lift: -0.03, ..world };
+    for (settings, world) in [(improve, world), (no_worse, worse)] {
+        let n_promoted = (0..60).filter(|&run| play(&settings, &world, 8, run).state == State::Promoted).count();
+        assert!(n_promoted <= 2, "{n_promoted} of 60 under {:?}", settings.rule);
+    }
+}
+
+#[test]
+fn outcomes_that_are_late_on_both_sides_hold_no_good_canary() {
+    let improve = quick(Rule::Improve { gain: 0.1, margin: 0.03 });
+    let rows = |n_delay_mean| {
+        let world = World { base: 0.5, n_delay_mean, ..World::with_lift(0.3) };
+        let mut played: Vec<_> = (0..60).map(|run| play(&improve, &world, 8, run)).collect();
+        played.retain(|played| played.state == State::Promoted);
+        played.sort_by_key(|played| played.n_outcomes);
+        assert!(played.len() >= 55, "{} of 60", played.len());
+        played[played.len() / 2].n_outcomes
+    };
+    let (prompt, late) = (rows(0.0), rows(200.0));
+    assert!(late * 10 <= prompt * 12, "{late} outcomes, and {prompt} when they are prompt");
+}
+
+#[test]
+fn outcomes_that_are_awaited_take_nothing_back() {
+    let mut canary = Canary::new(quick(Rule::NonInferior { margin: 0.03 })).unwrap();
+    let answered = Fact::Answered { is_error: false, cost_usd: None, latency_ms: None };
+    for n in 0..4000 {
+        let arm = if n % 2 == 0 { Arm::Canary } else { Arm::Control };
+        // Of the canary one outcome in five comes, and they are as good as those of control.
+        let outcome = Fact::Matured { quality: f64::from(u8::from(n / 10 % 2 == 0)) };
+        let comes = arm == Arm::Control || n % 10 == 0;
+        for fact in [Some(Fact::Assigned), Some(answered), comes.then_some(outcome)].into_iter().flatten() {
+            assert_eq!(canary.observe(&Row { arm, canary_share: 0.5, fact }).unwrap(), None, "after {n} episodes");
+        }
+    }
+    let report = canary.report();
+    assert_eq!((canary.state(), report.numbers.canary.n_awaited()), (State::Running, 1600));
+    assert!((report.numbers.excess_missing - 0.8).abs() < 0.01, "{}", report.numbers.excess_missing);
+}
+
 #[test]
 fn rows_that_are_spent_pause_or_end_it_as_declared() {
     let short = |at_end| Settings { n_rows_to_harm: 500, n_rows_to_promote: 500, n_rows_max: 500, at_end, ..Settings::default() };

@@ -48,7 +48,7 @@ pub enum Reason {
     TooFewRows,
     /// A guardrail that is on was fed too few rows to be relied upon.
     GuardMissing,
-    /// Outcomes would do, if the canary did not lose more of them than control.
+    /// Outcomes would do, if the canary did not lack more of them than control, missing or still awaited.
     OutcomesMissing,
     /// Enough rows, and still open.
     NotShown,
@@ -92,7 +92,7 @@ pub struct Numbers {
     pub quality_evidence: f64,
     /// Under `improve`: quality of the canary less (1 + gain) times that of control.
     pub gain: Option<Bound>,
-    /// The share of outcomes that the canary loses beyond control, which counts against it.
+    /// The share of outcomes that the canary lacks beyond control, missing or still awaited, which counts against it.
     pub excess_missing: f64,
     /// Mean cost of the canary less (1 + allowed rise) times that of control.
     pub cost: Option<Bound>,
@@ -119,6 +119,13 @@ pub struct ArmNumbers {
     pub n_matured: u64,
     /// Outcomes that did not.
     pub n_missing: u64,
+}
+
+impl ArmNumbers {
+    /// Outcomes that may still come.
+    pub fn n_awaited(&self) -> u64 {
+        self.n_answered.saturating_sub(self.n_matured + self.n_missing)
+    }
 }
 
 /// An estimate with its one-sided bounds, each of which holds at every row with the probability that its budget leaves.

@@ -1,6 +1,7 @@
 //! What the rows of a canary say so far, as running sums: nothing here grows with the rows.
 
 use super::decision::{ArmNumbers, Bound, Numbers, Reason};
+use super::outcomes::Outcomes;
 use super::row::{Fact, Row};
 use super::settings::{Rule, Settings};
 use crate::{Alternative, Arm, Counts, Scores, Sequence, e_value};
@@ -14,8 +15,7 @@ pub(super) struct Evidence {
     quality: Scores,
     /// Under `improve`: the canary's quality less (1 + gain) times that of control.
     gain: Option<Scores>,
-    /// 1 for an outcome that never came.
-    missing: Scores,
+    outcomes: Outcomes,
     cost: Option<Scores>,
     log_latency: Option<Scores>,
     errors: Counts,
@@ -32,7 +32,7 @@ impl Evidence {
         Self {
             quality: Scores::new(1.0),
             gain,
-            missing: Scores::new(1.0),
+            outcomes: Outcomes::default(),
             cost: settings.cost_rise_max.map(|rise| Scores::new(1.0 + rise)),
             log_latency: settings.latency_rise_max.map(|_| Scores::new(1.0)),
             errors: Counts::new(Alternative::More),
@@ -43,6 +43,7 @@ impl Evidence {
 
     pub(super) fn add(&mut self, row: &Row) {
         let (arm, share) = (row.arm, row.canary_share);
+        self.outcomes.add(row);
         match row.fact {
             Fact::Assigned => self.assigned.add(arm, share),
             Fact::Answered { is_error, cost_usd, latency_ms } => {
@@ -62,15 +63,14 @@ impl Evidence {
                 if let Some(gain) = &mut self.gain {
                     gain.add(arm, share, quality);
                 }
-                self.missing.add(arm, share, 0.0);
             }
-            Fact::Missing => self.missing.add(arm, share, 1.0),
+            Fact::Missing => {}
         }
     }
 
     /// Rows that have come to their end, with an outcome or without.
     pub(super) fn n_rows(&self) -> u64 {
-        self.missing.n()
+        self.outcomes.n_ended()
     }
 
     /// Outcomes of the canary.
@@ -118,9 +118,9 @@ impl Evidence {
         self.gain.as_ref().is_none_or(|gain| is_shown(gain) && is_shown(&self.quality))
     }
 
-    /// The share of outcomes that the canary loses beyond control: had they come, they might all have been failures.
+    /// The share of outcomes that the canary lacks beyond control, missing or still awaited: they might all be failures.
     pub(super) fn excess_missing(&self) -> f64 {
-        self.missing.mean().max(0.0)
+        self.outcomes.lacking()
     }
 
     pub(super) fn numbers(&self, settings: &Settings, stage_idx: usize) -> Numbers {
@@ -136,7 +136,7 @@ impl Evidence {
             n_answered: self.answered.n_of(arm),
             n_errors: self.errors.n_of(arm),
             n_matured: self.quality.n_of(arm),
-            n_missing: self.missing.n_of(arm).saturating_sub(self.quality.n_of(arm)),
+            n_missing: self.outcomes.n_ended_of(arm).saturating_sub(self.quality.n_of(arm)),
         };
         Numbers {
             stage_idx,

@@ -153,7 +153,8 @@ fn canary(deployment: &Deployment, decided: &[Decided], context: &Context<'_>) -
 fn evidence(numbers: &Numbers) -> Vec<String> {
     let arm = |name: &str, arm: &hone_arbiter::canary::ArmNumbers| {
         let (answered, errors, matured, missing) = (arm.n_answered, arm.n_errors, arm.n_matured, arm.n_missing);
-        format!("{name}: {answered} answered, {errors} failed, {matured} outcomes, {missing} missing")
+        let awaited = arm.n_awaited();
+        format!("{name}: {answered} answered, {errors} failed, {matured} outcomes, {missing} missing, {awaited} awaited")
     };
     let bound = |Bound { estimate, low, high }: &Bound| {
         let side = |side: &Option<f64>| side.map_or_else(|| "?".to_owned(), |side| format!("{side:+.3}"));

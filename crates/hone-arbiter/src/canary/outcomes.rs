@@ -1,0 +1,136 @@
+//! How many outcomes each arm has of those that it should have, and what the canary lacks of them.
+//!
+//! An episode that was answered lacks its outcome until it comes, whether somebody still waits for it or has given up: who keeps silent
+//! about failures would otherwise seem to have none until the wait is over. What control lacks as well says nothing against the canary.
+//!
+//! Every episode weighs 1 / w, w being the share of its arm when it was assigned, so that each arm stands for all episodes of all
+//! times alike. By mere numbers the canary's would be younger than control's after every step, and lack more outcomes only for that.
+
+use super::row::{Fact, Row};
+use crate::Arm;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcomes {
+    canary: Came,
+    control: Came,
+}
+
+/// The episodes of one arm, weighed but for their number.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Came {
+    answered: f64,
+    /// Those that nobody waits for any more: their outcome came, or was given up.
+    ended: f64,
+    matured: f64,
+    n_ended: u64,
+}
+
+impl Came {
+    /// Two ways to say how much has come. The second does not see who is still waited for, and so is not misled by a control that is slow.
+    fn shares(&self) -> [f64; 2] {
+        [self.matured / self.answered.max(self.ended), self.matured / self.ended]
+    }
+}
+
+impl Outcomes {
+    pub(super) fn add(&mut self, row: &Row) {
+        let (came, share) = match row.arm {
+            Arm::Canary => (&mut self.canary, row.canary_share),
+            Arm::Control => (&mut self.control, 1.0 - row.canary_share),
+        };
+        match row.fact {
+            Fact::Assigned => {}
+            Fact::Answered { .. } => came.answered += 1.0 / share,
+            Fact::Matured { .. } | Fact::Missing => {
+                came.ended += 1.0 / share;
+                came.n_ended += 1;
+            }
+        }
+        if matches!(row.fact, Fact::Matured { .. }) {
+            came.matured += 1.0 / share;
+        }
+    }
+
+    /// Episodes that nobody waits for any more.
+    pub(super) fn n_ended(&self) -> u64 {
+        self.canary.n_ended + self.control.n_ended
+    }
+
+    /// Those of one arm.
+    pub(super) fn n_ended_of(&self, arm: Arm) -> u64 {
+        match arm {
+            Arm::Canary => self.canary.n_ended,
+            Arm::Control => self.control.n_ended,
+        }
+    }
+
+    /// The share of its outcomes that the canary lacks, had it as many as control: below 1 once it has one.
+    pub(super) fn lacking(&self) -> f64 {
+        let ways = self.canary.shares().into_iter().zip(self.control.shares());
+        // While an arm has no episodes its share is no number, which `max` passes over.
+        ways.map(|(canary, control)| 1.0 - canary / control).fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWERED: Fact = Fact::Answered { is_error: false, cost_usd: None, latency_ms: None };
+    const MATURED: Fact = Fact::Matured { quality: 1.0 };
+
+    fn add(outcomes: &mut Outcomes, arm: Arm, canary_share: f64, n: usize, fact: Fact) {
+        (0..n).for_each(|_| outcomes.add(&Row { arm, canary_share, fact }));
+    }
+
+    /// What the canary lacks at a share of a half, when each arm has so many answers, outcomes, and outcomes that were given up.
+    #[track_caller]
+    fn check(canary: [usize; 3], control: [usize; 3], expected: f64) {
+        let mut outcomes = Outcomes::default();
+        for (arm, [n_answered, n_matured, n_missing]) in [(Arm::Canary, canary), (Arm::Control, control)] {
+            add(&mut outcomes, arm, 0.5, n_answered, ANSWERED);
+            add(&mut outcomes, arm, 0.5, n_matured, MATURED);
+            add(&mut outcomes, arm, 0.5, n_missing, Fact::Missing);
+        }
+        assert!((outcomes.lacking() - expected).abs() < 1e-12, "{}", outcomes.lacking());
+    }
+
+    #[test]
+    fn what_is_awaited_is_lacking_as_what_was_given_up_is() {
+        check([100, 60, 0], [100, 100, 0], 0.4);
+        check([100, 60, 40], [100, 100, 0], 0.4);
+        check([100, 60, 20], [100, 100, 0], 0.4);
+        check([100, 100, 0], [100, 60, 0], 0.0);
+    }
+
+    #[test]
+    fn what_control_lacks_too_does_not_count() {
+        check([100, 50, 0], [200, 100, 100], 0.0);
+        check([100, 30, 0], [200, 120, 0], 0.5);
+    }
+
+    #[test]
+    fn a_slow_control_hides_nothing_that_was_given_up() {
+        check([100, 70, 30], [100, 50, 0], 0.3);
+    }
+
+    #[test]
+    fn nothing_is_lacking_before_anything_is_known() {
+        check([0, 0, 0], [0, 0, 0], 0.0);
+        check([0, 0, 0], [10, 10, 0], 0.0);
+        check([10, 10, 0], [0, 0, 0], 0.0);
+    }
+
+    #[test]
+    fn episodes_of_a_larger_share_are_no_younger_than_others() {
+        let mut outcomes = Outcomes::default();
+        // All of the first stage have their outcomes, and none of the second.
+        for (arm, n_before) in [(Arm::Canary, 100), (Arm::Control, 900)] {
+            add(&mut outcomes, arm, 0.1, n_before, ANSWERED);
+            add(&mut outcomes, arm, 0.1, n_before, MATURED);
+            add(&mut outcomes, arm, 0.5, 100, ANSWERED);
+        }
+        assert!(outcomes.lacking() < 1e-12, "{}", outcomes.lacking());
+    }
+}
