@@ -4,7 +4,7 @@
 //! scores under a one-sided confidence sequence with a budget of its own: back when the upper bound is below 0, on when the lower
 //! one excludes the harm that the stage tolerates. Guardrails share another budget: cost and latency by the same
 //! sequence, errors and the sample ratio by exact e-processes. Outcomes that have not come do not count as rows, and those that the
-//! canary lacks beyond control count as failures when it would go on, so missing data never promotes. It takes nothing back either.
+//! canary lacks beyond control count as the worst of all when it would go on, so missing data never promotes. It takes nothing back either.
 //!
 //! A person may pause, resume, promote and abort at any time. What a person decided stands: the machine raises no share that a person
 //! holds, and brings nothing back that a person ended. It may only abort, and what has ended stays as it ended.
@@ -22,6 +22,7 @@ pub use decision::{Action, Actor, ArmNumbers, Bound, Decision, Numbers, Reason};
 pub use row::{Fact, QUALITY_MAX, Row, RowError};
 pub use settings::{AtEnd, Rule, Settings, SettingsError, Stage};
 
+use crate::Lack;
 use evidence::Evidence;
 use hone_trace::V1;
 use serde::{Deserialize, Serialize};
@@ -203,13 +204,13 @@ impl Canary {
         }
         let harm_max = stage.harm_max.unwrap_or(self.settings.rule.margin());
         let sequence = self.settings.step_sequence(self.stage_idx);
-        let is_shown = |charge: f64| {
-            self.evidence.excludes_harm_of(harm_max, charge, sequence)
-                && (!self.is_last_stage() || self.evidence.shows_gain(charge, sequence))
+        let is_shown = |lack: Lack| {
+            self.evidence.excludes_harm_of(harm_max, lack, sequence)
+                && (!self.is_last_stage() || self.evidence.shows_gain(lack, sequence))
         };
-        if is_shown(self.evidence.excess_missing()) {
+        if is_shown(self.evidence.lack()) {
             None
-        } else if is_shown(0.0) {
+        } else if is_shown(Lack::default()) {
             Some(Reason::OutcomesMissing)
         } else {
             Some(Reason::NotShown)

@@ -33,6 +33,15 @@ struct Sum {
     sum: f64,
 }
 
+/// Rows that an arm lacks of those that it should have.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Lack {
+    /// How large a part of them, below 1.
+    pub share: f64,
+    /// What each of them might have been.
+    pub value: f64,
+}
+
 /// A mean and a sum of squares around it, by Welford's update.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Spread {
@@ -48,8 +57,26 @@ impl Spread {
         self.squares += before * (value - self.mean);
     }
 
-    fn variance(&self, n: u64) -> f64 {
-        self.squares / (n - 1) as f64
+    /// Takes in so many values that are alike, after n others.
+    fn add_alike(&mut self, value: f64, n_alike: f64, n: f64) {
+        let before = value - self.mean;
+        self.mean += before * n_alike / (n + n_alike);
+        self.squares += before * before * n * n_alike / (n + n_alike);
+    }
+
+    fn variance(&self, n: f64) -> f64 {
+        self.squares / (n - 1.0)
+    }
+}
+
+impl Sum {
+    fn mean(&self) -> f64 {
+        self.sum / self.n.max(1) as f64
+    }
+
+    /// How many rows are lacking beside these.
+    fn n_lacking(&self, lack: Lack) -> f64 {
+        self.n as f64 * lack.share / (1.0 - lack.share)
     }
 }
 
@@ -106,8 +133,26 @@ impl Scores {
         if self.canary.n == 0 || self.control.n == 0 {
             return f64::INFINITY;
         }
-        let alike = self.values.variance(self.n()) * self.inflation / self.n() as f64;
-        self.scores.variance(self.n()).max(alike)
+        let n = self.n() as f64;
+        self.scores.variance(n).max(self.variance_alike(&self.values, n))
+    }
+
+    /// The estimate and the variance with the rows that the canary lacks. That they were not seen is no reason to be surer: the variance is
+    /// never less than without them, and they do not count as rows.
+    pub fn with(&self, lack: Lack) -> (f64, f64) {
+        if lack.share <= 0.0 {
+            return (self.mean(), self.variance());
+        }
+        let (n, n_lacking) = (self.n() as f64, self.canary.n_lacking(lack));
+        let mut values = self.values;
+        values.add_alike(lack.value, n_lacking, n);
+        let mean = self.mean() - lack.share * (self.canary.mean() - lack.value);
+        (mean, self.variance().max(self.variance_alike(&values, n + n_lacking)))
+    }
+
+    /// The variance of one score if both arms spread as these n values do together.
+    fn variance_alike(&self, values: &Spread, n: f64) -> f64 {
+        values.variance(n) * self.inflation / self.n() as f64
     }
 }
 
@@ -150,6 +195,25 @@ mod tests {
         (0..10).for_each(|_| scores.add(Arm::Canary, 0.1, 0.0));
         // Values of variance 0.083 at a share of 10 %.
         assert!((scores.variance() - 0.0827 * (10.0 + 1.0 / 0.9)).abs() < 1e-3, "{}", scores.variance());
+    }
+
+    /// Thumbs at a share of a half, of which the canary's downs never come: as many as this estimate and this variance are made of.
+    #[test]
+    fn rows_that_are_lacking_count_as_if_they_had_come() {
+        let mut all = Scores::new(1.0);
+        let mut some = Scores::new(1.0);
+        for row in 0..8_000 {
+            let arm = if row % 2 == 0 { Arm::Canary } else { Arm::Control };
+            let value = if row / 2 % 4 == 0 { -1.0 } else { 1.0 };
+            all.add(arm, 0.5, value);
+            if arm == Arm::Control || value > 0.0 {
+                some.add(arm, 0.5, value);
+            }
+        }
+        let (mean, variance) = some.with(Lack { share: 0.25, value: -1.0 });
+        assert!((mean - all.mean()).abs() < 0.01 && (some.mean() - 0.5).abs() < 0.01, "{mean} {}", some.mean());
+        assert!((variance / all.variance() - 1.0).abs() < 0.01, "{variance} {}", all.variance());
+        assert_eq!(some.with(Lack::default()), (some.mean(), some.variance()));
     }
 
     #[test]

@@ -22,7 +22,12 @@ impl Sequence {
 
     /// How far the mean may be on one side of the estimate; infinite while there is none.
     pub fn half_width(&self, scores: &Scores) -> f64 {
-        let (n, variance) = (scores.n() as f64, scores.variance());
+        self.half_width_of(scores.n(), scores.variance())
+    }
+
+    /// The same for so many rows with scores of this variance.
+    pub fn half_width_of(&self, n: u64, variance: f64) -> f64 {
+        let n = n as f64;
         if variance.is_infinite() {
             return f64::INFINITY;
         }

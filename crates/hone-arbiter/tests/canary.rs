@@ -19,10 +19,12 @@ struct Episodes {
     missing: (f64, f64),
     /// The share that the canary really gets, over the one that is logged.
     bias: f64,
+    /// What an episode counts that was not solved, on either side; one that was counts 1.
+    failed: f64,
 }
 
 const ALIKE: Episodes =
-    Episodes { solved: 0.8, errors: 0.01, cost_usd: Some(0.01), latency_ms: 100.0, missing: (0.0, 0.0), bias: 1.0 };
+    Episodes { solved: 0.8, errors: 0.01, cost_usd: Some(0.01), latency_ms: 100.0, missing: (0.0, 0.0), bias: 1.0, failed: 0.0 };
 
 fn non_inferior() -> Settings {
     Settings { rule: Rule::NonInferior { margin: 0.03 }, ..Settings::default() }
@@ -48,7 +50,7 @@ fn feed(canary: &mut Canary, episodes: Episodes, n_rows: usize, seed: u64) -> Ve
         let is_solved = draws.chance(this.solved);
         let outcome = match draws.chance(if is_solved { this.missing.0 } else { this.missing.1 }) {
             true => Fact::Missing,
-            false => Fact::Matured { quality: f64::from(u8::from(is_solved)) },
+            false => Fact::Matured { quality: if is_solved { 1.0 } else { episodes.failed } },
         };
         for fact in [Fact::Assigned, answer, outcome] {
             decisions.extend(canary.observe(&Row { arm, canary_share, fact }).unwrap());
@@ -138,6 +140,8 @@ fn missing_data_never_promotes() {
     holds(Episodes { missing: (1.0, 1.0), ..ALIKE }, Reason::TooFewRows);
     // Only good news comes in, so that it seems better than control.
     holds(Episodes { solved: 0.6, missing: (0.0, 1.0), ..ALIKE }, Reason::OutcomesMissing);
+    // Thumbs: what is missing might have been as bad as -1, and not only nothing.
+    holds(Episodes { solved: 0.7, missing: (0.0, 1.0), failed: -1.0, ..ALIKE }, Reason::OutcomesMissing);
     holds(Episodes { cost_usd: None, ..ALIKE }, Reason::GuardMissing);
     check(
         Settings { cost_rise_max: None, ..non_inferior() },

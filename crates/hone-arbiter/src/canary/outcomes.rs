@@ -7,13 +7,15 @@
 //! times alike. By mere numbers the canary's would be younger than control's after every step, and lack more outcomes only for that.
 
 use super::row::{Fact, Row};
-use crate::Arm;
+use crate::{Arm, Lack};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcomes {
     canary: Came,
     control: Came,
+    /// The lowest quality that came, or 0, which is a failure, where none was below.
+    low: f64,
 }
 
 /// The episodes of one arm, weighed but for their number.
@@ -47,8 +49,9 @@ impl Outcomes {
                 came.n_ended += 1;
             }
         }
-        if matches!(row.fact, Fact::Matured { .. }) {
+        if let Fact::Matured { quality } = row.fact {
             came.matured += 1.0 / share;
+            self.low = self.low.min(quality);
         }
     }
 
@@ -65,11 +68,12 @@ impl Outcomes {
         }
     }
 
-    /// The share of its outcomes that the canary lacks, had it as many as control: below 1 once it has one.
-    pub(super) fn lacking(&self) -> f64 {
+    /// What the canary lacks, had it as many outcomes as control: each of them might be as bad as any. Its share is below 1 once it has one.
+    pub(super) fn lack(&self) -> Lack {
         let ways = self.canary.shares().into_iter().zip(self.control.shares());
         // While an arm has no episodes its share is no number, which `max` passes over.
-        ways.map(|(canary, control)| 1.0 - canary / control).fold(0.0, f64::max)
+        let share = ways.map(|(canary, control)| 1.0 - canary / control).fold(0.0, f64::max);
+        Lack { share, value: self.low }
     }
 }
 
@@ -93,7 +97,7 @@ mod tests {
             add(&mut outcomes, arm, 0.5, n_matured, MATURED);
             add(&mut outcomes, arm, 0.5, n_missing, Fact::Missing);
         }
-        assert!((outcomes.lacking() - expected).abs() < 1e-12, "{}", outcomes.lacking());
+        assert!((outcomes.lack().share - expected).abs() < 1e-12, "{}", outcomes.lack().share);
     }
 
     #[test]
@@ -131,6 +135,6 @@ mod tests {
             add(&mut outcomes, arm, 0.1, n_before, MATURED);
             add(&mut outcomes, arm, 0.5, 100, ANSWERED);
         }
-        assert!(outcomes.lacking() < 1e-12, "{}", outcomes.lacking());
+        assert!(outcomes.lack().share < 1e-12, "{}", outcomes.lack().share);
     }
 }
