@@ -3,8 +3,8 @@
 //! Rows come in one by one; after each the canary holds, moves to the next stage or is rolled back. Quality is compared by AIPW
 //! scores under a one-sided confidence sequence with a budget of its own: back when the upper bound is below 0, on when the lower
 //! one excludes the harm that the stage tolerates. Guardrails share another budget: cost and latency by the same
-//! sequence, errors and the sample ratio by exact e-processes. Outcomes that have not come do not count as rows, and those that the
-//! canary lacks beyond control count as the worst of all when it would go on, so missing data never promotes. It takes nothing back either.
+//! sequence, errors and the sample ratio by exact e-processes. Outcomes that have not come do not count as rows, and those that one
+//! arm lacks beyond the other count against the canary when it would go on, so missing data never promotes. It takes nothing back either.
 //!
 //! A person may pause, resume, promote and abort at any time. What a person decided stands: the machine raises no share that a person
 //! holds, and brings nothing back that a person ended. It may only abort, and what has ended stays as it ended.
@@ -22,7 +22,7 @@ pub use decision::{Action, Actor, ArmNumbers, Bound, Decision, Numbers, Reason};
 pub use row::{Fact, QUALITY_MAX, Row, RowError};
 pub use settings::{AtEnd, Rule, Settings, SettingsError, Stage};
 
-use crate::Lack;
+use crate::Lacking;
 use evidence::Evidence;
 use hone_trace::V1;
 use serde::{Deserialize, Serialize};
@@ -204,13 +204,13 @@ impl Canary {
         }
         let harm_max = stage.harm_max.unwrap_or(self.settings.rule.margin());
         let sequence = self.settings.step_sequence(self.stage_idx);
-        let is_shown = |lack: Lack| {
-            self.evidence.excludes_harm_of(harm_max, lack, sequence)
-                && (!self.is_last_stage() || self.evidence.shows_gain(lack, sequence))
+        let is_shown = |lacking: Lacking| {
+            self.evidence.excludes_harm_of(harm_max, lacking, sequence)
+                && (!self.is_last_stage() || self.evidence.shows_gain(lacking, sequence))
         };
-        if is_shown(self.evidence.lack()) {
+        if is_shown(self.evidence.lacking()) {
             None
-        } else if is_shown(Lack::default()) {
+        } else if is_shown(Lacking::default()) {
             Some(Reason::OutcomesMissing)
         } else {
             Some(Reason::NotShown)

@@ -28,6 +28,6 @@ pub use hindsight::hindsight;
 pub use linear::{Linear, LinearError, LinearSettings};
 pub use offpolicy::{Estimate, Logged, OffPolicy, OffPolicyError, off_policy};
 pub use sampling::{Belief, win_shares};
-pub use score::{Lack, Scores};
+pub use score::{Lack, Lacking, Scores};
 pub use sequence::{Sequence, e_value};
 pub use thompson::{Cell, Reached, Thompson, ThompsonError, ThompsonSettings, pick, with_floor};

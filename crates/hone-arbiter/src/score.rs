@@ -42,6 +42,15 @@ pub struct Lack {
     pub value: f64,
 }
 
+/// What each arm lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Lacking {
+    /// The canary.
+    pub canary: Lack,
+    /// Control.
+    pub control: Lack,
+}
+
 /// A mean and a sum of squares around it, by Welford's update.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Spread {
@@ -137,17 +146,18 @@ impl Scores {
         self.scores.variance(n).max(self.variance_alike(&self.values, n))
     }
 
-    /// The estimate and the variance with the rows that the canary lacks. That they were not seen is no reason to be surer: the variance is
+    /// The estimate and the variance with the rows that each arm lacks. That they were not seen is no reason to be surer: the variance is
     /// never less than without them, and they do not count as rows.
-    pub fn with(&self, lack: Lack) -> (f64, f64) {
-        if lack.share <= 0.0 {
-            return (self.mean(), self.variance());
+    pub fn with(&self, lacking: Lacking) -> (f64, f64) {
+        let Lacking { canary, control } = lacking;
+        let mean = self.mean() - canary.share * (self.canary.mean() - canary.value)
+            + self.control_weight * control.share * (self.control.mean() - control.value);
+        let (mut values, mut n) = (self.values, self.n() as f64);
+        for (sum, lack) in [(&self.canary, canary), (&self.control, control)] {
+            values.add_alike(lack.value, sum.n_lacking(lack), n);
+            n += sum.n_lacking(lack);
         }
-        let (n, n_lacking) = (self.n() as f64, self.canary.n_lacking(lack));
-        let mut values = self.values;
-        values.add_alike(lack.value, n_lacking, n);
-        let mean = self.mean() - lack.share * (self.canary.mean() - lack.value);
-        (mean, self.variance().max(self.variance_alike(&values, n + n_lacking)))
+        (mean, self.variance().max(self.variance_alike(&values, n)))
     }
 
     /// The variance of one score if both arms spread as these n values do together.
@@ -197,23 +207,32 @@ mod tests {
         assert!((scores.variance() - 0.0827 * (10.0 + 1.0 / 0.9)).abs() < 1e-3, "{}", scores.variance());
     }
 
-    /// Thumbs at a share of a half, of which the canary's downs never come: as many as this estimate and this variance are made of.
-    #[test]
-    fn rows_that_are_lacking_count_as_if_they_had_come() {
-        let mut all = Scores::new(1.0);
-        let mut some = Scores::new(1.0);
+    /// Thumbs at a share of a half: all of them, and without those that one arm lacks.
+    fn thumbs(lacks: Arm, value: f64) -> (Scores, Scores) {
+        let (mut all, mut some) = (Scores::new(1.1), Scores::new(1.1));
         for row in 0..8_000 {
             let arm = if row % 2 == 0 { Arm::Canary } else { Arm::Control };
-            let value = if row / 2 % 4 == 0 { -1.0 } else { 1.0 };
-            all.add(arm, 0.5, value);
-            if arm == Arm::Control || value > 0.0 {
-                some.add(arm, 0.5, value);
+            let thumb = if row / 2 % 4 == 0 { -value } else { value };
+            all.add(arm, 0.5, -thumb);
+            if arm != lacks || -thumb != value {
+                some.add(arm, 0.5, -thumb);
             }
         }
-        let (mean, variance) = some.with(Lack { share: 0.25, value: -1.0 });
-        assert!((mean - all.mean()).abs() < 0.01 && (some.mean() - 0.5).abs() < 0.01, "{mean} {}", some.mean());
-        assert!((variance / all.variance() - 1.0).abs() < 0.01, "{variance} {}", all.variance());
-        assert_eq!(some.with(Lack::default()), (some.mean(), some.variance()));
+        (all, some)
+    }
+
+    #[test]
+    fn rows_that_are_lacking_count_as_if_they_had_come() {
+        let check = |lacks: Arm, value: f64| {
+            let (all, some) = thumbs(lacks, value);
+            let lack = |arm: Arm| if arm == lacks { Lack { share: 0.25, value } } else { Lack::default() };
+            let (mean, variance) = some.with(Lacking { canary: lack(Arm::Canary), control: lack(Arm::Control) });
+            assert!((mean - all.mean()).abs() < 0.01 && some.mean() > all.mean() + 0.4, "{mean} {}", all.mean());
+            assert!((variance / all.variance() - 1.0).abs() < 0.01, "{variance} {}", all.variance());
+            assert_eq!(some.with(Lacking::default()), (some.mean(), some.variance()));
+        };
+        check(Arm::Canary, -1.0);
+        check(Arm::Control, 1.0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Simulated canaries and bandits: how often they err, and after how many rows they decide.
 //!
 //! Episodes arrive one by one and are assigned by chance at the canary's share. Quality is solved or not, errors, cost and latency
-//! are drawn beside it. The base rate may drift, outcomes may come late and some never come, the same for both arms; and the canary's
-//! failures may be those that are not heard of. The canary sees what a real one would, and never the truth.
+//! are drawn beside it. The base rate may drift, outcomes may come late and some never come, the same for both arms; and nothing may
+//! be heard of just the canary's failures, or of control's successes. The canary sees what a real one would, and never the truth.
 
 mod labels;
 mod study;
@@ -31,12 +31,14 @@ pub struct World {
     pub missing: f64,
     /// The share of the canary's failures of which nothing is heard, and which nobody has given up yet.
     pub silent: f64,
+    /// The same of control's successes.
+    pub modest: f64,
 }
 
 impl World {
     /// A base rate of 0.8 with outcomes at once, a canary that is better by this much and has no more errors than control.
     pub fn with_lift(lift: f64) -> Self {
-        Self { base: 0.8, drift: 0.0, lift, error_rate: ERROR_RATE, n_delay_mean: 0.0, missing: 0.0, silent: 0.0 }
+        Self { base: 0.8, drift: 0.0, lift, error_rate: ERROR_RATE, n_delay_mean: 0.0, missing: 0.0, silent: 0.0, modest: 0.0 }
     }
 
     /// A canary that only fails.
@@ -105,9 +107,9 @@ pub fn play(settings: &Settings, world: &World, seed: u64, run: usize) -> Played
 impl World {
     /// The answer of one episode after this share of the longest run, and its outcome if it is heard of.
     fn episode(&self, arm: Arm, elapsed: f64, draws: &mut Draws) -> (Fact, Option<Fact>) {
-        let (lift, error_rate, silent) = match arm {
-            Arm::Canary => (self.lift, self.error_rate, self.silent),
-            Arm::Control => (0.0, ERROR_RATE, 0.0),
+        let (lift, error_rate) = match arm {
+            Arm::Canary => (self.lift, self.error_rate),
+            Arm::Control => (0.0, ERROR_RATE),
         };
         let is_error = draws.chance(error_rate);
         // Errors are among what is not solved, so that the rate is what the world says.
@@ -120,7 +122,12 @@ impl World {
         };
         let quality = f64::from(u8::from(is_solved));
         let outcome = if draws.chance(self.missing) { Fact::Missing } else { Fact::Matured { quality } };
-        let is_silent = silent > 0.0 && !is_solved && draws.chance(silent);
+        let silent = match (arm, is_solved) {
+            (Arm::Canary, false) => self.silent,
+            (Arm::Control, true) => self.modest,
+            _ => 0.0,
+        };
+        let is_silent = silent > 0.0 && draws.chance(silent);
         (answer, (!is_silent).then_some(outcome))
     }
 }

@@ -48,7 +48,7 @@ pub enum Reason {
     TooFewRows,
     /// A guardrail that is on was fed too few rows to be relied upon.
     GuardMissing,
-    /// Outcomes would do, if the canary did not lack more of them than control, missing or still awaited.
+    /// Outcomes would do, if one side did not lack more of them than the other, missing or still awaited.
     OutcomesMissing,
     /// Enough rows, and still open.
     NotShown,

@@ -4,7 +4,7 @@ use super::decision::{ArmNumbers, Bound, Numbers, Reason};
 use super::outcomes::Outcomes;
 use super::row::{Fact, Row};
 use super::settings::{Rule, Settings};
-use crate::{Alternative, Arm, Counts, Lack, Scores, Sequence, e_value};
+use crate::{Alternative, Arm, Counts, Lacking, Scores, Sequence, e_value};
 use serde::{Deserialize, Serialize};
 
 /// Bounds are asymptotic: they are not read before each arm has this many values.
@@ -106,21 +106,21 @@ impl Evidence {
         }
     }
 
-    /// Whether a harm of more than this is excluded, also if the canary had what it lacks.
-    pub(super) fn excludes_harm_of(&self, margin: f64, lack: Lack, sequence: Sequence) -> bool {
-        low(&self.quality, lack, sequence).is_some_and(|low| low > -margin)
+    /// Whether a harm of more than this is excluded, also if each arm had what it lacks.
+    pub(super) fn excludes_harm_of(&self, margin: f64, lacking: Lacking, sequence: Sequence) -> bool {
+        low(&self.quality, lacking, sequence).is_some_and(|low| low > -margin)
     }
 
     /// Whether the gain that the rule asks for is shown, likewise; a rule that asks for none is content. Where qualities are below
     /// 0, so is a part of them: then only a canary that is better than control has gained.
-    pub(super) fn shows_gain(&self, lack: Lack, sequence: Sequence) -> bool {
-        let is_shown = |scores: &Scores| low(scores, lack, sequence).is_some_and(|low| low > 0.0);
+    pub(super) fn shows_gain(&self, lacking: Lacking, sequence: Sequence) -> bool {
+        let is_shown = |scores: &Scores| low(scores, lacking, sequence).is_some_and(|low| low > 0.0);
         self.gain.as_ref().is_none_or(|gain| is_shown(gain) && is_shown(&self.quality))
     }
 
-    /// Outcomes that the canary lacks beyond control, missing or still awaited.
-    pub(super) fn lack(&self) -> Lack {
-        self.outcomes.lack()
+    /// Outcomes that each arm lacks beyond the other, missing or still awaited.
+    pub(super) fn lacking(&self) -> Lacking {
+        self.outcomes.lacking()
     }
 
     pub(super) fn numbers(&self, settings: &Settings, stage_idx: usize) -> Numbers {
@@ -145,7 +145,7 @@ impl Evidence {
             quality: quality(&self.quality),
             quality_evidence: e_value(&self.quality, settings.n_rows_to_harm),
             gain: self.gain.as_ref().map(quality),
-            excess_missing: self.lack().share,
+            excess_missing: self.lacking().canary.share,
             cost: self.cost.as_ref().map(guard),
             log_latency: self.log_latency.as_ref().map(guard),
             error_evidence: self.errors.evidence(),
@@ -165,10 +165,10 @@ fn bounds(scores: &Scores, sequence: Sequence) -> Option<(f64, f64)> {
     has_enough(scores).then(|| (scores.mean() - half_width, scores.mean() + half_width))
 }
 
-/// The lower bound with what the canary lacks, once there are enough rows to trust it.
-fn low(scores: &Scores, lack: Lack, sequence: Sequence) -> Option<f64> {
+/// The lower bound with what each arm lacks, once there are enough rows to trust it.
+fn low(scores: &Scores, lacking: Lacking, sequence: Sequence) -> Option<f64> {
     has_enough(scores).then(|| {
-        let (mean, variance) = scores.with(lack);
+        let (mean, variance) = scores.with(lacking);
         mean - sequence.half_width_of(scores.n(), variance)
     })
 }

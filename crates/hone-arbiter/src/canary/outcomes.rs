@@ -1,21 +1,29 @@
-//! How many outcomes each arm has of those that it should have, and what the canary lacks of them.
+//! How many outcomes each arm has of those that it should have, and what each lacks of them beyond the other.
 //!
 //! An episode that was answered lacks its outcome until it comes, whether somebody still waits for it or has given up: who keeps silent
-//! about failures would otherwise seem to have none until the wait is over. What control lacks as well says nothing against the canary.
+//! about failures would otherwise seem to have none until the wait is over. What both lack alike says nothing against the canary.
 //!
 //! Every episode weighs 1 / w, w being the share of its arm when it was assigned, so that each arm stands for all episodes of all
 //! times alike. By mere numbers the canary's would be younger than control's after every step, and lack more outcomes only for that.
 
 use super::row::{Fact, Row};
-use crate::{Arm, Lack};
+use crate::{Arm, Lack, Lacking};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcomes {
     canary: Came,
     control: Came,
     /// The lowest quality that came, or 0, which is a failure, where none was below.
     low: f64,
+    /// The highest, or 1, which is a success, where none was above.
+    high: f64,
+}
+
+impl Default for Outcomes {
+    fn default() -> Self {
+        Self { canary: Came::default(), control: Came::default(), low: 0.0, high: 1.0 }
+    }
 }
 
 /// The episodes of one arm, weighed but for their number.
@@ -29,9 +37,15 @@ struct Came {
 }
 
 impl Came {
-    /// Two ways to say how much has come. The second does not see who is still waited for, and so is not misled by a control that is slow.
+    /// Two ways to say how much has come. The second does not see who is still waited for, and so is not misled by an arm that is slow.
     fn shares(&self) -> [f64; 2] {
         [self.matured / self.answered.max(self.ended), self.matured / self.ended]
+    }
+
+    /// The part of its outcomes that it lacks, had it as many as the other: below 1 once it has one.
+    fn lacks(&self, other: &Self) -> f64 {
+        // While an arm has no episodes its share is no number, which `max` passes over.
+        self.shares().into_iter().zip(other.shares()).map(|(own, other)| 1.0 - own / other).fold(0.0, f64::max)
     }
 }
 
@@ -51,7 +65,7 @@ impl Outcomes {
         }
         if let Fact::Matured { quality } = row.fact {
             came.matured += 1.0 / share;
-            self.low = self.low.min(quality);
+            (self.low, self.high) = (self.low.min(quality), self.high.max(quality));
         }
     }
 
@@ -68,12 +82,12 @@ impl Outcomes {
         }
     }
 
-    /// What the canary lacks, had it as many outcomes as control: each of them might be as bad as any. Its share is below 1 once it has one.
-    pub(super) fn lack(&self) -> Lack {
-        let ways = self.canary.shares().into_iter().zip(self.control.shares());
-        // While an arm has no episodes its share is no number, which `max` passes over.
-        let share = ways.map(|(canary, control)| 1.0 - canary / control).fold(0.0, f64::max);
-        Lack { share, value: self.low }
+    /// What each arm lacks beyond the other, at its worst for the canary: of its own the lowest quality, of control's the highest.
+    pub(super) fn lacking(&self) -> Lacking {
+        Lacking {
+            canary: Lack { share: self.canary.lacks(&self.control), value: self.low },
+            control: Lack { share: self.control.lacks(&self.canary), value: self.high },
+        }
     }
 }
 
@@ -88,42 +102,45 @@ mod tests {
         (0..n).for_each(|_| outcomes.add(&Row { arm, canary_share, fact }));
     }
 
-    /// What the canary lacks at a share of a half, when each arm has so many answers, outcomes, and outcomes that were given up.
+    /// What canary and control lack at a share of a half, when each has so many answers, outcomes, and outcomes that were given up.
     #[track_caller]
-    fn check(canary: [usize; 3], control: [usize; 3], expected: f64) {
+    fn check(canary: [usize; 3], control: [usize; 3], expected: [f64; 2]) {
         let mut outcomes = Outcomes::default();
         for (arm, [n_answered, n_matured, n_missing]) in [(Arm::Canary, canary), (Arm::Control, control)] {
             add(&mut outcomes, arm, 0.5, n_answered, ANSWERED);
             add(&mut outcomes, arm, 0.5, n_matured, MATURED);
             add(&mut outcomes, arm, 0.5, n_missing, Fact::Missing);
         }
-        assert!((outcomes.lack().share - expected).abs() < 1e-12, "{}", outcomes.lack().share);
+        let Lacking { canary, control } = outcomes.lacking();
+        let is_close = (canary.share - expected[0]).abs().max((control.share - expected[1]).abs()) < 1e-12;
+        assert!(is_close, "{canary:?} {control:?}");
     }
 
     #[test]
     fn what_is_awaited_is_lacking_as_what_was_given_up_is() {
-        check([100, 60, 0], [100, 100, 0], 0.4);
-        check([100, 60, 40], [100, 100, 0], 0.4);
-        check([100, 60, 20], [100, 100, 0], 0.4);
-        check([100, 100, 0], [100, 60, 0], 0.0);
+        check([100, 60, 0], [100, 100, 0], [0.4, 0.0]);
+        check([100, 60, 40], [100, 100, 0], [0.4, 0.0]);
+        check([100, 60, 20], [100, 100, 0], [0.4, 0.0]);
+        check([100, 100, 0], [100, 60, 0], [0.0, 0.4]);
     }
 
     #[test]
-    fn what_control_lacks_too_does_not_count() {
-        check([100, 50, 0], [200, 100, 100], 0.0);
-        check([100, 30, 0], [200, 120, 0], 0.5);
+    fn what_both_lack_does_not_count() {
+        check([100, 50, 0], [200, 100, 100], [0.0, 0.5]);
+        check([100, 50, 0], [200, 100, 0], [0.0, 0.0]);
+        check([100, 30, 0], [200, 120, 0], [0.5, 0.0]);
     }
 
     #[test]
-    fn a_slow_control_hides_nothing_that_was_given_up() {
-        check([100, 70, 30], [100, 50, 0], 0.3);
+    fn a_slow_arm_hides_nothing_that_the_other_has_given_up() {
+        check([100, 70, 30], [100, 50, 0], [0.3, 2.0 / 7.0]);
     }
 
     #[test]
     fn nothing_is_lacking_before_anything_is_known() {
-        check([0, 0, 0], [0, 0, 0], 0.0);
-        check([0, 0, 0], [10, 10, 0], 0.0);
-        check([10, 10, 0], [0, 0, 0], 0.0);
+        check([0, 0, 0], [0, 0, 0], [0.0, 0.0]);
+        check([0, 0, 0], [10, 10, 0], [0.0, 0.0]);
+        check([10, 10, 0], [0, 0, 0], [0.0, 0.0]);
     }
 
     #[test]
@@ -135,6 +152,7 @@ mod tests {
             add(&mut outcomes, arm, 0.1, n_before, MATURED);
             add(&mut outcomes, arm, 0.5, 100, ANSWERED);
         }
-        assert!(outcomes.lack().share < 1e-12, "{}", outcomes.lack().share);
+        let lacking = outcomes.lacking();
+        assert!(lacking.canary.share.max(lacking.control.share) < 1e-12, "{lacking:?}");
     }
 }
