@@ -3,11 +3,13 @@
 //! With the weight w = (the other's probability of what was chosen) / (the logged propensity):
 //! IPS is the mean of `w r`; SNIPS is `Σ w r / Σ w`, steadier and a little biased; DR is the mean of `q(π) + w (r - q(chosen))` with a
 //! model q of rewards, right when either the propensities or the model are. Each has a 95 % interval by the normal approximation,
-//! for SNIPS by its linearisation. The effective sample size `(Σ w)² / Σ w²` says how many rows the log is worth: below a floor
+//! for SNIPS by its linearisation. Rewards from 0 to 1 that are all alike have no spread, which is no certainty: for them an
+//! interval is at least as wide as Wilson's over as many rows as the log is worth. The effective sample size `(Σ w)² / Σ w²` says how many rows the log is worth: below a floor
 //! there is no estimate, because its interval would not hold either.
 //!
 //! Knows nothing of how q was made. It must not come from the rows that it is applied to.
 
+use hone_eval::interval::{mean, wilson_of};
 use serde::Serialize;
 
 /// A row of the log, seen by the policy that is asked about.
@@ -36,8 +38,15 @@ pub struct Estimate {
 
 impl Estimate {
     fn of(values: &[f64]) -> Self {
-        let (value, half_width) = hone_eval::interval::mean(values);
+        let (value, half_width) = mean(values);
         Self { value, half_width }
+    }
+
+    /// The same with an interval that reaches at least as far as Wilson's of so many rewards from 0 to 1.
+    fn as_wide_as_wilson(self, n_effective: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 2 to the number of rows")]
+        let (low, high) = wilson_of(self.value.clamp(0.0, 1.0), n_effective as usize);
+        Self { half_width: self.half_width.max(self.value - low).max(high - self.value), ..self }
     }
 
     /// Whether this value lies in the interval.
@@ -107,13 +116,18 @@ pub fn off_policy(log: &[Logged], n_effective_min: f64) -> Result<OffPolicy, Off
     let mean_weight = sum / log.len() as f64;
     let ratio = ips.value / mean_weight;
     let linearised = estimate(&|row, weight| weight * (row.reward - ratio) / mean_weight);
+    let snips = Estimate { value: ratio, half_width: linearised.half_width };
+    let dr = estimate(&|row, weight| row.expected_target + weight * (row.reward - row.expected_chosen));
+    let mut rewards = log.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0).map(|(row, _)| row.reward);
+    let is_alike = rewards.next().is_some_and(|first| (0.0..=1.0).contains(&first) && rewards.all(|reward| reward == first));
+    let honest = |estimate: Estimate| if is_alike { estimate.as_wide_as_wilson(n_effective) } else { estimate };
     Ok(OffPolicy {
         n_rows: log.len(),
         n_effective,
         weight_max: weights.iter().copied().fold(0.0, f64::max),
-        ips,
-        snips: Estimate { value: ratio, half_width: linearised.half_width },
-        dr: estimate(&|row, weight| row.expected_target + weight * (row.reward - row.expected_chosen)),
+        ips: honest(ips),
+        snips: honest(snips),
+        dr: honest(dr),
     })
 }
 
@@ -182,6 +196,35 @@ mod tests {
         assert!((found.n_effective - 16.0 / 6.0).abs() < 1e-12 && found.weight_max == 2.0);
         // Linearised 0.1875, -0.5625 and 0.375: a variance of 0.24609 over 3 rows.
         assert!((found.snips.half_width - 0.561_36).abs() < 1e-4, "{}", found.snips.half_width);
+    }
+
+    #[test]
+    fn sixty_successes_in_a_row_are_no_certainty() {
+        let row = Logged { reward: 1.0, propensity: 0.5, target: 1.0, expected_chosen: 0.9, expected_target: 0.9 };
+        let found = off_policy(&[row; 60], 50.0).unwrap();
+        for estimate in [found.snips, found.dr] {
+            assert!(estimate.half_width > 0.06 && !estimate.contains(0.93 - 0.1), "{estimate:?}");
+        }
+        // The log is worth what it is worth, however many rows it has.
+        let mut rows = vec![row; 60];
+        rows.extend([Logged { target: 0.0, ..row }; 600]);
+        assert!((off_policy(&rows, 50.0).unwrap().snips.half_width - found.snips.half_width).abs() < 1e-12);
+    }
+
+    #[test]
+    fn rare_success_is_covered_as_it_should_be() {
+        let held = |seed: u64| {
+            let mut draws = Draws::new(seed, &["rare"]);
+            let row = |_| {
+                let target = f64::from(u8::from(draws.chance(0.5)));
+                let reward = f64::from(u8::from(draws.chance(0.98)));
+                Logged { reward, propensity: 0.5, target, expected_chosen: 0.0, expected_target: 0.0 }
+            };
+            off_policy(&(0..120).map(row).collect::<Vec<_>>(), 20.0).unwrap().snips.contains(0.98)
+        };
+        let n_held = (0..400).filter(|seed| held(*seed)).count();
+        // Three in ten logs have no failure at all, and by their spread none of these would hold the truth.
+        assert!(n_held >= 372, "{n_held} of 400");
     }
 
     #[test]

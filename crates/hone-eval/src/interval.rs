@@ -24,7 +24,8 @@ pub fn wilson_of(share: f64, n: usize) -> (f64, f64) {
     (low, high)
 }
 
-/// The mean and the half width of its 95 % interval, by the normal approximation.
+/// The mean and the half width of its 95 % interval, by the normal approximation. One value, or values that are all alike, have no spread
+/// and a width of 0: of outcomes from 0 to 1, [`wilson_of`] says what even they leave open.
 pub fn mean(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     if values.is_empty() {

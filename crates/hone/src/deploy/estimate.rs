@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::printer::counted;
 use hone_arbiter::{Estimate, OffPolicy, OffPolicyError, hindsight};
-use hone_eval::interval;
+use hone_eval::interval::wilson_of;
 use hone_gateway::registry;
 use serde_json::json;
 
@@ -30,10 +31,13 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     }
     let printer = context.printer;
     let found = hindsight(&ended, f64::from(args.min_effective));
-    let (mean, half_width) = interval::mean(&ended.iter().map(|row| row.reached.success).collect::<Vec<_>>());
+    let reached = ended.iter().map(|row| row.reached.success).sum::<f64>() / ended.len() as f64;
+    let (low, high) = wilson_of(reached, ended.len());
     if !printer.wants_json() {
-        let reached = told(&Estimate { value: mean, half_width });
-        printer.plain(&format!("{} reached {reached} over {} episodes; with one agent alone:", args.route, ended.len()))?;
+        let (route, told) = (&args.route, [reached, low, high].map(|share| format!("{:.1}", 100.0 * share)));
+        let [reached, low, high] = told;
+        let over = counted(ended.len() as u64, "episode");
+        printer.plain(&format!("{route} reached {reached} % ({low} to {high}) over {over}; with one agent alone:"))?;
     }
     let mut rows = Vec::new();
     for (agent, estimate) in &found {
@@ -41,7 +45,7 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         if printer.wants_json() {
             let (estimate, refused) = (estimate.as_ref().ok(), estimate.as_ref().err().map(OffPolicyError::to_string));
             printer.json(&json!({
-                "route": args.route, "agent": agent, "chosen": n_chosen, "reached": {"value": mean, "half_width": half_width},
+                "route": args.route, "agent": agent, "chosen": n_chosen, "reached": {"value": reached, "low": low, "high": high},
                 "estimate": estimate, "refused": refused,
             }))?;
         } else {
