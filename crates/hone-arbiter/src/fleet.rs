@@ -11,7 +11,7 @@ use crate::{Arm, Assignment, Linear, LinearSettings, N_FEATURES, Reached, Thomps
 use hone_trace::store::Event;
 use hone_trace::{AgentName, Category, EventId, Time, TraceId};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Episodes of one canary whose outcomes are waited for; of more, the outcomes count only when they come by themselves.
 const N_WAITING_MAX: usize = 100_000;
@@ -75,6 +75,8 @@ pub struct Performance {
     thompson: Thompson,
     linear: Linear,
     errors: HashMap<(String, String), Errors>,
+    /// What was known of versions that nobody is sent to any more, by version and type of task: for people to read.
+    gone: HashMap<String, BTreeMap<String, Known>>,
     n_rows: u64,
 }
 
@@ -89,7 +91,7 @@ impl Default for Performance {
     fn default() -> Self {
         let thompson = Thompson::new(ThompsonSettings::default()).expect("the defaults are sound");
         let linear = Linear::new(LinearSettings::default(), N_FEATURES).expect("the defaults are sound");
-        Self { thompson, linear, errors: HashMap::new(), n_rows: 0 }
+        Self { thompson, linear, errors: HashMap::new(), gone: HashMap::new(), n_rows: 0 }
     }
 }
 
@@ -243,6 +245,22 @@ pub struct Known {
     pub latency_ms: Option<f64>,
 }
 
+impl Known {
+    /// Both together, each by its episodes.
+    fn and(&self, later: &Self) -> Self {
+        let (n, n_later) = (self.n_episodes as f64, later.n_episodes as f64);
+        let mean = |before: f64, after: f64| (n * before + n_later * after) / (n + n_later).max(1.0);
+        let known = |before: Option<f64>, after: Option<f64>| before.zip(after).map(|(x, y)| mean(x, y)).or(before).or(after);
+        Self {
+            n_episodes: self.n_episodes + later.n_episodes,
+            success: mean(self.success, later.success),
+            reliability: mean(self.reliability, later.reliability),
+            cost_usd: known(self.cost_usd, later.cost_usd),
+            latency_ms: known(self.latency_ms, later.latency_ms),
+        }
+    }
+}
+
 impl Performance {
     /// The distributions that choices by type of task are drawn from.
     pub fn thompson(&self) -> &Thompson {
@@ -262,10 +280,19 @@ impl Performance {
     /// What is known about this version, by type of task.
     pub fn of(&self, agent: &AgentName, version: &str) -> BTreeMap<String, Known> {
         let arm = Ended::arm(agent, version);
+        let mut known = self.gone.get(&arm).cloned().unwrap_or_default();
+        for (task, later) in self.learned(&arm) {
+            known.entry(task).and_modify(|known| *known = known.and(&later)).or_insert(later);
+        }
+        known
+    }
+
+    /// What choices are drawn from about this version, by type of task.
+    fn learned(&self, arm: &str) -> BTreeMap<String, Known> {
         let settings = self.thompson.settings();
         let known = |task: &str| {
             let cell = self.thompson.cells(task).find(|(name, _)| *name == arm)?.1;
-            let errors = self.errors.get(&(task.to_owned(), arm.clone())).copied().unwrap_or_default();
+            let errors = self.errors.get(&(task.to_owned(), arm.to_owned())).copied().unwrap_or_default();
             let known = Known {
                 n_episodes: cell.n_rows,
                 success: cell.success(settings),
@@ -286,13 +313,15 @@ impl Performance {
         reached.success - (cost + latency).min(1.0)
     }
 
-    /// Forgets the versions of an agent that will not come back.
+    /// Takes the versions of an agent that nobody is sent to any more out of what choices are drawn from. What was known of them stays.
     fn keep_only(&mut self, agent: &AgentName, versions: [&String; 2]) {
         let kept = versions.map(|version| Ended::arm(agent, version));
         let of_agent = Ended::arm(agent, "");
         let is_gone = |arm: &String| arm.starts_with(&of_agent) && !kept.contains(arm);
-        let gone: Vec<String> = self.errors.keys().map(|(_, arm)| arm).filter(|arm| is_gone(arm)).cloned().collect();
+        let gone: BTreeSet<String> = self.errors.keys().map(|(_, arm)| arm).filter(|arm| is_gone(arm)).cloned().collect();
         for arm in gone {
+            let version = &arm[of_agent.len()..];
+            self.gone.insert(arm.clone(), self.of(agent, version));
             self.thompson.retire(&arm);
             self.linear.retire(&arm);
         }
@@ -414,35 +443,63 @@ mod tests {
         assert_eq!(overdue(90), [TraceId::derived(&["0"]), TraceId::derived(&["2"])]);
     }
 
-    #[test]
-    fn performance_is_kept_by_version_and_task() {
-        let mut fleet = Fleet::default();
-        for n in 0..20_u32 {
+    /// So many episodes of a version, half of them solved and the first five of them with an error.
+    fn serve(fleet: &mut Fleet, version: &str, n: u32) {
+        for n in 0..n {
+            let name = format!("{version} {} {n}", fleet.performance.n_rows());
             let reached = Reached { success: f64::from(n % 2), cost_usd: Some(0.01), latency_ms: Some(100.0) };
             let ended = Ended {
                 agent: agent(),
-                version: "v1".into(),
+                version: version.into(),
                 task: Category::new("refund").unwrap(),
-                trace: TraceId::derived(&[&n.to_string()]),
+                trace: TraceId::derived(&[&name]),
                 reached,
                 has_error: n < 5,
                 chosen: None,
             };
-            let learned = fleet.read(&event(&Line::Ended(Box::new(ended)), &n.to_string(), 0)).unwrap();
+            let learned = fleet.read(&event(&Line::Ended(Box::new(ended)), &name, 0)).unwrap();
             assert_eq!(learned, Change::Learned(Category::new("refund").unwrap()));
         }
+    }
+
+    /// Starts a canary, and aborts it at once.
+    fn pass_over(fleet: &mut Fleet, from: &str, to: &str) {
+        let Line::Started(like) = start(to) else { unreachable!() };
+        let began = event(&Line::Started(Box::new(Start { from: from.into(), ..*like })), &format!("{from} {to}"), 1);
+        fleet.read(&began).unwrap();
+        let abort = Line::Asked { agent: agent(), canary: began.id, command: Command::Abort };
+        fleet.read(&event(&abort, &format!("{from} {to} ends"), 2)).unwrap();
+    }
+
+    #[test]
+    fn performance_is_kept_by_version_and_task() {
+        let mut fleet = Fleet::default();
+        serve(&mut fleet, "v1", 20);
         let known = fleet.performance().of(&agent(), "v1");
         let refund = known["refund"];
         assert_eq!((known.len(), refund.n_episodes), (1, 20));
         assert!((refund.success - 0.5).abs() < 0.02 && (refund.reliability - 0.75).abs() < 0.01, "{refund:?}");
         assert!(fleet.performance().of(&agent(), "v2").is_empty());
-        // What serves and what would take over are remembered, others are not.
-        fleet.read(&event(&start("v2"), "start", 1)).unwrap();
-        assert_eq!(fleet.performance().of(&agent(), "v1").len(), 1);
-        let Line::Started(second) = start("v3") else { unreachable!() };
-        let abort = Line::Asked { agent: agent(), canary: EventId::derived(&["start"]), command: Command::Abort };
-        fleet.read(&event(&abort, "abort", 2)).unwrap();
-        fleet.read(&event(&Line::Started(Box::new(Start { from: "v2".into(), ..*second })), "next", 3)).unwrap();
-        assert!(fleet.performance().of(&agent(), "v1").is_empty());
+    }
+
+    #[test]
+    fn what_a_version_did_is_known_after_nobody_is_sent_to_it() {
+        let mut fleet = Fleet::default();
+        serve(&mut fleet, "v1", 20);
+        let before = fleet.performance().of(&agent(), "v1");
+        pass_over(&mut fleet, "v1", "v2");
+        let arms = |fleet: &Fleet| fleet.performance().thompson().cells("refund").count();
+        assert_eq!((arms(&fleet), fleet.performance().of(&agent(), "v1") == before), (1, true));
+        // What serves and what would take over are chosen from, others are not.
+        pass_over(&mut fleet, "v2", "v3");
+        assert_eq!((arms(&fleet), fleet.performance().of(&agent(), "v1") == before), (0, true));
+        // A straggler is counted beside the others, and so are all when it is gone once more.
+        serve(&mut fleet, "v1", 2);
+        let n_known = |fleet: &Fleet| fleet.performance().of(&agent(), "v1")["refund"].n_episodes;
+        assert_eq!((arms(&fleet), n_known(&fleet)), (1, 22));
+        pass_over(&mut fleet, "v2", "v4");
+        assert_eq!((arms(&fleet), n_known(&fleet)), (0, 22));
+        let refund = fleet.performance().of(&agent(), "v1")["refund"];
+        assert!((refund.success - 0.5).abs() < 0.03 && (refund.cost_usd.unwrap() - 0.01).abs() < 1e-9, "{refund:?}");
     }
 }

@@ -216,7 +216,10 @@ impl View {
     /// What a success at this type of task has cost with these agents.
     fn usd_per_success(&self, agents: &[AgentName], task: &str) -> Option<f64> {
         let entries = agents.iter().filter_map(|agent| self.agents.get(agent));
-        let known = entries.flat_map(|entry| &entry.performance).filter_map(|(_, tasks)| tasks.get(task));
+        // Of versions that cannot be asked any more it does not matter.
+        let known = entries
+            .flat_map(|entry| entry.performance.iter().filter(|(version, _)| entry.versions.contains_key(version)))
+            .filter_map(|(_, tasks)| tasks.get(task));
         let (mut usd, mut n_solved) = (0.0, 0.0);
         for (known, cost) in known.filter_map(|known| Some((known, known.cost_usd?))) {
             usd += known.n_episodes as f64 * cost;
