@@ -154,9 +154,9 @@ fn a_record_whose_body_and_hash_are_damaged_is_put_back_and_a_sound_other_one_st
 
 /// What is wrong with a record that cannot be read.
 fn named<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
-    match read.unwrap_err() {
-        StoreError::Damaged { what, .. } => what,
-        other => panic!("the database is blamed: {other}"),
+    match read {
+        Err(StoreError::Damaged { what, .. }) => what,
+        other => panic!("it is not called damaged: {other:?}"),
     }
 }
 

@@ -25,15 +25,15 @@ fn given(second: i64, total: f64) -> Write {
 }
 
 async fn backed_up(store: &dyn Database) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    backup(store, folder.path(), |_| ()).await.unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    backup(store, folder.path(), |_| ()).await.expect("a back-up");
     folder
 }
 
 /// What the agents' log says, line by line.
 async fn log(store: &dyn Store) -> Vec<String> {
-    let lines = store.events(Some("agents"), 0, 100).await.unwrap();
-    let told = |event: &Event| format!("{} {}", event.body["agent"].as_str().unwrap(), event.body["what"].as_str().unwrap());
+    let lines = store.events(Some("agents"), 0, 100).await.expect("the log");
+    let told = |event: &Event| [&event.body["agent"], &event.body["what"]].map(|word| word.as_str().unwrap_or("?")).join(" ");
     lines.iter().map(|(_, event)| told(event)).collect()
 }
 

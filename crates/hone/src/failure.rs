@@ -114,7 +114,10 @@ impl From<StoreError> for Failure {
             StoreError::TooNew { .. } => Some("install the hone that made this database, or a newer one"),
             StoreError::Full(_) => Some("free some space and run the same command again: what was kept is not written twice"),
             StoreError::Unavailable { .. } => Some("`hone doctor` says which database is configured and whether it answers"),
-            StoreError::TooLarge { .. } | StoreError::Invalid { .. } | StoreError::Damaged { .. } => None,
+            StoreError::Damaged { .. } => Some(
+                "`hone store verify` names all that is damaged; `hone store restore DIR --merge` puts it back from a back-up",
+            ),
+            StoreError::TooLarge { .. } | StoreError::Invalid { .. } => None,
         };
         let failure = Self::world(error);
         match hint {

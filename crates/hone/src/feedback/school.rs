@@ -72,7 +72,7 @@ impl School<'_> {
     /// are left out.
     pub(super) fn curate(&self, traces: Vec<Trace>, held_out: &HeldOut) -> (Vec<Trace>, BTreeMap<&'static str, usize>) {
         let data = &self.context.settings.data;
-        let mut checker = Checker::new(Purpose::Sft, data.likeness, held_out.clone());
+        let mut checker = Checker::of(&self.bars(Purpose::Sft), held_out.clone());
         let mut left_out = BTreeMap::new();
         let mut why = |trace: &Trace| match checker.check(trace, &Facts::of(trace, &data.user_field)) {
             Some(Dirt::Duplicate(_) | Dirt::NearDuplicate(_)) => Some("said before"),
