@@ -31,7 +31,8 @@ enum Command {
     /// Read a back-up into the store
     ///
     /// The back-up is checked against its manifest before anything is written. An interrupted restore is run again with
-    /// `--merge`: a record that is there is not written twice. One that is there and damaged is put back.
+    /// `--merge`: a record that is there is not written twice. One that is there and damaged is put back. An agent that has gone on here keeps
+    /// its own log, and is named.
     ///
     /// Exit code 1 when other content is there under the id of a record, which then stays.
     Restore {

@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_call_that_has_ended_does_not_begin_again() {
-        let asked = crate::responses::read(br#"{"model": "m", "input": "so?"}"#).ok().expect("a question");
+        let asked = crate::responses::read(br#"{"model": "m", "input": "so?"}"#).expect("a question");
         let mut responses = Responses::new("resp_1".into(), Time::from_unix_nanos(0), &asked);
         let mut tell = |call_idx, id: Option<&str>, arguments: &str| {
             let (id, name) = (id.map(str::to_owned), id.map(|_| "f".to_owned()));

@@ -53,7 +53,7 @@ pub(super) enum SampleError {
 }
 
 enum Job<B: Backend> {
-    Sample(Ask<B>),
+    Sample(Box<Ask<B>>),
     Look(Look<B>),
     Beside(Change<B>),
     Run(Change<B>),
@@ -142,7 +142,7 @@ impl<B: Backend> Engine<B> {
             n_samples += request.n_samples;
             let (reply, is_withdrawn) = (reply.clone(), Arc::clone(&withdrawn.0));
             let ask = Ask { request, request_idx, reply, is_aloud: hear.is_some(), is_withdrawn };
-            self.jobs.send(Job::Sample(ask)).map_err(|_| SampleError::Stopped(self.stopped()))?;
+            self.jobs.send(Job::Sample(Box::new(ask))).map_err(|_| SampleError::Stopped(self.stopped()))?;
         }
         drop(reply);
         let deadline = time_max.map(|time_max| Instant::now() + time_max);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(properties: Value, expected: bool) {
+    fn check(properties: &Value, expected: bool) {
         let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
         let schema = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         assert_eq!(is_strict(&schema), expected, "{schema}");
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn strict_schemas_say_all_that_there_is_in_known_words() {
-        check(json!({}), true);
+        check(&json!({}), true);
         check(
-            json!({"a": {"type": "string", "pattern": "x"}, "b": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}}),
+            &json!({"a": {"type": "string", "pattern": "x"}, "b": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}}),
             true,
         );
-        check(json!({"a": {"type": "array", "items": {"type": "string"}, "maxItems": 3}, "b": {"$ref": "#"}}), true);
-        check(json!({"a": {"type": "string", "minLength": 1}}), false);
-        check(json!({"a": {"allOf": [{"type": "string"}]}}), false);
-        check(json!({"a": {"type": "array", "items": {"type": "object"}}}), false);
+        check(&json!({"a": {"type": "array", "items": {"type": "string"}, "maxItems": 3}, "b": {"$ref": "#"}}), true);
+        check(&json!({"a": {"type": "string", "minLength": 1}}), false);
+        check(&json!({"a": {"allOf": [{"type": "string"}]}}), false);
+        check(&json!({"a": {"type": "array", "items": {"type": "object"}}}), false);
         check(
-            json!({"a": {"type": ["object", "null"], "properties": {"x": {"type": "string"}}, "additionalProperties": false}}),
+            &json!({"a": {"type": ["object", "null"], "properties": {"x": {"type": "string"}}, "additionalProperties": false}}),
             false,
         );
-        check(json!({"a": true}), false);
+        check(&json!({"a": true}), false);
     }
 
     #[test]
