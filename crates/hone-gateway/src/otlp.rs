@@ -86,7 +86,7 @@ impl Encoding {
 
     fn read(self, signal: Signal, bytes: &[u8]) -> Result<Value, FormatError> {
         match self {
-            Self::Protobuf => signal.request().read(bytes),
+            Self::Protobuf => signal.request().read_in_parts(bytes),
             Self::Json => live::read_json(bytes),
         }
     }

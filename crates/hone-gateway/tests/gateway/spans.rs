@@ -417,6 +417,44 @@ async fn bad_spans_are_named_and_the_good_ones_kept() {
     );
 }
 
+/// An attribute of lists in lists.
+pub(crate) fn deep(n_levels: usize) -> Value {
+    let list = |inner: Value| json!({"arrayValue": {"values": [inner]}});
+    json!({"key": "deep", "value": (0..n_levels).fold(json!({"stringValue": "x"}), |inner, _| list(inner))})
+}
+
+#[tokio::test]
+async fn a_span_that_nests_too_deep_is_named_and_the_others_kept() {
+    let world = world().await;
+    let mut n_refused = 0;
+    // The deepest is more than JSON is read to.
+    for n_levels in [19, 20, 30, 200] {
+        let body = request(&[
+            chat(1, 1, &["u1", "a1"], vec![deep(18)]),
+            chat(1, 2, &["u2", "a2"], vec![deep(n_levels)]),
+            chat(1, 3, &["u1", "a1", "u3", "a3"], vec![]),
+        ]);
+        let told = sent(&world, &body).await;
+        assert_eq!(told["partialSuccess"]["rejectedSpans"], "1", "{n_levels}: {told}");
+        let why = told["partialSuccess"]["errorMessage"].as_str().unwrap();
+        assert_eq!(why, "resourceSpans[0].scopeSpans[0].spans[1]: lists and objects are nested deeper than 64 levels");
+        let (status, _, answer) = send(&world, PATH, Message::Request.write(&body), &[PROTOBUF]).await;
+        let told = Message::Response.read(&answer).unwrap();
+        assert_eq!((status, &told["partialSuccess"]["errorMessage"]), (200, &json!(why)), "{n_levels}");
+        n_refused += 2;
+    }
+    assert_eq!(answers(&world.trace_of(2).await), ["a1", "a3"]);
+    let counters = world.get("/metrics", &[]).await.body;
+    assert!(counters.contains(&format!("hone_spans_total{{status=\"refused\"}} {n_refused}")), "{counters}");
+    let mut body = request(&[chat(1, 1, &["u1", "a1"], vec![])]);
+    body["resourceSpans"][0]["resource"]["attributes"] = json!([deep(30)]);
+    for (bytes, form) in [(body.to_string().into_bytes(), JSON), (Message::Request.write(&body), PROTOBUF)] {
+        let (status, _, answer) = send(&world, PATH, bytes, &[form]).await;
+        let why = String::from_utf8_lossy(&answer).into_owned();
+        assert!(status == 400 && why.contains("resourceSpans[0]: lists and objects"), "what all spans share is too deep: {why}");
+    }
+}
+
 #[tokio::test]
 async fn garbage_is_refused_in_its_own_encoding_and_nothing_is_kept() {
     let world = world().await;

@@ -1,26 +1,62 @@
 //! What can be seen in JSON text without reading it: how deep it nests, and its first keys.
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// How deep lists and objects nest. Text that is not JSON gives some number: the reader refuses it later.
 pub(super) fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_string = !in_string,
-            b'\\' if in_string => {
-                bytes.next();
+    let opened = brackets(text).filter(|(.., bracket)| matches!(bracket, Bracket::Opens));
+    opened.map(|(_, depth, _)| depth).max().unwrap_or(0)
+}
+
+/// The text with nothing left in the lists and objects that nest deeper than this: one place that nests too deep can then be read with
+/// the others, and refused alone.
+pub(super) fn cut(text: &str, n_levels: usize) -> Cow<'_, str> {
+    if depth(text) <= n_levels {
+        return text.into();
+    }
+    let (mut kept, mut start) = (String::new(), Some(0));
+    for (at, _, bracket) in brackets(text).filter(|(_, depth, _)| *depth == n_levels + 1) {
+        match (bracket, start) {
+            (Bracket::Opens, Some(from)) => {
+                kept += &text[from..=at];
+                start = None;
             }
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            (Bracket::Closes, None) => start = Some(at),
             _ => {}
         }
     }
-    deepest
+    kept += start.map_or("", |from| &text[from..]);
+    kept.into()
+}
+
+#[derive(Clone, Copy)]
+enum Bracket {
+    Opens,
+    Closes,
+}
+
+/// Where lists and objects begin and end, and how deep they are.
+fn brackets(text: &str) -> impl Iterator<Item = (usize, usize, Bracket)> {
+    let (mut bytes, mut depth, mut in_string) = (text.bytes().enumerate(), 0_usize, false);
+    std::iter::from_fn(move || {
+        loop {
+            let (at, byte) = bytes.next()?;
+            match byte {
+                b'"' => in_string = !in_string,
+                b'\\' if in_string => drop(bytes.next()),
+                b'{' | b'[' if !in_string => {
+                    depth += 1;
+                    return Some((at, depth, Bracket::Opens));
+                }
+                b'}' | b']' if !in_string => {
+                    depth = depth.saturating_sub(1);
+                    return Some((at, depth + 1, Bracket::Closes));
+                }
+                _ => {}
+            }
+        }
+    })
 }
 
 /// Whether the lists and objects of a value nest deeper than this.
@@ -74,6 +110,19 @@ mod tests {
             assert_eq!(depth(text), expected, "{text}");
             let Ok(value) = serde_json::from_str(text) else { continue };
             assert!(!is_deeper(&value, expected) && (expected == 0 || is_deeper(&value, expected - 1)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_left_empty() {
+        for (text, expected) in [
+            (r#"{"a":[1,[2]],"b":[3]}"#, r#"{"a":[1,[]],"b":[3]}"#),
+            (r#"[[[{"x":[1]}],"]",[[]]],[4]]"#, r#"[[[],"]",[]],[4]]"#),
+            (r#"[["é",["é"]],{"x":{}}]"#, r#"[["é",[]],{"x":{}}]"#),
+            ("[[[", "[[["),
+            ("]]][[[]", "]]][[[]"),
+        ] {
+            assert_eq!(cut(text, 2), expected, "{text}");
         }
     }
 

@@ -144,11 +144,16 @@ impl Reader {
 
 /// Refuses what would cost too much to read, or could not be stored.
 fn check_line(format: Format, line: &str) -> Result<(), FormatError> {
+    check_len(line)?;
+    if format == Format::Hone { Ok(()) } else { check_depth(line) }
+}
+
+fn check_len(line: &str) -> Result<(), FormatError> {
     if line.len() > RECORD_BYTES_MAX {
         let reason = format!("the line has {} bytes; a record has at most {RECORD_BYTES_MAX}", line.len());
         return Err(FormatError::new("", reason));
     }
-    if format == Format::Hone { Ok(()) } else { check_depth(line) }
+    Ok(())
 }
 
 /// Refuses a foreign document that nests deeper than what is kept of it could be read back.

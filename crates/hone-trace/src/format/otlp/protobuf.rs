@@ -40,8 +40,17 @@ impl Message {
 
     /// Reads the message into its JSON form.
     pub fn read(self, bytes: &[u8]) -> Result<Value, FormatError> {
+        self.read_with(read::Reader::default(), bytes)
+    }
+
+    /// Reads the message into its JSON form. What nests too deep in it is left empty: who takes it apart refuses what holds it.
+    pub fn read_in_parts(self, bytes: &[u8]) -> Result<Value, FormatError> {
+        self.read_with(read::Reader::in_parts(), bytes)
+    }
+
+    fn read_with(self, mut reader: read::Reader, bytes: &[u8]) -> Result<Value, FormatError> {
         let mut fields = Map::new();
-        read::Reader::default().message(self.shape(), bytes, 0, &mut fields)?;
+        reader.message(self.shape(), bytes, 0, &mut fields)?;
         Ok(Value::Object(fields))
     }
 

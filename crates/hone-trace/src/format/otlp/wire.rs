@@ -2,12 +2,18 @@
 //!
 //! Attributes stay the opaque list of pairs that they are: a key is never used as a path or a field name.
 
-use crate::format::{Format, FormatError, LIST_LEN_MAX, check_line};
+use crate::format::{DEPTH_MAX, Format, FormatError, LIST_LEN_MAX, analysis, check_len, check_line, too_deep};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The longest key of an attribute, in bytes.
 pub(super) const KEY_BYTES_MAX: usize = 1024;
+
+/// How deep resources, scopes and spans stand in a request.
+pub(super) const RESOURCE_DEPTH: usize = 3;
+pub(super) const SCOPE_DEPTH: usize = 5;
+const SPAN_DEPTH: usize = 7;
 
 /// Where a span was made: its resource and scope, with everything that the request says of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +26,19 @@ pub(super) struct Place {
 /// Reads a request.
 pub(super) fn request(text: &str) -> Result<Map<String, Value>, FormatError> {
     check_line(Format::Otlp, text)?;
+    parsed(text)
+}
+
+/// Reads a request. What nests too deep in it is left empty: who takes the request apart refuses what holds it.
+pub(super) fn request_in_parts(text: &str) -> Result<Map<String, Value>, FormatError> {
+    check_len(text)?;
+    match analysis::cut(text, DEPTH_MAX) {
+        Cow::Borrowed(whole) => parsed(whole),
+        Cow::Owned(cut) => parsed(&cut).map_err(|_| too_deep("")),
+    }
+}
+
+fn parsed(text: &str) -> Result<Map<String, Value>, FormatError> {
     match serde_json::from_str(text).map_err(|error| FormatError::from_json(&error))? {
         Value::Object(request) => Ok(request),
         _ => Err(FormatError::new("", "an export request must be an object")),
@@ -62,8 +81,15 @@ pub(super) fn apart(
     Ok(())
 }
 
-/// Checks that a span can be read and kept.
+/// Checks that what stands so deep in a request does not nest deeper than all of it may.
+pub(super) fn check_depth(fields: &Map<String, Value>, depth: usize, path: impl Fn() -> String) -> Result<(), FormatError> {
+    let is_too_deep = |value: &Value| analysis::is_deeper(value, DEPTH_MAX - depth);
+    if fields.values().any(is_too_deep) { Err(too_deep(path())) } else { Ok(()) }
+}
+
+/// Checks that a span, or what is said of one, can be read and kept.
 pub(super) fn check(span: &Map<String, Value>, path: impl Fn() -> String) -> Result<(), FormatError> {
+    check_depth(span, SPAN_DEPTH, &path)?;
     if span.get("traceId").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(FormatError::new(format!("{}.traceId", path()), "must be a text that is not empty"));
     }

@@ -39,10 +39,12 @@ pub fn take(request: Value) -> Result<Taken, FormatError> {
         let mut resource = wire::object(resource, || path.clone())?;
         let mut scopes = Vec::new();
         let all = wire::list(resource.remove("scopeSpans").unwrap_or_default(), || format!("{path}.scopeSpans"))?;
+        wire::check_depth(&resource, wire::RESOURCE_DEPTH, || path.clone())?;
         for (s, scope) in all.into_iter().enumerate() {
             let path = format!("{path}.scopeSpans[{s}]");
             let mut scope = wire::object(scope, || path.clone())?;
             let spans = wire::list(scope.remove("spans").unwrap_or_default(), || format!("{path}.spans"))?;
+            wire::check_depth(&scope, wire::SCOPE_DEPTH, || path.clone())?;
             let spans = spans.into_iter().enumerate();
             let kept: Vec<Value> = spans.filter_map(|(n, span)| taken.span(span, || format!("{path}.spans[{n}]"))).collect();
             if !kept.is_empty() {

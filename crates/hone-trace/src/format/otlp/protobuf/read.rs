@@ -22,9 +22,15 @@ enum Raw<'a> {
 #[derive(Default)]
 pub(super) struct Reader {
     n_messages: usize,
+    /// Whether messages that nest too deep are left empty, and not refused.
+    is_in_parts: bool,
 }
 
 impl Reader {
+    pub(super) fn in_parts() -> Self {
+        Self { n_messages: 0, is_in_parts: true }
+    }
+
     /// Reads a message into its fields. Fields that come twice follow protobuf: lists and messages grow, others are replaced.
     pub(super) fn message(
         &mut self,
@@ -34,7 +40,11 @@ impl Reader {
         into: &mut Map<String, Value>,
     ) -> Result<(), FormatError> {
         self.n_messages += 1;
-        if depth > DEPTH_MAX {
+        // A message is at least one level of JSON, so that what is left empty here is too deep there as well.
+        if self.is_in_parts && depth > crate::format::DEPTH_MAX {
+            return Ok(());
+        }
+        if !self.is_in_parts && depth > DEPTH_MAX {
             return Err(wrong(format!("messages are nested deeper than {DEPTH_MAX} levels")));
         }
         if self.n_messages > N_MESSAGES_MAX {
