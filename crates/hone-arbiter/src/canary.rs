@@ -179,6 +179,20 @@ impl Canary {
         Ok(self.decided(action, Actor::Person, Reason::Asked))
     }
 
+    /// Takes a step that was decided before, by rules that may have been others: where traffic went by it, it is not undone because these
+    /// rules would not take it. Nothing changes where these rules took it too.
+    pub(crate) fn stand_by(&mut self, decision: &Decision) -> Option<Decision> {
+        match decision.action {
+            _ if self.has_ended() => None,
+            Action::Promote if decision.numbers.stage_idx == self.stage_idx => Some(self.advance(decision.by, decision.reason)),
+            Action::RollBack => {
+                self.state = State::RolledBack;
+                Some(self.decided(Action::RollBack, decision.by, decision.reason))
+            }
+            _ => None,
+        }
+    }
+
     /// Where it stands with its numbers, and what it waits for.
     pub fn report(&self) -> Decision {
         let reason = match self.state {

@@ -123,7 +123,11 @@ impl Fleet {
                 let decided = deployment.canary.command(command);
                 Ok(decided.map_or(Change::Nothing, |decision| Change::decided(agent, canary, decision)))
             }
-            Line::Decided { .. } => Ok(Change::Nothing),
+            Line::Decided { agent, canary, decision } => {
+                let Some(deployment) = self.running(&agent, canary) else { return Ok(Change::Nothing) };
+                let taken = deployment.canary.stand_by(&decision);
+                Ok(taken.map_or(Change::Nothing, |decision| Change::decided(agent, canary, decision)))
+            }
             Line::Ended(ended) => {
                 self.performance.add(&ended).map_err(|reason| LineError { id: event.id, reason })?;
                 Ok(Change::Learned(ended.task))
@@ -423,6 +427,30 @@ mod tests {
             assert_eq!(fleet.deployment(&agent()).unwrap().share("v2"), share);
         }
         assert_eq!(fleet.deployment(&agent()).unwrap().live(), "v2");
+    }
+
+    #[test]
+    fn what_was_decided_stands_also_where_the_rules_would_not_decide_it() {
+        let mut fleet = Fleet::default();
+        let began = event(&start("v2"), "start", 0);
+        fleet.read(&began).unwrap();
+        // As another release wrote it down, on evidence that this one does not see.
+        let mut decide = |action, stage_idx, name: &str| {
+            let mut decision = fleet.deployment(&agent()).unwrap().report();
+            (decision.action, decision.numbers.stage_idx) = (action, stage_idx);
+            let decided = Line::Decided { agent: agent(), canary: began.id, decision: Box::new(decision) };
+            let is_news = fleet.read(&event(&decided, name, 1)).unwrap() != Change::Nothing;
+            (is_news, fleet.deployment(&agent()).unwrap().share("v2"))
+        };
+        assert_eq!(decide(Action::Promote, 0, "first"), (true, 0.5));
+        assert_eq!(decide(Action::Promote, 0, "first again"), (false, 0.5));
+        assert_eq!(decide(Action::Pause, 1, "held"), (false, 0.5));
+        assert_eq!(decide(Action::Promote, 1, "second"), (true, 1.0));
+        assert_eq!(decide(Action::RollBack, 1, "late"), (false, 1.0));
+        assert_eq!(fleet.deployment(&agent()).unwrap().live(), "v2");
+        // The next canary begins where that one ended.
+        fleet.read(&event(&start("v3"), "next", 2)).unwrap();
+        assert_eq!(fleet.deployment(&agent()).unwrap().start.to, "v3");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub enum Line {
         /// What is wanted.
         command: Command,
     },
-    /// What was decided, for people to read: it follows from the lines before.
+    /// What was decided: it follows from the lines before, and stands also where the rules of a later release would have decided otherwise.
     Decided {
         /// The agent.
         agent: AgentName,
