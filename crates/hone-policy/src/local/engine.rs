@@ -218,7 +218,7 @@ fn serve<B: Backend>(mut host: Host<B>, jobs: &Receiver<Job<B>>) {
                 false => jobs.try_recv(),
             };
             match job {
-                Ok(Job::Sample(ask)) => admit(&mut host, &mut underway, ask),
+                Ok(Job::Sample(ask)) => admit(&mut host, &mut underway, *ask),
                 Ok(Job::Look(work)) => work(&host),
                 Ok(Job::Beside(work)) => work(&mut host),
                 Ok(Job::Run(work)) if underway.is_empty() => work(&mut host),
