@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -31,8 +31,22 @@ pub(super) struct Journal<'a> {
     store: Arc<dyn Database>,
     pub(super) name: String,
     done: BTreeMap<String, Value>,
-    /// The loop is this process's alone as long as it has this; a kill lets it go too.
-    _held: File,
+    held: Held,
+}
+
+/// A loop that is this process's alone as long as it has this; a kill lets it go too.
+struct Held {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Journal<'_> {
+    /// A loop that could not begin leaves no record, and its name free.
+    fn drop(&mut self) {
+        if self.done.is_empty() {
+            let _ = fs::remove_file(&self.held.path);
+        }
+    }
 }
 
 /// What the store has of a loop.
@@ -57,7 +71,7 @@ impl<'a> Journal<'a> {
                     break;
                 }
                 if let Some(held) = claim(&name, context)? {
-                    return Ok(Self { context, runtime, store, name, done: lines.done, _held: held });
+                    return Ok(Self { context, runtime, store, name, done: lines.done, held });
                 }
             } else if is_ours(&lines) {
                 last = Some((name, lines.done));
@@ -66,7 +80,7 @@ impl<'a> Journal<'a> {
         let none = || Failure::user("there is no loop to go on with").hint("begin one with `hone loop`");
         let (name, done) = last.ok_or_else(none)?;
         let held = hold(&name, context)?;
-        Ok(Self { context, runtime, store, name, done, _held: held })
+        Ok(Self { context, runtime, store, name, done, held })
     }
 
     /// All that was written down of loops of this name, the oldest first.
@@ -138,28 +152,28 @@ fn read(name: &str, runtime: &Runtime, store: &Arc<dyn Database>) -> Result<Line
 }
 
 /// Takes the name of a new loop, unless a loop of this folder has or had it: what that one left there is not this one's.
-fn claim(name: &str, context: &Context<'_>) -> Result<Option<File>, Failure> {
+fn claim(name: &str, context: &Context<'_>) -> Result<Option<Held>, Failure> {
     let path = lock_of(name, context)?;
     match File::options().write(true).create_new(true).open(&path) {
-        Ok(file) => lock(file, name, &path).map(Some),
+        Ok(file) => lock(file, name, path).map(Some),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(at_path(&path)(error)),
     }
 }
 
 /// Takes a loop that goes on.
-fn hold(name: &str, context: &Context<'_>) -> Result<File, Failure> {
+fn hold(name: &str, context: &Context<'_>) -> Result<Held, Failure> {
     let path = lock_of(name, context)?;
     let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at_path(&path))?;
-    lock(file, name, &path)
+    lock(file, name, path)
 }
 
-fn lock(file: File, name: &str, path: &Path) -> Result<File, Failure> {
+fn lock(file: File, name: &str, path: PathBuf) -> Result<Held, Failure> {
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Held { path, _file: file }),
         Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("the loop `{name}` is at work in another process"))
             .hint("wait until it has ended, or begin one beside it with `hone loop`")),
-        Err(TryLockError::Error(error)) => Err(at_path(path)(error)),
+        Err(TryLockError::Error(error)) => Err(at_path(&path)(error)),
     }
 }
 

@@ -179,17 +179,20 @@ mod tests {
             let ended = RunState::Ended { at: Time::from_unix_nanos(1), reason: "steps".to_owned() };
             assert_eq!(state(), (1, 0.5.into(), ended), "going on is no news, and the end is");
 
-            // Going on takes the end back; other settings are another run.
+            // Going on takes the end back, in the store by opening them; other settings are another run.
             drop(Sinks::open(&run(0.5), context).unwrap());
             assert_eq!(state(), (2, 0.5.into(), RunState::Running));
             let sinks = Sinks::open(&run(0.5), context).unwrap();
             sinks.fail(&Failure::user("no room"), Time::from_unix_nanos(2)).unwrap();
             drop(sinks);
             assert_eq!(state().2, RunState::Failed { at: Time::from_unix_nanos(2), error: "no room".to_owned() });
-            assert_eq!(Runs::of(&context.settings).read("run-7").unwrap().end, None);
+            let runs = Runs::of(&context.settings);
+            assert!(runs.read("run-7").unwrap().end.is_some(), "who only opens them takes nothing back of the folder");
+            runs.go_on("run-7").unwrap();
+            assert_eq!(runs.read("run-7").unwrap().end, None);
             let failure = Sinks::open(&run(0.25), context).err().unwrap();
             assert_eq!(failure.to_string(), "the run `run-7` is there already with another lr");
-            assert!(Runs::of(&context.settings).folder("../up").is_err());
+            assert!(runs.folder("../up").is_err());
         });
     }
 
