@@ -93,16 +93,7 @@ impl Lent {
         }
         let secret = draw()?;
         let name: KeyName = format!("loop-{}", &secret[PREFIX.len()..][..12]).parse().map_err(Failure::bug)?;
-        let key = Key {
-            v: V1,
-            name: name.clone(),
-            tenant: tenant.clone(),
-            role: Role::Call,
-            hash: Token::of(&secret),
-            at: now(),
-            requests_per_minute: None,
-            revoked_at: None,
-        };
+        let key = made(name.clone(), tenant, Role::Call, None, &secret);
         keys::add(store, &key).await.map_err(|error| named(error, &name))?;
         Ok(Some(Self { name, secret }))
     }
@@ -111,6 +102,12 @@ impl Lent {
     pub(crate) async fn give_back(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
         keys::revoke(store, &self.name, tenant, now()).await.map(drop).map_err(|error| named(error, &self.name))
     }
+}
+
+/// A new key of this secret.
+fn made(name: KeyName, tenant: &Tenant, role: Role, requests_per_minute: Option<NonZeroU32>, secret: &str) -> Key {
+    let (tenant, hash) = (tenant.clone(), Token::of(secret));
+    Key { v: V1, name, tenant, role, hash, at: now(), requests_per_minute, revoked_at: None }
 }
 
 /// What every key begins with, so that one that lies around is known for what it is.
@@ -128,16 +125,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
 
 async fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let (secret, tenant) = (draw()?, &context.settings.tenant);
-    let key = Key {
-        v: V1,
-        name: args.name.clone(),
-        tenant: tenant.clone(),
-        role: args.role.into(),
-        hash: Token::of(&secret),
-        at: now(),
-        requests_per_minute: args.requests_per_minute,
-        revoked_at: None,
-    };
+    let key = made(args.name.clone(), tenant, args.role.into(), args.requests_per_minute, &secret);
     keys::add(&*context.store().await?, &key).await.map_err(|error| named(error, &args.name))?;
     if context.printer.wants_json() {
         let mut told = told(&key);

@@ -22,6 +22,7 @@ mod eval;
 mod failure;
 mod feedback;
 mod gym;
+mod held;
 mod init;
 mod key;
 mod learner;

@@ -8,6 +8,7 @@ use super::{PAGE_LEN, PurposeName, held_out, key, reveal};
 use crate::context::Context;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
+use crate::held;
 use crate::printer::counted;
 use crate::settings::Data;
 use crate::trace::Filter;
@@ -20,7 +21,7 @@ use hone_trace::env::Split;
 use hone_trace::format::{self, Format};
 use hone_trace::{Tenant, Trace, V1};
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -404,13 +405,8 @@ fn hold(partial: &Path, folder: &Path) -> Result<File, Failure> {
         fs::create_dir_all(partial).map_err(at_path(partial))?;
         let held = match File::open(partial) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            opened => opened.map_err(at_path(partial))?,
+            opened => held::hold(opened.map_err(at_path(partial))?, partial, busy)?,
         };
-        match held.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(busy()),
-            Err(TryLockError::Error(error)) => return Err(at_path(partial)(error)),
-        }
         // Who held it may have moved it to its place since it was opened.
         let is_there = match (held.metadata(), fs::metadata(partial)) {
             (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),

@@ -4,6 +4,7 @@
 use crate::clock::now;
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
+use crate::held;
 use hone_store::Database;
 use hone_trace::store::{Event, Put, Write};
 use hone_trace::{EventId, Tenant};
@@ -11,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -155,7 +156,7 @@ fn read(name: &str, runtime: &Runtime, store: &Arc<dyn Database>) -> Result<Line
 fn claim(name: &str, context: &Context<'_>) -> Result<Option<Held>, Failure> {
     let path = lock_of(name, context)?;
     match File::options().write(true).create_new(true).open(&path) {
-        Ok(file) => lock(file, name, path).map(Some),
+        Ok(file) => held::hold(file, &path, || busy(name)).map(|file| Some(Held { path, _file: file })),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(at_path(&path)(error)),
     }
@@ -164,17 +165,12 @@ fn claim(name: &str, context: &Context<'_>) -> Result<Option<Held>, Failure> {
 /// Takes a loop that goes on.
 fn hold(name: &str, context: &Context<'_>) -> Result<Held, Failure> {
     let path = lock_of(name, context)?;
-    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at_path(&path))?;
-    lock(file, name, path)
+    held::hold_at(&path, || busy(name)).map(|file| Held { path, _file: file })
 }
 
-fn lock(file: File, name: &str, path: PathBuf) -> Result<Held, Failure> {
-    match file.try_lock() {
-        Ok(()) => Ok(Held { path, _file: file }),
-        Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("the loop `{name}` is at work in another process"))
-            .hint("wait until it has ended, or begin one beside it with `hone loop`")),
-        Err(TryLockError::Error(error)) => Err(at_path(&path)(error)),
-    }
+fn busy(name: &str) -> Failure {
+    Failure::user(format_args!("the loop `{name}` is at work in another process"))
+        .hint("wait until it has ended, or begin one beside it with `hone loop`")
 }
 
 fn lock_of(name: &str, context: &Context<'_>) -> Result<PathBuf, Failure> {

@@ -1,10 +1,11 @@
 //! The models that were added: one folder each under `.hone/models`, with a record of where the weights are.
 
 use crate::failure::{Failure, at_path};
+use crate::held;
 use crate::settings::Settings;
 use hone_trace::V1;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 const RECORD: &str = "model.json";
@@ -131,13 +132,10 @@ impl Registry {
     pub(super) fn hold(&self, name: &str) -> Result<File, Failure> {
         let folder = self.folder.join(name);
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
-        let held = File::open(&folder).map_err(at_path(&folder))?;
-        match held.try_lock() {
-            Ok(()) => Ok(held),
-            Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("`{name}` is being added by another process"))
-                .hint("wait for it, or choose a name of its own with `--name`")),
-            Err(TryLockError::Error(error)) => Err(at_path(&folder)(error)),
-        }
+        held::hold(File::open(&folder).map_err(at_path(&folder))?, &folder, || {
+            Failure::user(format_args!("`{name}` is being added by another process"))
+                .hint("wait for it, or choose a name of its own with `--name`")
+        })
     }
 
     /// The record appears whole or not at all. The name is held.

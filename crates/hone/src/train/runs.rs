@@ -5,6 +5,7 @@
 
 use super::metrics::{self, Metrics};
 use crate::failure::{Failure, at_path};
+use crate::held;
 use crate::model::{ModelHash, is_name};
 use crate::settings::Settings;
 use hone_trace::{Tenant, V1};
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -203,14 +204,10 @@ impl Runs {
     }
 
     fn lock(&self, name: &str) -> Result<File, Failure> {
-        let path = self.folder(name)?.join(LOCK_FILE);
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at_path(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(Failure::user(format_args!("`{name}` is at work in another process"))
-                .hint(format!("hone train stop {name} ends it after its present step"))),
-            Err(TryLockError::Error(error)) => Err(at_path(&path)(error)),
-        }
+        held::hold_at(&self.folder(name)?.join(LOCK_FILE), || {
+            Failure::user(format_args!("`{name}` is at work in another process"))
+                .hint(format!("hone train stop {name} ends it after its present step"))
+        })
     }
 
     fn unknown(&self, name: &str) -> Result<Failure, Failure> {
