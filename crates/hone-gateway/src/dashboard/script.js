@@ -15,11 +15,15 @@ function takeOver(next) {
   renewWithin(main, fresh);
 }
 
-// Puts what is new in the place of what was; of what is held, only what is in it.
+// Makes what was there say what is new. What shows the same thing stays in the document, so that a click on its way arrives.
 function renew(old, now) {
   if (old.isEqualNode(now)) return;
-  if (!isHeld(old)) return old.replaceWith(now);
-  if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE || old.matches("input, select, textarea")) return;
+  if (!isSame(old, now) || old.nodeType !== Node.ELEMENT_NODE) {
+    if (!isHeld(old)) old.replaceWith(now);
+    return;
+  }
+  if (isHeld(old) && old.matches("input, select, textarea")) return;
+  for (const { name } of Array.from(old.attributes)) if (!now.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of now.attributes) old.setAttribute(name, value);
   renewWithin(old, now);
 }

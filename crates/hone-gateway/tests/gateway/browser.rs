@@ -80,6 +80,7 @@ async fn two_runs_are_compared_and_a_live_one_moves() {
     let drawn = "return document.querySelector('.chart .line').getAttribute('d')";
     let before = browser.script(drawn).await;
     assert_eq!(browser.find("#step").await.text().await, "40");
+    browser.script("document.getElementById('step').isKept = true").await;
     let mut draws = Draws::new(9, &["live"]);
     for step in 41..=43 {
         sample::write_step(&*world.store, "desk-grpo-2", step, 0.75, &mut draws).await;
@@ -87,6 +88,7 @@ async fn two_runs_are_compared_and_a_live_one_moves() {
     browser.until("43").await;
     assert_eq!(browser.find("#step").await.text().await, "43");
     assert_ne!(browser.script(drawn).await, before, "the curve has grown");
+    assert_eq!(browser.script("return document.getElementById('step').isKept").await, true, "what has changed stays in its place");
     let said = browser.script("return document.getElementById('moves').textContent").await;
     assert!(said.as_str().unwrap().contains("step 43"), "{said}");
     // An alarm leads to the trace behind it.

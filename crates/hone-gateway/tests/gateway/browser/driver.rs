@@ -21,10 +21,11 @@ pub(super) struct Browser {
     session: String,
 }
 
-/// Something on the page.
+/// Something on the page, and how it was found.
 pub(super) struct Element<'a> {
     browser: &'a Browser,
-    path: String,
+    wanted: Value,
+    id: String,
 }
 
 impl Browser {
@@ -99,22 +100,27 @@ impl Browser {
 
     /// The first that fits a CSS selector, as soon as there is one.
     pub(super) async fn find(&self, selector: &str) -> Element<'_> {
-        self.look("css selector", selector).await
+        self.element(json!({"using": "css selector", "value": selector})).await
     }
 
     /// The link with this text.
     pub(super) async fn link(&self, text: &str) -> Element<'_> {
-        self.look("link text", text).await
+        self.element(json!({"using": "link text", "value": text})).await
     }
 
-    async fn look(&self, using: &str, what: &str) -> Element<'_> {
+    async fn element(&self, wanted: Value) -> Element<'_> {
+        Element { id: self.look(&wanted).await, browser: self, wanted }
+    }
+
+    /// The id of what is wanted, as soon as it is there.
+    async fn look(&self, wanted: &Value) -> String {
         let began = Instant::now();
         loop {
-            let told = self.send("POST", "/element", &json!({"using": using, "value": what})).await;
+            let told = self.send("POST", "/element", wanted).await;
             if let Some(id) = told["value"][ELEMENT].as_str() {
-                return Element { browser: self, path: format!("/element/{id}") };
+                return id.to_owned();
             }
-            assert!(began.elapsed() < PATIENCE, "there is no {what}: {}", self.text().await);
+            assert!(began.elapsed() < PATIENCE, "there is no {}: {}", wanted["value"], self.text().await);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -203,16 +209,31 @@ impl Drop for Browser {
 
 impl Element<'_> {
     pub(super) async fn click(&self) {
-        self.browser.ask("POST", &format!("{}/click", self.path), &json!({})).await;
+        self.ask("POST", "click", &json!({})).await;
     }
 
     pub(super) async fn text(&self) -> String {
-        self.browser.ask("GET", &format!("{}/text", self.path), &Value::Null).await.as_str().unwrap().to_owned()
+        self.ask("GET", "text", &Value::Null).await.as_str().unwrap().to_owned()
     }
 
     /// Types into it.
     pub(super) async fn write(&self, text: &str) {
-        self.browser.ask("POST", &format!("{}/value", self.path), &json!({"text": text})).await;
+        self.ask("POST", "value", &json!({"text": text})).await;
+    }
+
+    /// Does something with it; where a page that moves has put another in its place, with that one, as a hand would.
+    async fn ask(&self, method: &str, action: &str, body: &Value) -> Value {
+        let (began, mut id) = (Instant::now(), self.id.clone());
+        loop {
+            let told = self.browser.send(method, &format!("/element/{id}/{action}"), body).await;
+            let error = &told["value"]["error"];
+            if error.is_null() {
+                return told["value"].clone();
+            }
+            let is_gone = *error == "stale element reference" && began.elapsed() < PATIENCE;
+            assert!(is_gone, "{action} {}: {}", self.wanted, told["value"]);
+            id = self.browser.look(&self.wanted).await;
+        }
     }
 }
 
