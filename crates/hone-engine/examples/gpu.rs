@@ -14,7 +14,7 @@ use hone_engine::cuda::{Cuda, CudaOptions};
 use hone_engine::host::Host;
 use hone_engine::layout::{Group, Packed};
 use hone_engine::lora::{LoraSpec, LoraWeights};
-use hone_engine::memory::{MemoryPlan, Run};
+use hone_engine::memory::{MemoryPlan, Place, Run};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::random::Stream;
@@ -194,7 +194,8 @@ fn train(cuda: &Cuda, model: &mut Model<Cuda>, n_sequences: usize) -> String {
     let n_rows = packed.layout.n_rows();
     // The weights are there already.
     let free = cuda.facts().memory.0 + 2 * config.n_params();
-    let plan = match MemoryPlan::fitting(Run { config, n_rows, rank: 16, n_pages: 0 }, free) {
+    let run = Run { place: Place::Gpu, config, n_rows, rank: 16, n_pages: 0, n_pages_min: 0 };
+    let plan = match MemoryPlan::fitting(run, free) {
         Ok(plan) => plan,
         Err(refused) => return format!("\"refused\":\"{refused}\""),
     };

@@ -84,6 +84,18 @@ impl<B: Backend> Batcher<B> {
     /// Tells that the model's weights changed: prefixes computed before are not shared with what comes.
     pub fn model_changed(&mut self) {
         self.model_version += 1;
+        self.book.forget_versions(|_| true);
+    }
+
+    /// An adapter is no more, and no prefix of it comes again.
+    pub fn adapter_dropped(&mut self, version: Version) {
+        let gone = self.version(Some(version));
+        self.book.forget_versions(|version| version == gone);
+    }
+
+    /// What keys are computed with, of a model that may have changed.
+    fn version(&self, adapter: Option<Version>) -> Version {
+        Version(self.model_version << 40 | adapter.map_or(0, |version| version.0 + 1))
     }
 
     /// True when nothing waits and nothing runs.
@@ -250,8 +262,7 @@ impl<B: Backend> Batcher<B> {
 
     fn start(&mut self, waiting: Waiting<B>, (n_first, n_further): (usize, usize)) -> Sequence<B> {
         let Waiting { id, request } = waiting;
-        let adapter_version = request.adapter.as_ref().map_or(0, |(version, _)| version.0 + 1);
-        let version = Version(self.model_version << 40 | adapter_version);
+        let version = self.version(request.adapter.as_ref().map(|(version, _)| *version));
         let n_prompt = request.prompt.len();
         // The last prompt token is always fed: its row predicts the first token.
         let root = Root { asker: request.asker, version };

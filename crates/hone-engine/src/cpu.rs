@@ -350,7 +350,7 @@ impl Backend for Cpu {
     }
 
     fn kv(&self, heads: Heads, n_pages: usize) -> Kv {
-        Kv::new(self, heads, n_pages)
+        Kv::new(heads, n_pages)
     }
 
     fn kv_write(&self, kv: &mut Kv, k: &Aligned<f32>, v: &Aligned<f32>, plan: &Plan) {

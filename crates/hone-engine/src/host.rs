@@ -67,6 +67,7 @@ impl<B: Backend> Host<B> {
 
     /// Forgets a version; sequences that run on it keep it until they end.
     pub fn drop_adapter(&mut self, version: AdapterVersion) -> bool {
+        self.batcher.adapter_dropped(Version(version.0));
         self.adapters.remove(&version).is_some()
     }
 

@@ -46,6 +46,7 @@ struct Page {
 struct Node {
     id: NodeId,
     key: Key,
+    version: Version,
     /// The page before this one.
     before: Option<u32>,
     n_children: usize,
@@ -138,7 +139,7 @@ impl PageBook {
             let key = (parent, page_of(tokens));
             match self.by_key.get(&key) {
                 Some(&known) if known == page => {}
-                None if self.pages[page as usize].node.is_none() => self.add_node(key, before, page),
+                None if self.pages[page as usize].node.is_none() => self.add_node(key, root.version, before, page),
                 Some(_) | None => return,
             }
             let Some(node) = &self.pages[page as usize].node else {
@@ -167,14 +168,27 @@ impl PageBook {
         }
     }
 
-    fn add_node(&mut self, key: Key, before: Option<u32>, page: u32) {
+    /// Pages without users that were computed with weights which are no more are free: they are taken before any that was never used.
+    pub fn forget_versions(&mut self, is_gone: impl Fn(Version) -> bool) {
+        let pages = &self.pages;
+        let is_stale = |&(_, page): &(u64, u32)| pages[page as usize].node.as_ref().is_some_and(|node| is_gone(node.version));
+        // What continues a page without users has none either, and is of the same version: whole chains go.
+        let stale: Vec<_> = self.idle.iter().copied().filter(is_stale).collect();
+        for (time, page) in stale {
+            self.idle.remove(&(time, page));
+            self.forget(page);
+            self.free.push(page);
+        }
+    }
+
+    fn add_node(&mut self, key: Key, version: Version, before: Option<u32>, page: u32) {
         let id = self.next_node;
         self.next_node += 1;
         if let Some(parent) = before.and_then(|before| self.pages[before as usize].node.as_mut()) {
             parent.n_children += 1;
         }
         self.by_key.insert(key, page);
-        self.pages[page as usize].node = Some(Node { id, key, before, n_children: 0 });
+        self.pages[page as usize].node = Some(Node { id, key, version, before, n_children: 0 });
     }
 
     fn is_leaf(&self, page: u32) -> bool {
@@ -243,6 +257,24 @@ mod tests {
         assert_eq!(book.take_empty(), Some(b[1]));
         assert_eq!(book.take_empty(), Some(b[0]));
         assert_eq!(book.take_empty(), None);
+    }
+
+    #[test]
+    fn pages_of_a_version_that_is_gone_are_taken_first() {
+        let mut book = PageBook::new(64);
+        let (old, kept) = (ids(3, 0), ids(2, 1000));
+        let (a, b) = (fill(&mut book, root(0, 1), &old), fill(&mut book, root(0, 2), &kept));
+        let used = fill(&mut book, root(0, 1), &ids(1, 2000));
+        book.leave(&a);
+        book.leave(&b);
+        book.forget_versions(|version| version == Version(1));
+        assert!(book.take_known(root(0, 1), &old).is_empty());
+        assert_eq!(book.take_known(root(0, 2), &kept), b);
+        let mut again = fill(&mut book, root(0, 3), &old);
+        again.sort_unstable();
+        assert_eq!(again, a, "none that was never used");
+        book.leave(&used);
+        assert_eq!(book.n_available(), 64 - 5);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
 use crate::forward::AdapterRows;
 use crate::layout::Layout;
+use crate::memory::Place;
 use crate::model::Model;
 use crate::random::Stream;
 use crate::sampler::{Drawn, SamplerOptions};
@@ -71,6 +72,14 @@ impl Machine {
             Choice::Cpu => Ok(cpu()),
             Choice::Cuda => Cuda::open(options).map(|cuda| Self::Cuda(Box::new(cuda))),
             Choice::Auto => Ok(Cuda::open(options).map_or_else(|_| cpu(), |cuda| Self::Cuda(Box::new(cuda)))),
+        }
+    }
+
+    /// What memory is counted by.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Cpu(_) => Place::Cpu,
+            Self::Cuda(_) => Place::Gpu,
         }
     }
 

@@ -14,7 +14,7 @@ use hone_engine::cuda::{Cuda, CudaOptions};
 use hone_engine::host::Host;
 use hone_engine::layout::PAGE;
 use hone_engine::lora::{LoraSpec, LoraWeights};
-use hone_engine::memory::{MemoryPlan, Run};
+use hone_engine::memory::{MemoryPlan, Place, Run};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::optim::{AdamOptions, Schedule};
 use hone_engine::random::Stream;
@@ -75,7 +75,8 @@ const USAGE: &str = "gpu_grpo SHAPE PROMPTS SAMPLES PROMPT_TOKENS NEW_TOKENS STE
 
 fn run(shape: &str, config: &ModelConfig, sizes: Sizes, n_steps: usize) -> Result<(), Box<dyn Error>> {
     let cuda = Cuda::open(&CudaOptions::default())?;
-    let needs = Run { config, n_rows: sizes.n_rows(), rank: RANK, n_pages: sizes.n_pages() };
+    let (n_rows, n_pages) = (sizes.n_rows(), sizes.n_pages());
+    let needs = Run { place: Place::Gpu, config, n_rows, rank: RANK, n_pages, n_pages_min: n_pages };
     let (n_rows_max, plan) = MemoryPlan::largest(needs, cuda.facts().memory.0)?;
     writeln!(std::io::stderr(), "{plan}; micro-batches of {n_rows_max} rows")?;
     let n_positions = sizes.n_prompt_tokens + sizes.n_new_tokens;

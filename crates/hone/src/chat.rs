@@ -8,7 +8,6 @@ use hone_engine::batch::{BatchLimits, Finish, Request, Token};
 use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
-use hone_engine::memory::Run;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_render::schema::{Grammar, GrammarHost};
@@ -167,7 +166,7 @@ impl<'a> Chat<'a> {
         }
         let backend = crate::device::open(args.threads, context)?;
         let limits = BatchLimits { n_pages: n_positions / 8 + 16, n_sequences_max: 1, ..BatchLimits::default() };
-        crate::device::plan(&backend, Run::of_sampling(opened.weights.config(), &limits))?;
+        let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let mut host = Host::new(backend, model, limits);
         let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder)).transpose()?;

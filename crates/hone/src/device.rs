@@ -4,6 +4,8 @@ use crate::context::Context;
 use crate::doctor;
 use crate::failure::Failure;
 use clap::builder::RangedU64ValueParser;
+use hone_engine::batch::BatchLimits;
+use hone_engine::config::ModelConfig;
 use hone_engine::cuda::CudaOptions;
 use hone_engine::machine::Machine;
 use hone_engine::memory::{MemoryPlan, Run};
@@ -31,11 +33,23 @@ pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Ma
     })
 }
 
-/// What this takes of the GPU's memory, counted before anything is loaded: what does not fit is refused. Nothing is counted on
-/// the CPU.
-pub(crate) fn plan(machine: &Machine, run: Run<'_>) -> Result<Option<MemoryPlan>, Failure> {
-    let fitting = |free| MemoryPlan::fitting(run, free).map_err(|refused| Failure::user(refused).hint(SMALLER));
-    machine.gpu().map(|cuda| fitting(cuda.facts().memory.0)).transpose()
+/// What this takes of the memory there is, counted before anything is loaded: what does not fit is refused.
+pub(crate) fn plan(machine: &Machine, run: Run<'_>) -> Result<MemoryPlan, Failure> {
+    let (free, hint) = match machine.gpu() {
+        Some(cuda) => (
+            cuda.facts().memory.0,
+            "shorter conversations (--context) need fewer keys and values; --device cpu needs nothing of the GPU",
+        ),
+        None => (
+            doctor::usable_memory().map_or(usize::MAX, |free| free / 10 * 9),
+            "shorter conversations (--context) need fewer keys and values",
+        ),
+    };
+    MemoryPlan::fitting(run, free).map_err(|refused| Failure::user(refused).hint(hint))
 }
 
-const SMALLER: &str = "shorter conversations (--context) need fewer keys and values; --device cpu needs nothing of the GPU";
+/// The limits of sampling from a model, with as many pages as there is memory for.
+pub(crate) fn sampling(machine: &Machine, config: &ModelConfig, limits: BatchLimits) -> Result<BatchLimits, Failure> {
+    let plan = plan(machine, Run::of_sampling(machine.place(), config, &limits))?;
+    Ok(BatchLimits { n_pages: plan.n_pages, ..limits })
+}

@@ -19,7 +19,7 @@ use hone_engine::layout::PAGE;
 use hone_engine::load::WeightSource;
 use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::machine::Machine;
-use hone_engine::memory;
+use hone_engine::memory::{self, MemoryPlan, Place};
 use hone_engine::model::{Model, Passes, RandomWeights, WideWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::param::ParamId;
@@ -81,10 +81,12 @@ impl LearnerOptions {
         Machine::Cpu(Box::new(Cpu::new(Dtype::Bf16, self.n_threads.unwrap_or_else(all))))
     }
 
-    /// What sampling from a model and training an adapter beside it needs, in micro-batches of so many rows.
-    pub(crate) fn needs<'c>(&self, config: &'c ModelConfig, n_rows: usize, lora: &LoraSpec) -> memory::Run<'c> {
-        let n_pages = self.limits(self.context_len.min(config.context_len)).n_pages;
-        memory::Run { config, n_rows, rank: lora.rank, n_pages }
+    /// What sampling from a model and training an adapter beside it needs, in micro-batches of so many rows. A longer conversation
+    /// is a micro-batch of its own.
+    pub(crate) fn needs<'c>(&self, place: Place, config: &'c ModelConfig, n_rows: usize, lora: &LoraSpec) -> memory::Run<'c> {
+        let n_positions = self.context_len.min(config.context_len);
+        let sampling = memory::Run::of_sampling(place, config, &self.limits(n_positions));
+        memory::Run { n_rows: n_rows.max(n_positions), rank: lora.rank, ..sampling }
     }
 
     fn limits(&self, n_positions: usize) -> BatchLimits {
@@ -106,16 +108,17 @@ impl Learner {
         let backend = options.cpu();
         let trainer = Trainer::full(&backend, &weights, options.adam, Recompute::Never).map_err(Failure::bug)?;
         let local = LocalOptions::new(name, stop_ids, spec.context_len);
-        let learner = Self::start(backend, &weights, renderer, local, trainer, options)?;
+        let limits = options.limits(spec.context_len);
+        let learner = Self::start(backend, &weights, renderer, local, trainer, limits, options)?;
         Ok(Self { files: Some(files), ..learner })
     }
 
-    /// A model with a fresh adapter, which changes nothing yet.
+    /// A model with a fresh adapter, which changes nothing yet, within what was planned of the memory.
     pub(crate) fn adapted(
         opened: Opened,
         lora: &LoraSpec,
         backend: Machine,
-        recompute: Recompute,
+        plan: MemoryPlan,
         options: LearnerOptions,
     ) -> Result<Self, Failure> {
         if !opened.has_template {
@@ -123,12 +126,13 @@ impl Learner {
             return Err(Failure::user(text).hint("take the model's instruct version"));
         }
         let weights = LoraWeights::fresh(opened.weights.config(), lora, options.seed);
-        let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, recompute);
+        let trainer = Trainer::lora(&backend, opened.weights.config(), &weights, options.adam, plan.recompute);
         let n_positions = options.context_len.min(opened.weights.config().context_len);
         let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
         local.now = options.now;
-        let learner = Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, options)?;
-        Ok(Self { recompute, ..learner })
+        let limits = BatchLimits { n_pages: plan.n_pages, ..options.limits(n_positions) };
+        let learner = Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, limits, options)?;
+        Ok(Self { recompute: plan.recompute, ..learner })
     }
 
     fn start(
@@ -137,11 +141,11 @@ impl Learner {
         renderer: Arc<Renderer>,
         local: LocalOptions,
         trainer: Trainer<Machine>,
+        limits: BatchLimits,
         options: LearnerOptions,
     ) -> Result<Self, Failure> {
-        let n_positions = local.context_len_max;
-        let model = Model::load(&backend, weights, n_positions, Passes::ForwardBackward).map_err(Failure::world)?;
-        let engine = Engine::start(Host::new(backend, model, options.limits(n_positions))).map_err(Failure::world)?;
+        let model = Model::load(&backend, weights, local.context_len_max, Passes::ForwardBackward).map_err(Failure::world)?;
+        let engine = Engine::start(Host::new(backend, model, limits)).map_err(Failure::world)?;
         let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
         let local = LocalOptions { sampler, memory: options.memory, ..local };
         let config = weights.config().clone();

@@ -9,7 +9,6 @@ use hone_engine::config::ModelConfig;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
-use hone_engine::memory::Run;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_env::Player;
@@ -193,7 +192,7 @@ fn local(
     let n_sequences_max = n_concurrent.clamp(1, 256);
     let n_pages = n_sequences_max * (n_positions / hone_engine::layout::PAGE + 1) + 16;
     let limits = BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() };
-    crate::device::plan(&backend, Run::of_sampling(opened.weights.config(), &limits))?;
+    let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
     let weights = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
     let mut host = Host::new(backend, weights, limits);
     let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder).map(|weights| (folder, weights))).transpose()?;

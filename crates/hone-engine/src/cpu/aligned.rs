@@ -1,16 +1,20 @@
 //! Vectors that begin on a cache line, and the store of freed ones that the next step takes them from.
 //!
 //! A training step asks for the same few hundred sizes again and again; giving memory back to the system in between
-//! would cost more in page faults than the arithmetic on it. The store keeps at most [`KEEP_BYTES_MAX`].
+//! would cost more in page faults than the arithmetic on it. What is kept and what is in use are together little more than what was
+//! ever in use at once: where a new size would exceed that, the sizes go that were asked for longest ago.
 //! Memory that is new is zero and not yet there: the system gives each page when something is first written to it.
 #![expect(unsafe_code, reason = "a slice of lines is viewed as a slice of numbers")]
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const KEEP_BYTES_MAX: usize = 8 << 30;
+/// So much is kept in any case.
+const KEEP_BYTES_MIN: usize = 256 << 20;
+/// Beyond the most that was in use at once, this part of it.
+const KEEP_PART: usize = 4;
 
 const LINE_BYTES: usize = 64;
 /// What lines are made of. Allocators give zeros without writing them only where no more than this alignment is asked for.
@@ -52,21 +56,68 @@ pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for f32 {}
 impl Plain for u16 {}
 
-/// Freed memory by size.
+/// The store of freed memory.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    freed: Mutex<Freed>,
+    store: Mutex<Store>,
 }
 
-/// Bytes kept, and the memory by its number of lines.
-type Freed = (usize, HashMap<usize, Vec<Lines>>);
+/// Freed memory by its number of lines, and the bytes that are kept, in use, and were ever in use at once.
+#[derive(Debug, Default)]
+struct Store {
+    shelves: HashMap<usize, Shelf>,
+    n_kept: usize,
+    n_used: usize,
+    n_used_max: usize,
+    clock: u64,
+}
+
+/// Freed memory of one size, and when it was asked for last.
+#[derive(Debug, Default)]
+struct Shelf {
+    freed: Vec<Lines>,
+    asked: u64,
+}
+
+impl Store {
+    /// Memory of a size, where some is kept.
+    fn take(&mut self, n_lines: usize) -> Option<Lines> {
+        self.clock += 1;
+        self.n_used += n_lines * LINE_BYTES;
+        self.n_used_max = self.n_used_max.max(self.n_used);
+        let shelf = self.shelves.entry(n_lines).or_default();
+        shelf.asked = self.clock;
+        let lines = shelf.freed.pop()?;
+        self.n_kept -= n_lines * LINE_BYTES;
+        Some(lines)
+    }
+
+    fn put(&mut self, lines: Lines) {
+        let n_bytes = lines.n_lines * LINE_BYTES;
+        self.n_used -= n_bytes;
+        self.n_kept += n_bytes;
+        self.shelves.entry(lines.n_lines).or_default().freed.push(lines);
+    }
+
+    /// What is kept beyond the limit, of the sizes that were asked for longest ago.
+    fn excess(&mut self) -> Vec<Lines> {
+        let n_bytes_max = self.n_used_max + (self.n_used_max / KEEP_PART).max(KEEP_BYTES_MIN);
+        let mut excess = Vec::new();
+        while self.n_used + self.n_kept > n_bytes_max {
+            let oldest = self.shelves.values_mut().filter(|shelf| !shelf.freed.is_empty()).min_by_key(|shelf| shelf.asked);
+            let Some(lines) = oldest.and_then(|shelf| shelf.freed.pop()) else { break };
+            self.n_kept -= lines.n_lines * LINE_BYTES;
+            excess.push(lines);
+        }
+        excess
+    }
+}
 
 impl Arena {
     /// A vector of unspecified (but initialised) contents.
     pub(crate) fn take<T: Plain>(self: &Arc<Self>, len: usize) -> Aligned<T> {
         let n_lines = n_lines::<T>(len);
-        let lines = self.freed(n_lines).unwrap_or_else(|| Lines::new(n_lines));
-        self.aligned(lines, len)
+        self.aligned(self.freed(n_lines).unwrap_or_else(|| Lines::new(n_lines)), len)
     }
 
     /// A vector of zeros.
@@ -79,11 +130,18 @@ impl Arena {
         self.aligned(freed.unwrap_or_else(|| Lines::new(n_lines)), len)
     }
 
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory that was freed. Where there is none of this size, others make room for what is made anew.
     fn freed(&self, n_lines: usize) -> Option<Lines> {
-        let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = freed.1.get_mut(&n_lines).and_then(Vec::pop)?;
-        freed.0 -= n_lines * LINE_BYTES;
-        Some(lines)
+        let mut store = self.store();
+        let lines = store.take(n_lines);
+        let excess = if lines.is_none() { store.excess() } else { Vec::new() };
+        drop(store);
+        drop(excess);
+        lines
     }
 
     fn aligned<T>(self: &Arc<Self>, lines: Lines, len: usize) -> Aligned<T> {
@@ -124,13 +182,7 @@ impl<T> Drop for Aligned<T> {
         let Some(arena) = self.arena.take() else {
             return;
         };
-        let lines = std::mem::take(&mut self.lines);
-        let mut freed = arena.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        let n_bytes = lines.n_lines * LINE_BYTES;
-        if freed.0 + n_bytes <= KEEP_BYTES_MAX {
-            freed.0 += n_bytes;
-            freed.1.entry(lines.n_lines).or_default().push(lines);
-        }
+        arena.store().put(std::mem::take(&mut self.lines));
     }
 }
 
@@ -165,6 +217,24 @@ mod tests {
         let second = arena.zeros::<f32>(990);
         assert_eq!(second.as_ptr(), address);
         assert!(second.iter().all(|&x| x == 0.0));
+    }
+
+    #[test]
+    fn what_is_kept_is_little_more_than_was_ever_in_use() {
+        let arena = Arc::new(Arena::default());
+        let n_bytes = |arena: &Arena| {
+            let store = arena.store();
+            store.n_used + store.n_kept
+        };
+        // Sizes that come once: the older ones make room.
+        for n_mib in 64..128 {
+            drop(arena.take::<f32>(n_mib << 18));
+            assert!(n_bytes(&arena) <= (n_mib << 20) + KEEP_BYTES_MIN + (64 << 20), "{n_mib}");
+        }
+        // Sizes that come again and again stay.
+        let address = |n_mib: usize| arena.take::<f32>(n_mib << 18).as_ptr();
+        let before = [100, 112, 120].map(address);
+        assert_eq!([100, 112, 120].map(address), before);
     }
 
     #[test]

@@ -17,9 +17,10 @@ pub struct Kv {
 }
 
 impl Kv {
-    pub(super) fn new(cpu: &Cpu, heads: Heads, n_pages: usize) -> Self {
+    /// Empty pages. They take memory when they are first written to, so there may be more of them than are ever used.
+    pub(super) fn new(heads: Heads, n_pages: usize) -> Self {
         let shape = Shape::new(heads);
-        Self { shape, data: cpu.zeros(n_pages * shape.page_len()) }
+        Self { shape, data: Aligned::lasting(n_pages * shape.page_len()) }
     }
 
     /// Writes the keys and values of all rows to their places. Keys stand column by column, as the walk reads them.

@@ -88,7 +88,11 @@ async fn two_runs_are_compared_and_a_live_one_moves() {
     browser.until("43").await;
     assert_eq!(browser.find("#step").await.text().await, "43");
     assert_ne!(browser.script(drawn).await, before, "the curve has grown");
-    assert_eq!(browser.script("return document.getElementById('step').isKept").await, true, "what has changed stays in its place");
+    assert_eq!(
+        browser.script("return document.getElementById('step').isKept").await,
+        true,
+        "what has changed stays in its place"
+    );
     let said = browser.script("return document.getElementById('moves').textContent").await;
     assert!(said.as_str().unwrap().contains("step 43"), "{said}");
     // An alarm leads to the trace behind it.

@@ -10,7 +10,6 @@ use hone_engine::constraint::Constraint;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
-use hone_engine::memory::Run;
 use hone_engine::model::{Model, Passes};
 use hone_engine::sampler::SamplerOptions;
 use hone_render::schema::{Grammar, GrammarHost};
@@ -198,7 +197,7 @@ impl<'a> Bench<'a> {
         let backend = crate::device::open(args.threads, context)?;
         let limits = BatchLimits { n_pages: CONTEXT / 8, n_sequences_max: 1, ..BatchLimits::default() };
         let n_positions = CONTEXT.min(opened.weights.config().context_len);
-        crate::device::plan(&backend, Run::of_sampling(opened.weights.config(), &limits))?;
+        let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let grammar = GrammarHost::new(opened.renderer.tokenizer()).and_then(|host| host.schema(&schema()));
         let grammar = grammar.map_err(Failure::user)?;

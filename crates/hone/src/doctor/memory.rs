@@ -9,10 +9,21 @@ const COMFORTABLE: u64 = 1 << 30;
 
 pub(super) fn look() -> Finding {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    describe(field(&meminfo, "MemTotal:"), field(&meminfo, "MemAvailable:"), container_limit())
+}
+
+/// Bytes that are free for this process; `None` where the system does not say.
+pub(crate) fn usable() -> Option<usize> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let available = field(&meminfo, "MemAvailable:")?;
+    usize::try_from(available.min(container_limit().unwrap_or(u64::MAX))).ok()
+}
+
+/// The most that a container lets us use, where there is one.
+fn container_limit() -> Option<u64> {
     let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let files = limit_files(&cgroup, Path::new("/sys/fs/cgroup"));
-    let limit = files.iter().filter_map(|path| limit(&fs::read_to_string(path).ok()?)).min();
-    describe(field(&meminfo, "MemTotal:"), field(&meminfo, "MemAvailable:"), limit)
+    files.iter().filter_map(|path| limit(&fs::read_to_string(path).ok()?)).min()
 }
 
 /// A line such as `MemTotal:       16384 kB`, in bytes.

@@ -13,7 +13,6 @@ use crate::model::{ModelHash, Opened};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
 use hone_engine::load::WeightSource;
-use hone_engine::tape::Recompute;
 use hone_policy::upstream::Price;
 use hone_trace::{Time, V1};
 use hone_train::critic::Critic;
@@ -419,13 +418,10 @@ fn learner(
         now: Some(now),
     };
     let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
-    let needs = options.needs(opened.weights.config(), settings.n_rows_max(), &lora);
+    let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
     let plan = crate::device::plan(&machine, needs)?;
-    if let Some(plan) = plan {
-        context.printer.say(&plan.to_string());
-    }
-    let recompute = plan.map_or(Recompute::Never, |plan| plan.recompute);
-    Learner::adapted(opened, &lora, machine, recompute, options)
+    context.printer.say(&plan.to_string());
+    Learner::adapted(opened, &lora, machine, plan, options)
 }
 
 /// `RUN` or `RUN@STEP`.
