@@ -3,7 +3,6 @@
 
 use crate::clock::RealClock;
 use crate::failure::Failure;
-use crate::policy::Ready;
 use crate::printer::{Printer, counted};
 use crate::world::World;
 use clap::ValueEnum;
@@ -99,13 +98,15 @@ impl PlayArgs {
             timing: if play.is_script { Timing::Told(Time::TOLD) } else { Timing::Real(&RealClock) },
         }
     }
-}
 
-/// The run of a policy in a world. A script does the same every time, so its run is the same; a model's is a new one each time.
-pub(crate) fn run(command: &str, world: &World, config: &Config, seed: u64, ready: &Ready) -> RunId {
-    let (config, seed) = (config.hash().to_string(), seed.to_string());
-    let now = if ready.is_script() { String::new() } else { crate::clock::now().to_string() };
-    RunId::derived(&[command, &world.name, &config, &seed, &now])
+    /// The run of a policy in a world. A model's is a new one each time. A script does the same every time, so its run is the same, and more
+    /// scenarios are more of it; other groups or limits are other traces, and so another run.
+    pub(crate) fn run(&self, command: &str, world: &World, config: &Config, seed: u64, play: Play) -> RunId {
+        let now = if play.is_script { String::new() } else { crate::clock::now().to_string() };
+        let limits = format!("{} {} {}", self.max_turns, self.max_tokens, self.max_seconds.unwrap_or(0));
+        let (config, seed, n_samples) = (config.hash().to_string(), seed.to_string(), play.n_samples.to_string());
+        RunId::derived(&[command, &world.name, &config, &seed, &n_samples, &limits, &now])
+    }
 }
 
 /// What differs between commands.

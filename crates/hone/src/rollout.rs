@@ -20,7 +20,7 @@ use summary::Summary;
 /// Play scenarios with a policy and keep the traces
 ///
 /// The samples of a scenario are a group: they meet the same world, dice and faults included. Traces are scored by the
-/// world's recipe. The same run played again is written once.
+/// world's recipe. The same run played again is written once, and a larger `-n` adds to it what is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The world, such as desk, 2048 or math:sums
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// How often each is played
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     samples: u16,
-    /// A name for this run; without one it follows from world, policy and seed, and for a model from the time
+    /// A name for this run; without one it follows from world, policy, seed, `--samples` and limits, and for a model from the time
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     #[command(flatten)]
@@ -91,13 +91,13 @@ fn forecast(args: &Args, ready: &Ready, world: &World, choice: &Choice, context:
 }
 
 fn plan<'a>(args: &Args, ready: &Ready, world: &World, choice: &'a Choice, context: &Context<'_>) -> Plan<'a> {
+    let play = Play { n_samples: usize::from(args.samples), luck: Luck::Shared, is_script: ready.is_script() };
     let run = match &args.run {
         // Each step of a curriculum is a run of its own.
         Some(name) if args.course.is_asked() => RunId::derived(&["rollout", name, &choice.seed.to_string()]),
         Some(name) => RunId::derived(&["rollout", name]),
-        None => crate::play::run("rollout", world, &ready.player().config(), choice.seed, ready),
+        None => args.play.run("rollout", world, &ready.player().config(), choice.seed, play),
     };
-    let play = Play { n_samples: usize::from(args.samples), luck: Luck::Shared, is_script: ready.is_script() };
     let plan = args.play.plan(run, &context.settings.tenant, &choice.scenarios, play);
     Plan { seed: choice.seed, tokens_max: choice.tokens_max.clone(), ..plan }
 }

@@ -147,8 +147,8 @@ fn line(
     let Cell { name, ready, world, scenarios, scale } = *cell;
     let player = ready.player();
     let config = player.config().into_owned();
-    let run = crate::play::run("baseline", world, &config, args.play.seed, ready);
     let play = Play { n_samples: usize::from(args.repeats), luck: Luck::Own, is_script: ready.is_script() };
+    let run = args.play.run("baseline", world, &config, args.play.seed, play);
     let plan = args.play.plan(run, &context.settings.tenant, scenarios, play);
     let (before, n_total) = (bank.budget.spent().known_usd, scenarios.len());
     let bar = context.printer.count_bar(&format!("{} {name}", world.name));

@@ -83,6 +83,29 @@ fn of_two_recipes_the_one_that_weighed_last_counts() {
 }
 
 #[test]
+fn a_rollout_of_more_scenarios_adds_them_and_one_of_other_groups_is_another_run() {
+    let desk = Desk::new();
+    let check = |how: &str, n_listed: usize| {
+        let line = format!("rollout --env desk --policy random --json {how}");
+        let played = desk.hone(&line).expect(0, "\"conflicts\":0", "").json();
+        assert_eq!(desk.hone("trace list --limit 100 --json").json().len(), n_listed, "{how}");
+        played[0]["run"].clone()
+    };
+    let first = check("-n 2 --samples 2", 4);
+    assert_eq!(check("-n 3 --samples 2", 6), first);
+    assert_eq!(check("-n 1 --samples 2", 6), first);
+    assert_ne!(check("-n 2 --samples 3", 12), first);
+    assert_ne!(check("-n 2 --samples 2 --max-turns 1", 16), first);
+    assert_eq!(check("-n 2 --samples 2", 16), first);
+    // What a baseline records is kept whole too: in the store, a group has all of its traces.
+    for (repeats, n_listed) in [(1, 18), (2, 22), (2, 22)] {
+        desk.hone(&format!("eval baseline --env desk --policy gold -n 2 --repeats {repeats} --record --quiet"))
+            .expect(0, "gold", "");
+        assert_eq!(desk.hone("trace list --limit 100 --json").json().len(), n_listed, "{repeats}");
+    }
+}
+
+#[test]
 fn the_name_of_a_run_is_not_given_twice() {
     let desk = Desk::new();
     let again = "give this run another name";
