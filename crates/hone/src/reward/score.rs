@@ -5,11 +5,13 @@ use super::weigh::{Unscored, Weighed, weigh};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{Bank, PolicyArgs, Ready};
+use crate::printer::counted;
 use crate::trace::Filter;
 use hone_reward::Scorer;
-use hone_trace::{GroupId, Trace};
+use hone_trace::store::{Store, TraceQuery};
+use hone_trace::{GroupId, Trace, TraceId};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The largest `--limit`: all these traces are held in memory.
@@ -17,9 +19,9 @@ const LIMIT_MAX: u32 = 1_000_000;
 
 /// Weigh traces in the store by a recipe
 ///
-/// Traces of one group are judged together. A trace that cannot be scored keeps what it has, and the exit code is then 1; five
-/// are told with the reason, and `--json` has all. Scoring twice by the same recipe writes the same rewards once. A judge that
-/// `hone reward calibrate` refused is refused here too.
+/// Traces of one group are judged together. A ruler is shown all of a group, also what the filter leaves out of it, which keeps what it
+/// has. A trace that cannot be scored keeps what it has, and the exit code is then 1; five are told with the reason, and `--json` has
+/// all. Scoring twice by the same recipe writes the same rewards once. A judge that `hone reward calibrate` refused is refused here too.
 #[derive(Debug, clap::Args)]
 // What `PolicyArgs::of_judge` says: the judge that is measured is the one that training hears.
 #[command(mut_arg("temperature", |arg| arg.default_value("0")), mut_arg("context", |arg| arg.default_value("4096")))]
@@ -61,6 +63,8 @@ struct Summary {
     /// The limit that lets in all of them.
     limit_for_all: usize,
     groups: usize,
+    /// Traces that the filter leaves out, which a ruler was shown as the rest of their groups.
+    beside: usize,
     mean_reward: f64,
     /// For each signal that some traces lack, how many these are.
     lacking: BTreeMap<String, usize>,
@@ -84,11 +88,16 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if let (Some(name), Some(judge)) = (&args.judge, judge) {
         standing::trust(name, judge.config().hash(), args.env.as_deref(), args.force, context)?;
     }
-    let Chosen { groups, n_left_out } = context.wait(async |context| choose(args, context).await)?;
+    let is_ranked = recipe.ruler().is_some();
+    let Chosen { groups, beside, n_left_out } = context.wait(async |context| choose(args, is_ranked, context).await)?;
+    if !beside.is_empty() {
+        let rest = counted(beside.len() as u64, "trace");
+        context.printer.say(&format!("{rest} that the filter leaves out: judged as the rest of their groups, and not weighed"));
+    }
     let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
     let keep = |writes| context.wait(async |context| Ok(context.store().await?.put(writes).await?));
     let Weighed { n_groups, n_scored, n_unscored, unscored, n_judge_calls, total, lacking } =
-        weigh(&scorer, &groups, args.seed, context.printer, keep)?;
+        weigh(&scorer, &groups, &beside, args.seed, context.printer, keep)?;
     let summary = Summary {
         scored: n_scored,
         unscored: n_unscored,
@@ -96,6 +105,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         left_out_by_limit: n_left_out,
         limit_for_all: n_scored + n_unscored + n_left_out,
         groups: n_groups,
+        beside: beside.len(),
         mean_reward: if n_scored == 0 { 0.0 } else { total / n_scored as f64 },
         lacking,
         judge_calls: n_judge_calls,
@@ -125,11 +135,13 @@ fn left_out(n: usize, limit_for_all: usize) -> String {
 /// The traces that are weighed, those of a group together; a trace without a group is one of its own.
 struct Chosen {
     groups: Vec<Vec<Trace>>,
+    /// Those that are there to be compared with.
+    beside: BTreeSet<TraceId>,
     n_left_out: usize,
 }
 
-/// The newest traces that are meant, as many as the limit lets in.
-async fn choose(args: &Args, context: &Context<'_>) -> Result<Chosen, Failure> {
+/// The newest traces that are meant, as many as the limit lets in; where they are ranked, with the rest of their groups.
+async fn choose(args: &Args, is_ranked: bool, context: &Context<'_>) -> Result<Chosen, Failure> {
     let (store, query) = (context.store_to_read().await?, args.filter.query(context));
     let (mut sieve, mut after, mut left) = (Sieve::default(), None, args.limit);
     loop {
@@ -151,7 +163,25 @@ async fn choose(args: &Args, context: &Context<'_>) -> Result<Chosen, Failure> {
             after = page.next;
         }
         if after.is_none() {
-            return Ok(sieve.chosen());
+            break;
+        }
+    }
+    let all = TraceQuery { tenant: query.tenant.clone(), ..TraceQuery::default() };
+    if is_ranked && query != all {
+        complete(&mut sieve, &all, &*store).await?;
+    }
+    Ok(sieve.chosen())
+}
+
+/// Adds what a filter left out of the groups that are weighed: the place of a trace in a part of its group says nothing of the whole.
+async fn complete(sieve: &mut Sieve, all: &TraceQuery, store: &(impl Store + ?Sized)) -> Result<(), Failure> {
+    let mut after = None;
+    loop {
+        let page = store.traces(all, after, 1000).await?;
+        page.items.into_iter().for_each(|trace| sieve.add(trace));
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
         }
     }
 }
@@ -161,6 +191,7 @@ async fn choose(args: &Args, context: &Context<'_>) -> Result<Chosen, Failure> {
 struct Sieve {
     by_group: BTreeMap<GroupId, Vec<Trace>>,
     alone: Vec<Vec<Trace>>,
+    beside: BTreeSet<TraceId>,
     n_left_out: usize,
 }
 
@@ -178,16 +209,26 @@ impl Sieve {
         self.n_left_out += 1 + cut.len();
     }
 
+    /// A trace that stands beside those of its group, where one of them is weighed.
+    fn add(&mut self, trace: Trace) {
+        let Some(traces) = trace.group.and_then(|group| self.by_group.get_mut(&group)) else { return };
+        if traces.iter().all(|known| known.id != trace.id) {
+            self.beside.insert(trace.id);
+            traces.push(trace);
+        }
+    }
+
     fn chosen(mut self) -> Chosen {
         self.by_group.values_mut().for_each(|traces| traces.sort_by_key(|trace| trace.id));
-        Chosen { groups: self.by_group.into_values().chain(self.alone).collect(), n_left_out: self.n_left_out }
+        let groups = self.by_group.into_values().chain(self.alone).collect();
+        Chosen { groups, beside: self.beside, n_left_out: self.n_left_out }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hone_trace::{Config, Tenant, Time, TraceId};
+    use hone_trace::{Config, Tenant, Time};
 
     /// Letters are groups, a dot is a trace without one; newest first.
     #[track_caller]

@@ -8,7 +8,7 @@ use hone_trace::store::{Put, Write};
 use hone_trace::{GiverKind, Reward, RewardId, Trace, TraceId};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Traces that cannot be scored are told up to this many, one by one; the rest are counted.
 const N_TOLD_MAX: usize = 5;
@@ -35,23 +35,26 @@ pub(crate) struct Unscored {
     pub(crate) reason: String,
 }
 
-/// Weighs what is judged together, group by group; `keep` writes what is new of each.
+/// Weighs what is judged together, group by group; `keep` writes what is new of each. Those that stand `beside` are there to be compared
+/// with, and keep what they have.
 pub(crate) fn weigh(
     scorer: &Scorer<'_>,
     groups: &[Vec<&Trace>],
+    beside: &BTreeSet<TraceId>,
     seed: u64,
     printer: &Printer,
     mut keep: impl FnMut(Vec<Write>) -> Result<Vec<Put>, Failure>,
 ) -> Result<Weighed, Failure> {
     let bar = printer.count_bar("weighed");
     let (mut weighed, mut n_shortened) = (Weighed { n_groups: groups.len(), ..Weighed::default() }, 0);
+    let n_judged: usize = groups.iter().map(Vec::len).sum();
     for group in groups {
         let attempts: Vec<Attempt<'_>> = group.iter().map(|&trace| Attempt { trace, item: &Value::Null }).collect();
         let scored = scorer.score_group(&attempts, seed, now());
         weighed.n_judge_calls += scored.bill().n_calls;
         n_shortened += scored.n_shortened();
         let mut writes = Vec::new();
-        for (trace, scored) in group.iter().zip(scored.traces) {
+        for (trace, scored) in group.iter().zip(scored.traces).filter(|(trace, _)| !beside.contains(&trace.id)) {
             bar.inc(1);
             match scored {
                 Ok(scored) => {
@@ -79,9 +82,8 @@ pub(crate) fn weigh(
         printer.complain(&format!("and {} more that cannot be scored", weighed.n_unscored - N_TOLD_MAX));
     }
     if n_shortened > 0 {
-        let n_scored = weighed.n_scored;
         printer.complain(&format!(
-            "{n_shortened} of {n_scored} traces were judged without their middle: they do not fit the judge's context"
+            "{n_shortened} of {n_judged} traces were judged without their middle: they do not fit the judge's context"
         ));
     }
     for (signal, &n) in &weighed.lacking {
@@ -164,7 +166,7 @@ mod tests {
         let traces: Vec<Trace> = (0..n_traces).map(trace).collect();
         let said = Said::default();
         let printer = Printer::on(Wishes::default(), io::sink(), said.clone());
-        let weighed = weigh(&scorer, &[traces.iter().collect()], 1, &printer, |_| Ok(Vec::new())).unwrap();
+        let weighed = weigh(&scorer, &[traces.iter().collect()], &BTreeSet::new(), 1, &printer, |_| Ok(Vec::new())).unwrap();
         let ids: Vec<TraceId> = weighed.unscored.iter().map(|unscored| unscored.trace).collect();
         assert_eq!(ids, traces.iter().map(|trace| trace.id).collect::<Vec<_>>());
         assert!(weighed.unscored.iter().all(|unscored| unscored.reason.contains("the judge gave no answer")), "{weighed:?}");
@@ -194,7 +196,7 @@ mod tests {
         ] {
             trace.outcome = outcome;
             let mut written = Vec::new();
-            weigh(&scorer, &[vec![&trace]], 1, &printer, |writes| {
+            weigh(&scorer, &[vec![&trace]], &BTreeSet::new(), 1, &printer, |writes| {
                 written.extend(writes);
                 Ok(Vec::new())
             })
@@ -205,7 +207,7 @@ mod tests {
             }));
             assert_eq!(trace.rewards.iter().map(|reward| reward.total).collect::<Vec<_>>(), expected);
         }
-        let ids: std::collections::BTreeSet<_> = trace.rewards.iter().map(|reward| reward.id).collect();
+        let ids: BTreeSet<_> = trace.rewards.iter().map(|reward| reward.id).collect();
         assert_eq!(ids.len(), 3);
     }
 }

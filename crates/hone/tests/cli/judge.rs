@@ -3,6 +3,7 @@
 
 use super::{Desk, provider};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -79,6 +80,33 @@ fn scores_are_matched_by_id_whatever_their_order() {
         Reply::Scores
     };
     assert!(is_rising(&check(shuffled, 0, 4, 1, "")));
+}
+
+#[test]
+fn a_part_of_a_group_is_ranked_within_the_whole() {
+    let desk = Desk::with(&[("rank.toml", RANK)]);
+    desk.hone("rollout --env 2048 --policy random -n 1 --samples 4 --quiet").expect(0, "4 traces", "");
+    let rewards = || {
+        let heads = desk.hone("trace list --json").json();
+        let earned = |head: &Value| (head["id"].to_string(), head["reward"].as_f64().unwrap());
+        heads.iter().map(earned).collect::<BTreeMap<String, f64>>()
+    };
+    let before = rewards();
+    let mut sorted: Vec<f64> = before.values().copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    let least = sorted[2];
+    assert!(sorted[1] < least, "{before:?}");
+    // Each is worth its share of what is shown.
+    let (url, counted) = judge(|scores, _| {
+        let share = 1.0 / scores.len() as f64;
+        scores.iter_mut().for_each(|score| score["score"] = json!(share));
+        Reply::Scores
+    });
+    let line = format!("reward score --recipe rank.toml --judge {url} --reward-min {least}");
+    desk.hone(&line).expect(0, "2 scored in 1 groups", "2 traces that the filter leaves out: judged as the rest of their groups");
+    assert_eq!(counted.load(Ordering::SeqCst), 1);
+    let expected = before.into_iter().map(|(id, reward)| (id, if reward < least { reward } else { 0.25 }));
+    assert_eq!(rewards(), expected.collect());
 }
 
 #[test]

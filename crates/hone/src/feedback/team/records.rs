@@ -8,7 +8,7 @@ use hone_data::facts::Facts;
 use hone_reward::Scorer;
 use hone_trace::store::{Field, TraceQuery};
 use hone_trace::{GiverKind, Time, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,8 @@ impl Team<'_> {
         };
         let scorer = Scorer::new(recipe, self.judge()).map_err(Failure::user)?;
         let keep = |writes| Ok(self.runtime.block_on(self.store.put(writes))?);
-        let Weighed { n_scored, n_unscored, .. } = weigh(&scorer, &groups(traces), self.args.seed, self.context.printer, keep)?;
+        let (groups, printer) = (groups(traces), self.context.printer);
+        let Weighed { n_scored, n_unscored, .. } = weigh(&scorer, &groups, &BTreeSet::new(), self.args.seed, printer, keep)?;
         self.say(
             "trace",
             &format!("{n_scored} episodes of {} weighed by `{}`, {n_unscored} that could not be", self.agent, recipe.name),
