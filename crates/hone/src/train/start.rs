@@ -137,7 +137,7 @@ pub(super) fn start<T: Teacher>(
     } else {
         fresh(args, algorithm, given, &runs, context)?
     };
-    if let Some(finished) = args.resume.then(|| preferred(&run.name, &runs)).transpose()?.flatten() {
+    if let Some(finished) = args.resume.then(|| preferred(&run.name, &runs, context)).transpose()?.flatten() {
         let text = format!("`{}` stays as a person ended it; a fork trains on: --run OTHER --fork {}", run.name, run.name);
         context.printer.say(&text);
         return Ok(finished);
@@ -236,12 +236,17 @@ fn model_hash(run: &Run, opened: &Opened, runs: &Runs) -> Result<ModelHash, Fail
 /// What a fork cannot change.
 const KEEPS: &str = "a fork keeps the model and the rank of the run that it leaves";
 
-/// How a run ended that a person ended: it does not go on.
-fn preferred(name: &str, runs: &Runs) -> Result<Option<Finished>, Failure> {
+/// How a run ended that a person ended: it does not go on. What a kill left to do of that is done.
+fn preferred(name: &str, runs: &Runs, context: &Context<'_>) -> Result<Option<Finished>, Failure> {
     let recorded = runs.read(name)?;
     let Some(end) = recorded.end.clone().filter(End::is_preferred) else { return Ok(None) };
     let folder = runs.folder(name)?;
-    let adapter = States::of(&folder, 1).position()?.map(|position| position.adapter).unwrap_or_default();
+    let states = States::of(&folder, 1);
+    if let Some(step) = end.best_step.filter(|step| states.is_staged(*step)) {
+        Sinks::open(&recorded.run, context)?.end(&end, crate::clock::now())?;
+        states.settle(step)?;
+    }
+    let adapter = states.position()?.map(|position| position.adapter).unwrap_or_default();
     Ok(Some(Finished::preferred(&recorded, end, adapter, &folder)))
 }
 
@@ -431,7 +436,8 @@ fn named_step(text: &str) -> Result<(&str, Option<u64>), Failure> {
     Ok((name, Some(number)))
 }
 
-/// A person looked at what a step gave, and takes it for the best: its adapter is kept as such, and the run has ended.
+/// A person looked at what a step gave, and takes it for the best: its adapter is kept as such, and the run has ended. That is decided
+/// when the end is written: a kill before it changes nothing, and what comes after it is done by `--resume` or the same command again.
 pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure> {
     let (name, Some(step)) = named_step(text)? else {
         return Err(Failure::user(format_args!("`{text}` names no step")).hint("write RUN@STEP"));
@@ -453,9 +459,10 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     let last = recorded.metrics.last_step().unwrap_or(step);
     let stop = Stop::preferred(last, step);
     let sinks = Sinks::open(run, context)?;
-    learner.save_adapter(&folder.join("best"))?;
+    states.stage(step, &mut learner)?;
     let end = End { reason: PREFERRED.to_owned(), why: stop.why, step: stop.step, best_step: Some(step) };
     sinks.end(&end, crate::clock::now())?;
+    states.settle(step)?;
     if context.printer.wants_json() {
         let adapter = states.position()?.map(|position| position.adapter).unwrap_or_default();
         context.printer.json(&Finished::preferred(&recorded, end, adapter, &folder))?;

@@ -19,6 +19,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// Where an adapter waits to be the best.
+const STAGED: &str = "preferred";
+
 /// Where a run stands.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,6 +135,45 @@ impl States {
     /// Keeps the adapter as the best so far.
     pub(super) fn keep_best(&self, learner: &mut Learner) -> Result<(), Failure> {
         learner.save_adapter(&self.folder.join("best")).map(drop)
+    }
+
+    /// Keeps the adapter of a step that a person prefers, beside the best: it takes its place by [`Self::settle`], when the end of the run
+    /// says so.
+    pub(super) fn stage(&self, step: u64, learner: &mut Learner) -> Result<(), Failure> {
+        let best = self.folder.join("best");
+        fs::create_dir_all(&best).map_err(at_path(&best))?;
+        self.forget_staged()?;
+        durable::folder(&self.staged(step), |folder| learner.save_adapter(folder).map(drop))
+    }
+
+    /// Whether the adapter of a step waits to be the best.
+    pub(super) fn is_staged(&self, step: u64) -> bool {
+        self.staged(step).is_dir()
+    }
+
+    /// Moves the adapter that was staged to the place of the best. After a kill, it is called again and moves what is left.
+    pub(super) fn settle(&self, step: u64) -> Result<(), Failure> {
+        let staged = self.staged(step);
+        for file in fs::read_dir(&staged).map_err(at_path(&staged))? {
+            let file = file.map_err(at_path(&staged))?;
+            let place = self.folder.join("best").join(file.file_name());
+            fs::rename(file.path(), &place).map_err(at_path(&place))?;
+            durable::name(&place)?;
+        }
+        self.forget_staged()
+    }
+
+    fn forget_staged(&self) -> Result<(), Failure> {
+        let folder = self.folder.join(STAGED);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(at_path(&folder)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// By its step: one that was staged and never named as the best is not taken for another.
+    fn staged(&self, step: u64) -> PathBuf {
+        self.folder.join(STAGED).join(step.to_string())
     }
 
     /// The steps whose states are there.

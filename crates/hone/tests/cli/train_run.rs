@@ -267,6 +267,32 @@ fn a_person_who_cannot_be_heard_changes_nothing() {
 }
 
 #[test]
+fn what_a_person_prefers_is_the_best_also_where_the_command_broke_off() {
+    let desk = Desk::of_practice();
+    desk.hone(&grpo("")).expect(0, "steps", "");
+    let place = desk.path(".hone/runs/r/best/adapter_model.safetensors");
+    let best = |step: u64| {
+        desk.hone(&format!("train prefer r@{step}")).expect(0, "best is now", "");
+        fs::read(&place).unwrap()
+    };
+    let (two, four) = (best(2), best(4));
+    assert!(two != four);
+    for mend in ["train grpo --run r --resume", "train prefer r@2"] {
+        // What is in the way ends the command after it was decided, and before the adapter is in its place.
+        fs::remove_file(&place).unwrap();
+        fs::create_dir(&place).unwrap();
+        desk.hone("train prefer r@2").expect(2, "", "adapter_model.safetensors");
+        desk.hone("train show r").expect(0, "a person preferred what step 2 gave", "");
+        fs::remove_dir(&place).unwrap();
+        fs::write(&place, &four).unwrap();
+        desk.hone(mend);
+        assert!(fs::read(&place).unwrap() == two, "{mend}");
+        assert!(!desk.path(".hone/runs/r/preferred").exists(), "{mend}");
+    }
+    desk.hone("train grpo --run r --resume").expect(0, "preferred: a person preferred what step 2 gave", "stays");
+}
+
+#[test]
 fn every_episode_of_a_run_is_on_the_record() {
     let desk = Desk::of_practice();
     let n_traces = || desk.hone("trace list --limit 2000 --json").json().len();
