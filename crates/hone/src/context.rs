@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// The database inside the folder of a store.
 pub(crate) const DATABASE_FILE: &str = "hone.db";
 
+/// How records come into a store.
+pub(crate) const TO_BEGIN: &str = "import some with `hone trace import FILE`, or name another folder with `--folder`";
+
 /// What every command works with.
 pub(crate) struct Context<'a> {
     pub(crate) settings: Settings,
@@ -38,10 +41,12 @@ impl<'a> Context<'a> {
 
     /// The store, or the way to records where there are none yet.
     pub(crate) async fn store_to_read(&self) -> Result<Arc<dyn Database>, Failure> {
-        self.store_if_there().await?.ok_or_else(|| {
-            Failure::user(format_args!("there are no records in {} yet", self.settings.folder.display()))
-                .hint("import some with `hone trace import FILE`, or name another folder with `--folder`")
-        })
+        self.store_if_there().await?.ok_or_else(|| Failure::user(self.no_records()).hint(TO_BEGIN))
+    }
+
+    /// What is said where there is no store yet.
+    pub(crate) fn no_records(&self) -> String {
+        format!("there are no records in {} yet", self.settings.folder.display())
     }
 
     /// The store, if it is there: a look around leaves no database behind.

@@ -186,12 +186,12 @@ async fn fetch(id: &str, args: &AddArgs, folder: &Path, known: Option<&Entry>, c
 
 fn list(context: &Context<'_>) -> Result<Exit, Failure> {
     let entries = Registry::of(&context.settings).entries()?;
-    if context.printer.wants_json() {
-        entries.iter().try_for_each(|entry| context.printer.json(entry))?;
-        return Ok(Exit::Yes);
-    }
     if entries.is_empty() {
         context.printer.say("no model was added yet: `hone model add PATH|ID|tiny:SIZES`");
+        return Ok(Exit::Yes);
+    }
+    if context.printer.wants_json() {
+        entries.iter().try_for_each(|entry| context.printer.json(entry))?;
         return Ok(Exit::Yes);
     }
     let row = |entry: &Entry| vec![entry.name.clone(), entry.source.to_string(), entry.path.display().to_string()];

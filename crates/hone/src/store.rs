@@ -151,8 +151,7 @@ async fn verify(context: &Context<'_>) -> Result<Exit, Failure> {
 
 async fn info(context: &Context<'_>) -> Result<Exit, Failure> {
     let Some(store) = context.store_if_there().await? else {
-        let folder = context.settings.folder.display();
-        context.printer.say(&format!("there are no records in {folder} yet; the first that is written makes the database"));
+        context.printer.say(&format!("{}; the first that is written makes the database", context.no_records()));
         return Ok(Exit::Yes);
     };
     let info = store.info().await?;

@@ -1,7 +1,7 @@
 //! `hone trace list`: the heads of traces, newest first.
 
 use super::filter::{self, Filter};
-use crate::context::Context;
+use crate::context::{Context, TO_BEGIN};
 use crate::failure::{Exit, Failure};
 use hone_trace::TraceHead;
 use hone_trace::store::Cursor;
@@ -31,7 +31,10 @@ const PAGE_LEN: u64 = 1000;
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (printer, query) = (context.printer, args.filter.query(context));
-    let store = context.store_to_read().await?;
+    let Some(store) = context.store_if_there().await? else {
+        printer.say(&format!("{}: {TO_BEGIN}", context.no_records()));
+        return Ok(Exit::Yes);
+    };
     if args.plan {
         let plan = store.explain(&query).await?;
         if printer.wants_json() {

@@ -3,7 +3,7 @@
 //! What stands in a trace was written by models, tools and strangers; the printer shows its control characters
 //! instead of obeying them.
 
-use crate::context::Context;
+use crate::context::{Context, TO_BEGIN};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
 use hone_trace::store::{Event, Store};
@@ -21,7 +21,10 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let printer = context.printer;
-    let store = context.store_to_read().await?;
+    let Some(store) = context.store_if_there().await? else {
+        printer.complain(&format!("there is no trace {}, and {}: {TO_BEGIN}", args.id, context.no_records()));
+        return Ok(Exit::No);
+    };
     let Some(trace) = store.trace(args.id).await? else {
         printer.complain(&format!("there is no trace {}", args.id));
         return Ok(Exit::No);

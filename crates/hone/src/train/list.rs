@@ -23,10 +23,10 @@ pub(super) fn run(_: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         }
     }
     all.iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
-    if printer.wants_json() {
+    if names.is_empty() {
+        printer.say("no run is recorded here yet: `hone train grpo --run NAME --model MODEL --env WORLD` begins one");
+    } else if printer.wants_json() {
         all.iter().try_for_each(|recorded| printer.json(&summary(recorded)))?;
-    } else if names.is_empty() {
-        printer.say("no run is recorded here yet");
     } else {
         let heads = ["name", "method", "model", "env", "steps", "reward", "best validation", "ended"];
         printer.table(&heads, &all.iter().map(row).collect::<Vec<_>>())?;

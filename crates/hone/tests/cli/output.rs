@@ -27,16 +27,26 @@ fn help_and_version_are_data_and_mistakes_are_not() {
 #[test]
 fn a_look_around_leaves_nothing_behind() {
     let desk = Desk::new();
-    for line in ["trace list", "trace export", "trace show 01890000-0000-7000-8000-000000000000", "trace list --json"] {
+    // Who works on records needs some.
+    for line in ["trace export", "data gate", "reward alarms", "store verify"] {
         desk.hone(line).expect(2, "", "error: there are no records in ").expect(2, "", "\n\nhint: import some with");
     }
+    let id = "01890000-0000-7000-8000-000000000000";
+    desk.hone(&format!("trace show {id}")).expect(1, "", &format!("there is no trace {id}, and there are no records in "));
     for (line, says) in [
+        ("trace list", "there are no records in "),
+        ("trace list --json", "yet: import some with `hone trace import FILE`"),
+        ("trace list --plan", "there are no records in "),
+        ("train list", "no run is recorded here yet"),
+        ("train list --json", "no run is recorded here yet"),
         ("key list", "tenant `default` has no keys"),
         ("key list --json", "tenant `default` has no keys"),
         ("deploy status", "there are no agents yet"),
         ("deploy status --json", "there are no agents yet"),
         ("store info", "there are no records in "),
+        ("store info --json", "there are no records in "),
         ("model list", "no model was added yet"),
+        ("model list --json", "no model was added yet"),
     ] {
         desk.hone(line).expect(0, "", says);
     }
