@@ -42,6 +42,8 @@ pub struct Scored {
     pub reward: Reward,
     /// Those of single turns. They say where a part of the total was earned, and add nothing to it.
     pub turns: Vec<Reward>,
+    /// Whether a rubric's judge saw the trace without its middle.
+    pub is_shortened: bool,
     /// What judges took for this trace alone.
     pub bill: Bill,
 }
@@ -56,9 +58,11 @@ pub struct ScoredGroup {
 }
 
 impl ScoredGroup {
-    /// How many traces the ruler saw without their middle.
+    /// How many traces a judge saw without their middle.
     pub fn n_shortened(&self) -> usize {
-        self.ruled.as_ref().and_then(|ruled| ruled.as_ref().ok()).map_or(0, |judged| judged.shortened.len())
+        let by_ruler = self.ruled.as_ref().and_then(|ruled| ruled.as_ref().ok()).map_or(&[][..], |judged| &judged.shortened);
+        let by_rubric = |trace: &Result<Scored, ScoreError>| trace.as_ref().is_ok_and(|scored| scored.is_shortened);
+        self.traces.iter().enumerate().filter(|(idx, trace)| by_ruler.contains(idx) || by_rubric(trace)).count()
     }
 
     /// Everything that judges took, also where it was in vain.
@@ -262,6 +266,7 @@ impl<'a> Scorer<'a> {
                     weighed.words.push(format!("{name}: {}", graded.explanations[idx]));
                     weighed.components.push(Component { name, value: graded.scores[idx], weight: part.weight * share });
                 }
+                weighed.is_shortened |= graded.is_shortened;
                 weighed.bill.add(graded.bill);
             }
             Kind::Ruler(options) => {
@@ -299,7 +304,8 @@ impl<'a> Scorer<'a> {
         };
         let explanation = (!weighed.words.is_empty()).then(|| weighed.words.join("\n"));
         let reward = Reward { explanation, ..Reward::sum(id("trace"), at, self.giver(), weighed.components) };
-        Scored { reward, turns: weighed.turns.into_iter().map(turn).collect(), bill: weighed.bill }
+        let turns = weighed.turns.into_iter().map(turn).collect();
+        Scored { reward, turns, is_shortened: weighed.is_shortened, bill: weighed.bill }
     }
 }
 
@@ -314,6 +320,7 @@ struct Weighed {
     components: Vec<Component>,
     turns: Vec<(usize, Component)>,
     words: Vec<String>,
+    is_shortened: bool,
     bill: Bill,
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct Weighed {
     pub(crate) groups: Vec<Played>,
     /// Why an episode could not be scored, of the last such one.
     pub(crate) unscored: Option<String>,
+    /// Episodes that a judge saw without their middle.
+    pub(crate) n_shortened: usize,
 }
 
 impl Gym<'_> {
@@ -95,15 +97,15 @@ impl Gym<'_> {
             ..Plan::new(name, scenarios, self.seed)
         };
         let weigher = self.recipe.map(|recipe| Weigher::new(recipe, &plan, self.judge)).transpose()?;
-        let (mut all, mut unscored) = (Vec::with_capacity(scenarios.len()), None);
+        let mut weighed = Weighed { groups: Vec::with_capacity(scenarios.len()), unscored: None, n_shortened: 0 };
         rollout(self.env, player, &plan, |mut played| {
-            if let Some(why) = weigher.as_ref().and_then(|weigher| weigher.weigh(&mut played)) {
-                unscored = Some(why.to_string());
-            }
-            all.push(played);
+            let remarks = weigher.as_ref().map(|weigher| weigher.weigh(&mut played)).unwrap_or_default();
+            weighed.unscored = remarks.unscored.map(|why| why.to_string()).or(weighed.unscored.take());
+            weighed.n_shortened += remarks.n_shortened;
+            weighed.groups.push(played);
             ControlFlow::Continue(())
         });
-        let Some(why) = unplayable(&all) else { return Ok(Weighed { groups: all, unscored }) };
+        let Some(why) = unplayable(&weighed.groups) else { return Ok(weighed) };
         let failure = Failure::user(format_args!("no episode of {} could be played: {}", self.env.name(), why.message));
         let is_too_long = why.kind == PolicyErrorKind::TooLong.as_str();
         Err(if is_too_long { failure.hint("a longer `context`, or fewer `answer_tokens`, leaves room") } else { failure })

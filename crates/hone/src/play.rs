@@ -124,6 +124,15 @@ pub(crate) struct Weigher<'a> {
     seed: u64,
 }
 
+/// What is to be said of a group that was weighed.
+#[derive(Default)]
+pub(crate) struct Remarks {
+    /// Why a trace could not be scored, of the last such one.
+    pub(crate) unscored: Option<ScoreError>,
+    /// Traces that a judge saw without their middle.
+    pub(crate) n_shortened: usize,
+}
+
 impl<'a> Weigher<'a> {
     pub(crate) fn new(recipe: &'a Recipe, plan: &Plan<'a>, judge: Option<&'a dyn Policy>) -> Result<Self, Failure> {
         let scorer = Scorer::new(recipe, judge).map_err(Failure::user)?;
@@ -131,23 +140,23 @@ impl<'a> Weigher<'a> {
         Ok(Self { scorer, scenarios, seed: plan.seed })
     }
 
-    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none; why, is told of the last.
-    pub(crate) fn weigh(&self, played: &mut Played) -> Option<ScoreError> {
+    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none.
+    pub(crate) fn weigh(&self, played: &mut Played) -> Remarks {
         let scenario = played.group.scenario.as_ref().and_then(|id| self.scenarios.get(id));
         let item = scenario.map_or(Value::Null, |scenario| item(scenario));
         let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &item }).collect();
         let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
-        let mut why = None;
+        let mut remarks = Remarks { unscored: None, n_shortened: scored.n_shortened() };
         for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
             match scored {
                 Ok(scored) => {
                     trace.rewards.extend(scored.turns);
                     trace.rewards.push(scored.reward);
                 }
-                Err(error) => why = Some(error),
+                Err(error) => remarks.unscored = Some(error),
             }
         }
-        why
+        remarks
     }
 }
 

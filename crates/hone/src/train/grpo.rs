@@ -77,6 +77,8 @@ struct Sampled {
     dropped: Vec<Played>,
     /// Why the last episode that could not be scored was not.
     unscored: Option<String>,
+    /// Episodes that a judge saw without their middle.
+    n_shortened: usize,
     seconds: f64,
 }
 
@@ -162,6 +164,7 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
     let (per_step, first) = (n * n_rounds, step as usize * n * n_rounds);
     let chosen: Vec<Scenario> = (first..first + per_step).map(|i| all[i % all.len()].clone()).collect();
     let (mut groups, mut dropped, mut unscored): (Vec<Played>, Vec<Played>, _) = (Vec::new(), Vec::new(), None);
+    let mut n_shortened = 0;
     for (round, scenarios) in chosen.chunks(n).enumerate() {
         let n_missing = n - groups.iter().filter(|played| has_signal(played)).count();
         if round > 0 && n_missing == 0 {
@@ -174,9 +177,10 @@ fn sample(practice: &Practice<'_>, policy: &dyn Policy, step: u64) -> Result<Sam
         let played = gym.play_and_weigh(exercise, Player::Policy(policy), &scenarios[..n_missing.min(scenarios.len())])?;
         groups.extend(played.groups);
         unscored = played.unscored.or(unscored);
+        n_shortened += played.n_shortened;
     }
     let (config, seconds) = (policy.config().clone(), start.elapsed().as_secs_f64());
-    Ok(Sampled { step, config, groups, dropped, unscored, seconds })
+    Ok(Sampled { step, config, groups, dropped, unscored, n_shortened, seconds })
 }
 
 fn has_signal(played: &Played) -> bool {
@@ -250,7 +254,7 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     let n_failed = traces().filter(|trace| trace.outcome == TraceOutcome::Unknown).count() as f64;
     let rate = |n: f64, seconds: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
     let n_untrainable: usize = trained.counts.untrainable.values().sum();
-    let values = vec![
+    let mut values = vec![
         ("reward", reward),
         ("reward_half_width", half_width),
         ("solved", solved(&played)),
@@ -268,5 +272,6 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
         ("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens + trained.n_tokens as f64),
         ("dollars", session.dollars()),
     ];
+    values.extend((sampled.n_shortened > 0).then_some(("n_shortened", sampled.n_shortened as f64)));
     Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: played }
 }

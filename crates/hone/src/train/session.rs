@@ -321,7 +321,7 @@ impl Session<'_> {
         let step = self.position.step;
         let n = self.settings.validation as usize;
         let Some(world) = self.world.clone() else { return Ok(()) };
-        let Measured { played, unscored, latency_ms } = self.evaluate(&world, n)?;
+        let Measured { played, unscored, n_shortened, latency_ms } = self.evaluate(&world, n)?;
         if self.settings.measure == Measure::Rewarded && is_unscored(&played) {
             return Err(self.unscored("no task of validation", unscored.as_deref()));
         }
@@ -349,6 +349,7 @@ impl Session<'_> {
             ("validation_format".to_owned(), readable),
         ];
         values.extend((n_unscored > 0).then(|| ("validation_unscored".to_owned(), n_unscored as f64)));
+        values.extend((n_shortened > 0).then(|| ("validation_shortened".to_owned(), n_shortened as f64)));
         let by_category = by_category(&played);
         if by_category.len() > 1 {
             values.extend(by_category.into_iter().map(|(name, share)| (format!("validation/{name}"), share)));
@@ -365,6 +366,9 @@ impl Session<'_> {
                 "  {n_unscored} could not be scored and count as failed: {}",
                 unscored.as_deref().unwrap_or("no reward")
             );
+        }
+        if n_shortened > 0 {
+            said += &format!("  {n_shortened} judged without their middle: they do not fit the judge's context");
         }
         self.context.printer.say(&format!("{:>10}  {said}", format!("step {step}")));
         self.sinks.add(&Line::new(step, crate::clock::now(), values.iter().map(|(name, value)| (name.as_str(), *value))))?;
@@ -400,9 +404,10 @@ impl Session<'_> {
         let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &records, world, judge) };
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
         let scenarios = gym.scenarios(Split::Validation, n)?;
-        let Weighed { groups: played, unscored } = gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
+        let Weighed { groups: played, unscored, n_shortened } =
+            gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
         self.record(policy.config(), &played)?;
-        Ok(Measured { played, unscored, latency_ms: timed.mean_ms() })
+        Ok(Measured { played, unscored, n_shortened, latency_ms: timed.mean_ms() })
     }
 
     /// Whether a judge is asked in validation.
@@ -484,6 +489,8 @@ struct Measured {
     played: Vec<Played>,
     /// Why the last episode that could not be scored was not.
     unscored: Option<String>,
+    /// Episodes that a judge saw without their middle.
+    n_shortened: usize,
     /// What an episode took in the mean.
     latency_ms: Option<f64>,
 }

@@ -511,6 +511,25 @@ fn a_task_of_validation_that_could_not_be_scored_is_told() {
 }
 
 #[test]
+fn episodes_that_do_not_fit_the_context_of_a_judge_are_counted() {
+    let desk = Desk::of_practice();
+    let short = RUBRIC.replace("kind = 'rubric'", "kind = 'rubric', context_bytes_max = 1024");
+    fs::write(desk.path("hone.toml"), format!("[reward.math]\n{short}")).unwrap();
+    // As JSON, which the judge sees, this is six times as long.
+    let question = |n| json!({"question": format!("{} word{n}?", "\u{1}".repeat(200)), "answer": "#### 1"}).to_string() + "\n";
+    fs::write(desk.path("long.jsonl"), (0..60).map(question).collect::<String>()).unwrap();
+    let (url, _) = provider::start(|_, n_before| {
+        let score = json!({"criterion": "good", "explanation": "", "score": (n_before % 2) as f64});
+        Some(provider::said(json!({"scores": [score]}).to_string()))
+    });
+    let line = grpo(&format!("--judge {url} --judge-price 1,1 --measure rewarded --max-tokens 1")).replace(" --json --quiet", "");
+    let line = line.replace("--env tictactoe", "--env math:long.jsonl").replace("--validation 8", "--validation 2");
+    let ended = desk.hone(&line).expect(0, "tokens", "judged without their middle").expect(0, "tokens", "  judged shortened 16");
+    let figures = desk.standing("r")["figures"].clone();
+    assert_eq!((&figures["0 validation_shortened"], &figures["1 n_shortened"]), (&json!(2.0), &json!(16.0)), "{}", ended.err);
+}
+
+#[test]
 fn a_judge_that_answers_nothing_of_use_ends_the_run_which_then_goes_on() {
     let desk = Desk::of_practice();
     fs::write(desk.path("hone.toml"), format!("[reward.tictactoe]\n{}", judge::RANK)).unwrap();
