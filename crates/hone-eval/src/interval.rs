@@ -24,15 +24,18 @@ pub fn wilson_of(share: f64, n: usize) -> (f64, f64) {
     (low, high)
 }
 
-/// The mean and the half width of its 95 % interval, by the normal approximation. One value, or values that are all alike, have no spread
-/// and a width of 0: of outcomes from 0 to 1, [`wilson_of`] says what even they leave open.
+/// The mean and the half width of its 95 % interval, by the normal approximation. One value says nothing of how sure it is: the width is
+/// infinite. Values that are all alike have no spread and a width of 0: of outcomes from 0 to 1, [`wilson_of`] says what even they leave open.
 pub fn mean(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     if values.is_empty() {
         return (0.0, f64::INFINITY);
     }
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    if values.len() == 1 {
+        return (mean, f64::INFINITY);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     (mean, Z95 * (variance / n).sqrt())
 }
 
@@ -104,6 +107,11 @@ mod tests {
     #[test]
     fn a_mean_of_equal_values_is_certain() {
         assert_eq!(mean(&[0.5; 8]), (0.5, 0.0));
+    }
+
+    #[test]
+    fn a_mean_of_one_value_claims_nothing() {
+        assert_eq!(mean(&[0.5]), (0.5, f64::INFINITY));
     }
 
     #[test]

@@ -55,8 +55,9 @@ pub(crate) struct CategoryGain {
     pub(crate) category: String,
     /// In the mean over its tasks.
     pub(crate) points: f64,
-    /// The lower one-sided 95 % bound of that.
+    /// The lower one-sided 95 % bound of that. One task has none: what it lost counts, and no more is known.
     pub(crate) bound: f64,
+    n_tasks: usize,
 }
 
 impl Line {
@@ -110,7 +111,7 @@ impl Line {
             format_valid_interval: wilson_of(share(n_read, n_turns), played.len()),
             hacks: traces().filter(is_hack).count(),
             cost_per_1k: measures.cost_per_1k,
-            cost_per_1k_interval: costs.filter(|costs| !costs.is_empty()).map(|costs| {
+            cost_per_1k_interval: costs.filter(|costs| costs.len() > 1).map(|costs| {
                 let (cost, half) = mean(&costs);
                 ((cost - half).max(0.0), cost + half)
             }),
@@ -135,7 +136,8 @@ impl Line {
         self.gains(other).for_each(|(category, gain)| by_category.entry(category).or_default().push(100.0 * gain));
         let gain = |(category, gains): (&str, Vec<f64>)| {
             let (points, half) = mean(&gains);
-            CategoryGain { category: category.to_owned(), points, bound: points - half * ONE_SIDED }
+            let bound = if half.is_finite() { points - half * ONE_SIDED } else { points };
+            CategoryGain { category: category.to_owned(), points, bound, n_tasks: gains.len() }
         };
         by_category.into_iter().map(gain).collect()
     }
@@ -162,10 +164,10 @@ fn n_solved(played: &Played) -> f64 {
     solved(slice::from_ref(played)) * played.traces.len() as f64
 }
 
-/// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks.
+/// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks, which one task has not.
 fn ratio(tasks: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (spent, solved) = tasks.iter().fold((0.0, 0.0), |(spent, solved), task| (spent + task.0, solved + task.1));
-    let ratio = (solved > 0.0 && spent > 0.0).then(|| spent / solved)?;
+    let ratio = (solved > 0.0 && spent > 0.0 && tasks.len() > 1).then(|| spent / solved)?;
     let per_task = solved / tasks.len() as f64;
     let (_, half) = mean(&tasks.iter().map(|(spent, solved)| (spent - ratio * solved) / per_task).collect::<Vec<_>>());
     Some(((ratio - half).max(0.0), ratio + half))
@@ -193,11 +195,14 @@ pub(super) struct Measured {
     pub(super) after: Line,
     /// The script that the first agent was made to imitate, for reference.
     pub(super) script: Option<Line>,
-    /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval.
-    gain_points: (f64, f64),
+    /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval, which one task has not.
+    gain_points: (f64, Option<f64>),
     worst_category: String,
     /// In points; what the new agent lost there is not more than this.
     worst_category_bound: f64,
+    /// Of how many tasks that is known. Loops that were measured before it was kept have 0.
+    #[serde(default)]
+    worst_category_tasks: usize,
 }
 
 /// What a category may lose, in points.
@@ -205,12 +210,36 @@ const CATEGORY_LOSS_MAX: f64 = 5.0;
 
 impl Measured {
     pub(super) fn new(script: Option<Line>, before: Line, after: Line) -> Self {
-        let is_above = |(gain, half): (f64, f64)| gain - half > 0.0;
-        let CategoryGain { category: worst_category, bound: worst_category_bound, .. } = after.worst_category(&before);
-        let is_better = is_above(after.gain_over(&before)) && worst_category_bound > -CATEGORY_LOSS_MAX;
-        let verdict = if is_better { Verdict::Better } else { Verdict::NotBetter };
-        let gain_points = after.gain_over(&before);
-        Self { verdict, before, after, script, gain_points, worst_category, worst_category_bound }
+        let worst = after.worst_category(&before);
+        let (gain, half) = after.gain_over(&before);
+        let is_better = gain - half > 0.0 && worst.bound > -CATEGORY_LOSS_MAX;
+        Self {
+            verdict: if is_better { Verdict::Better } else { Verdict::NotBetter },
+            before,
+            after,
+            script,
+            gain_points: (gain, Some(half).filter(|half| half.is_finite())),
+            worst_category: worst.category,
+            worst_category_bound: worst.bound,
+            worst_category_tasks: worst.n_tasks,
+        }
+    }
+
+    /// What was gained, and how sure that is.
+    fn gained(&self) -> String {
+        match self.gain_points {
+            (gain, Some(half)) => format!("{gain:+.1} ± {half:.1} points over {}", self.before.name),
+            (gain, None) => format!("{gain:+.1} points over {} on one task, which proves nothing", self.before.name),
+        }
+    }
+
+    /// Where the least was gained.
+    fn worst(&self) -> String {
+        let Self { worst_category, worst_category_bound: bound, worst_category_tasks, .. } = self;
+        match worst_category_tasks {
+            1 => format!("worst category: {worst_category}, {bound:+.1} points on its only task"),
+            _ => format!("worst category: {worst_category}, at least {bound:+.1} points"),
+        }
     }
 }
 
@@ -267,7 +296,7 @@ impl Report<'_> {
             printer.json(&all)?;
             return Ok(false);
         }
-        let Measured { verdict, before, after, script, gain_points, worst_category, worst_category_bound } = self.measured;
+        let Measured { verdict, before, after, script, .. } = self.measured;
         let lines: Vec<&Line> = script.iter().chain([before, after]).collect();
         let heads: Vec<&str> = [""].into_iter().chain(lines.iter().map(|line| line.name.as_str())).collect();
         let row = |(what, figure): &(&str, Figure)| {
@@ -275,10 +304,9 @@ impl Report<'_> {
         };
         let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
         printer.table(&heads, &rows)?;
-        let (gain, half) = gain_points;
-        let gained = format!("{gain:+.1} ± {half:.1} points over {}, in {:.0} s", before.name, self.seconds);
+        let gained = format!("{}, in {:.0} s", self.measured.gained(), self.seconds);
         printer.line(&[(if *verdict == Verdict::Better { Style::Good } else { Style::Bad }, &gained)])?;
-        printer.say(&format!("worst category: {worst_category}, at least {worst_category_bound:+.1} points"));
+        printer.say(&self.measured.worst());
         printer.say(&format!("tasks and records, fixed before the first step: {}", self.world_hash));
         match (verdict, self.control) {
             (Verdict::Better, true) => printer.say("permuted rewards taught something: that must not be"),
@@ -329,6 +357,34 @@ fn percent(share: f64, (low, high): (f64, f64)) -> String {
 fn between(value: Option<f64>, interval: Option<(f64, f64)>, decimals: usize) -> String {
     match (value, interval) {
         (Some(value), Some((low, high))) => format!("{value:.decimals$} ({low:.decimals$}-{high:.decimals$})"),
-        _ => "-".to_owned(),
+        (Some(value), None) => format!("{value:.decimals$}"),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Per task its category, and what was solved of it before and after.
+    fn measured(tasks: &[(&str, f64, f64)]) -> Measured {
+        let line = |name: &str, share: fn(&(&str, f64, f64)) -> f64| Line {
+            tasks: tasks.iter().map(|task| (task.0.to_owned(), share(task))).collect(),
+            ..Line::of(name, &[], &[], &[])
+        };
+        Measured::new(None, line("before", |task| task.1), line("after", |task| task.2))
+    }
+
+    #[test]
+    fn one_task_proves_nothing() {
+        let one = measured(&[("a", 0.0, 1.0)]);
+        assert_eq!(one.verdict, Verdict::NotBetter);
+        assert_eq!(one.gained(), "+100.0 points over before on one task, which proves nothing");
+        let kept: Measured = serde_json::from_value(serde_json::to_value(&one).unwrap()).unwrap();
+        assert_eq!(kept.gain_points, (100.0, None));
+        let three = measured(&[("a", 0.0, 1.0), ("a", 0.0, 1.0), ("b", 1.0, 1.0)]);
+        assert_eq!((three.verdict, three.gained().as_str()), (Verdict::Better, "+66.7 ± 65.3 points over before"));
+        assert_eq!(three.worst(), "worst category: b, +0.0 points on its only task");
+        assert_eq!(ratio(&[(4.0, 2.0)]), None);
     }
 }

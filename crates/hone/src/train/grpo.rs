@@ -256,7 +256,6 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     let n_untrainable: usize = trained.counts.untrainable.values().sum();
     let mut values = vec![
         ("reward", reward),
-        ("reward_half_width", half_width),
         ("solved", solved(&played)),
         ("turns", n_turns / n_traces),
         ("tokens_per_answer", n_tokens / n_turns.max(1.0)),
@@ -272,6 +271,8 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
         ("tokens", session.position.progress.spent().n_tokens as f64 + n_tokens + trained.n_tokens as f64),
         ("dollars", session.dollars()),
     ];
+    // A single task does not tell how sure it is.
+    values.extend(half_width.is_finite().then_some(("reward_half_width", half_width)));
     values.extend((sampled.n_shortened > 0).then_some(("n_shortened", sampled.n_shortened as f64)));
     Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: played }
 }

@@ -550,6 +550,17 @@ fn a_judge_that_answers_nothing_of_use_ends_the_run_which_then_goes_on() {
 }
 
 #[test]
+fn a_step_on_one_task_does_not_say_how_sure_its_reward_is() {
+    let desk = Desk::of_practice();
+    for (n, is_told) in [(1, false), (2, true)] {
+        let line = grpo("--max-tokens 1").replace("--run r", &format!("--run r{n}"));
+        desk.hone(&line.replace("--scenarios 4", &format!("--scenarios {n}"))).expect(0, "tokens", "");
+        let figures = desk.standing(&format!("r{n}"))["figures"].clone();
+        assert!(figures["1 reward"].is_number() && figures["1 reward_half_width"].is_number() == is_told, "{figures}");
+    }
+}
+
+#[test]
 fn the_time_that_validation_takes_counts() {
     let desk = Desk::of_practice();
     let ended = desk.hone(&grpo("--max-seconds 0.000001")).expect(0, "\"reason\":\"seconds\"", "");

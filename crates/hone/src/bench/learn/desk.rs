@@ -82,11 +82,8 @@ impl Figures {
     }
 
     pub(super) fn told(&self) -> String {
-        let Figure { mean, half_width, .. } = self.gain_points;
-        format!(
-            "GRPO gains {mean:.1} ± {half_width:.1} points over imitation; {} of {} runs converged",
-            self.converged, self.seeds
-        )
+        let gain = self.gain_points.told(1.0, 1);
+        format!("GRPO gains {gain} points over imitation; {} of {} runs converged", self.converged, self.seeds)
     }
 }
 

@@ -100,7 +100,7 @@ impl Figures {
     }
 
     pub(super) fn told(&self) -> String {
-        let gain = |Figure { mean, half_width, .. }: &Figure| format!("{mean:.1} ± {half_width:.1}");
+        let gain = |figure: &Figure| figure.told(1.0, 1);
         format!(
             "from a log alone PPO gains {} points over imitation, AWR {} and DPO {}",
             gain(&self.ppo),

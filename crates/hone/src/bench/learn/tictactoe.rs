@@ -61,9 +61,8 @@ impl Figures {
     }
 
     pub(super) fn told(&self) -> String {
-        let Figure { mean, half_width, .. } = self.not_lost;
         let start = 100.0 * self.start.mean;
-        format!("tictactoe: {:.1} ± {:.1} % of games not lost, from {start:.1} %", 100.0 * mean, 100.0 * half_width)
+        format!("tictactoe: {} % of games not lost, from {start:.1} %", self.not_lost.told(0.01, 1))
     }
 }
 

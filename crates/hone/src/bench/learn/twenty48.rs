@@ -93,9 +93,9 @@ impl Figures {
     }
 
     pub(super) fn told(&self) -> String {
-        let Figure { mean, half_width, .. } = self.mean_tile;
         let (tile, legal) = (self.start_tile.mean, 100.0 * self.start_legal.mean);
-        format!("2048: highest tile {mean:.0} ± {half_width:.0}, from {tile:.0} with {legal:.2} % of moves legal")
+        let highest = self.mean_tile.told(1.0, 0);
+        format!("2048: highest tile {highest}, from {tile:.0} with {legal:.2} % of moves legal")
     }
 }
 
