@@ -7,7 +7,7 @@ use crate::reward::{Weighed, weigh};
 use hone_data::facts::Facts;
 use hone_reward::Scorer;
 use hone_trace::store::{Field, TraceQuery};
-use hone_trace::{GiverKind, Time, Trace};
+use hone_trace::{GiverKind, GroupId, Time, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,14 +100,18 @@ impl Seen {
     }
 }
 
-/// What is judged together: traces of one group, or of the same first question, a few at a time.
+/// What is judged together: traces of one group, or of the same first question, a few at a time and about as many each time.
 fn groups(traces: &[Trace]) -> Vec<Vec<&Trace>> {
     let mut by_question: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
     for trace in traces {
         let question = trace.group.is_none().then(|| Facts::of(trace, "").scenario);
         by_question.entry((trace.group, question)).or_default().push(trace);
     }
-    by_question.into_values().flat_map(|all| all.chunks(N_TOGETHER).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+    let together = |((group, _), all): ((Option<GroupId>, _), Vec<_>)| {
+        let n_parts = if group.is_some() { 1 } else { all.len().div_ceil(N_TOGETHER) };
+        all.chunks(all.len().div_ceil(n_parts)).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    by_question.into_iter().flat_map(together).collect()
 }
 
 #[cfg(test)]
@@ -129,6 +133,18 @@ mod tests {
         let rewards = reported.iter().map(reward).collect();
         let trace = Trace::new(TraceId::derived(&["t"]), Tenant::default(), at(began), Config::default().hash());
         Seen { since: Some(at(10)), until: at(20), n: 0 }.is_new(&Trace { rewards, ..trace })
+    }
+
+    #[test]
+    fn a_group_is_judged_whole_and_nobody_is_left_alone() {
+        let lens = |n_traces: usize, group: Option<GroupId>| -> Vec<usize> {
+            let id = |idx: usize| TraceId::derived(&[&idx.to_string()]);
+            let trace = |idx| Trace::new(id(idx), Tenant::default(), at(0), Config::default().hash());
+            let traces: Vec<Trace> = (0..n_traces).map(|idx| Trace { group, ..trace(idx) }).collect();
+            groups(&traces).iter().map(Vec::len).collect()
+        };
+        assert_eq!(lens(N_TOGETHER + 1, None), [N_TOGETHER.div_ceil(2) + 1, N_TOGETHER / 2]);
+        assert_eq!(lens(2 * N_TOGETHER, Some(GroupId::derived(&["g"]))), [2 * N_TOGETHER]);
     }
 
     #[test]
