@@ -236,7 +236,7 @@ fn partial(signal: Signal, taken: &Taken) -> Value {
         return json!({});
     }
     let reasons: Vec<String> = taken.reasons.iter().map(ToString::to_string).collect();
-    let more = match taken.n_refused.saturating_sub(reasons.len() as u64) {
+    let more = match taken.n_untold {
         0 => String::new(),
         n => format!("; and {n} more"),
     };

@@ -446,12 +446,33 @@ async fn a_span_that_nests_too_deep_is_named_and_the_others_kept() {
     assert_eq!(answers(&world.trace_of(2).await), ["a1", "a3"]);
     let counters = world.get("/metrics", &[]).await.body;
     assert!(counters.contains(&format!("hone_spans_total{{status=\"refused\"}} {n_refused}")), "{counters}");
-    let mut body = request(&[chat(1, 1, &["u1", "a1"], vec![])]);
-    body["resourceSpans"][0]["resource"]["attributes"] = json!([deep(30)]);
-    for (bytes, form) in [(body.to_string().into_bytes(), JSON), (Message::Request.write(&body), PROTOBUF)] {
-        let (status, _, answer) = send(&world, PATH, bytes, &[form]).await;
-        let why = String::from_utf8_lossy(&answer).into_owned();
-        assert!(status == 400 && why.contains("resourceSpans[0]: lists and objects"), "what all spans share is too deep: {why}");
+}
+
+#[tokio::test]
+async fn spans_of_a_place_that_nests_too_deep_are_counted_and_the_others_kept() {
+    for (pointer, place, n_refused) in
+        [("/resource/attributes", "resourceSpans[0]", 3), ("/scopeSpans/1/scope/attributes", "resourceSpans[0].scopeSpans[1]", 1)]
+    {
+        for form in [JSON, PROTOBUF] {
+            let world = world().await;
+            let mut body = request(&[chat(1, 1, &["u1", "a1"], vec![]), chat(1, 2, &["u1", "a1", "u2", "a2"], vec![])]);
+            let scopes = body["resourceSpans"][0]["scopeSpans"].as_array_mut().unwrap();
+            scopes.push(json!({"scope": {"attributes": []}, "spans": [chat(1, 3, &["u3", "a3"], vec![])]}));
+            body["resourceSpans"][0]["resource"]["attributes"] = json!([]);
+            *body["resourceSpans"][0].pointer_mut(pointer).unwrap() = json!([deep(200)]);
+            let good = request(&[chat(2, 4, &["u4", "a4"], vec![])])["resourceSpans"][0].clone();
+            body["resourceSpans"].as_array_mut().unwrap().push(good);
+            let is_json = form == JSON;
+            let bytes = if is_json { body.to_string().into_bytes() } else { Message::Request.write(&body) };
+            let (status, _, answer) = send(&world, PATH, bytes, &[form]).await;
+            let told = if is_json { serde_json::from_slice(&answer).unwrap() } else { Message::Response.read(&answer).unwrap() };
+            let told: &Value = &told["partialSuccess"];
+            assert_eq!((status, &told["rejectedSpans"]), (200, &json!(n_refused.to_string())), "{place}: {told}");
+            let why = format!("{place}: lists and objects are nested deeper than 64 levels");
+            assert_eq!(told["errorMessage"], why, "it is told once");
+            let counters = world.get("/metrics", &[]).await.body;
+            assert!(counters.contains(&format!("hone_spans_total{{status=\"kept\"}} {}", 4 - n_refused)), "{counters}");
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use logs::{TOLD, told};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Reads an export request in its JSON form. A span that nests too deep is refused when the request is taken.
+/// Reads an export request in its JSON form. What nests too deep is refused when the request is taken.
 pub fn read_json(bytes: &[u8]) -> Result<Value, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|_| FormatError::new("", "the body is not UTF-8"))?;
     wire::request_in_parts(text).map(Value::Object)

@@ -24,11 +24,14 @@ pub struct Taken {
     pub n_refused: u64,
     /// What is wrong with the first of these.
     pub reasons: Vec<FormatError>,
+    /// How many are refused for other reasons.
+    pub n_untold: u64,
     /// The traces that an idle span ended.
     pub ended: Vec<String>,
 }
 
-/// Takes a request in its JSON form. One that is not of that form is refused as a whole; a bad span of a good request by itself.
+/// Takes a request in its JSON form. One that is not of that form is refused as a whole; a bad span of a good request by itself, and
+/// with a resource or scope that nests too deep the spans that have it.
 pub fn take(request: Value) -> Result<Taken, FormatError> {
     let Value::Object(mut request) = request else { return Err(FormatError::new("", "an export request must be an object")) };
     let mut taken = Taken::default();
@@ -39,12 +42,16 @@ pub fn take(request: Value) -> Result<Taken, FormatError> {
         let mut resource = wire::object(resource, || path.clone())?;
         let mut scopes = Vec::new();
         let all = wire::list(resource.remove("scopeSpans").unwrap_or_default(), || format!("{path}.scopeSpans"))?;
-        wire::check_depth(&resource, wire::RESOURCE_DEPTH, || path.clone())?;
+        let place = wire::check_depth(&resource, wire::RESOURCE_DEPTH, || path.clone());
         for (s, scope) in all.into_iter().enumerate() {
             let path = format!("{path}.scopeSpans[{s}]");
             let mut scope = wire::object(scope, || path.clone())?;
             let spans = wire::list(scope.remove("spans").unwrap_or_default(), || format!("{path}.spans"))?;
-            wire::check_depth(&scope, wire::SCOPE_DEPTH, || path.clone())?;
+            let place = place.clone().and_then(|()| wire::check_depth(&scope, wire::SCOPE_DEPTH, || path.clone()));
+            if let Err(reason) = place {
+                taken.refuse_all(spans.len(), reason);
+                continue;
+            }
             let spans = spans.into_iter().enumerate();
             let kept: Vec<Value> = spans.filter_map(|(n, span)| taken.span(span, || format!("{path}.spans[{n}]"))).collect();
             if !kept.is_empty() {
@@ -66,8 +73,17 @@ pub fn take(request: Value) -> Result<Taken, FormatError> {
 impl Taken {
     /// Counts what is not as OTLP wants it.
     pub(super) fn refuse(&mut self, reason: FormatError) {
-        self.n_refused += 1;
-        self.reasons.extend(Some(reason).filter(|_| self.reasons.len() < N_REASONS));
+        self.refuse_all(1, reason);
+    }
+
+    /// Counts so many that are wrong for one reason, which is told once.
+    fn refuse_all(&mut self, n: usize, reason: FormatError) {
+        self.n_refused += n as u64;
+        match self.reasons.contains(&reason) {
+            true => {}
+            false if self.reasons.len() == N_REASONS => self.n_untold += n as u64,
+            false => self.reasons.extend(Some(reason).filter(|_| n > 0)),
+        }
     }
 
     /// The span if it is kept; otherwise it is counted.
