@@ -8,7 +8,7 @@ use crate::choices::{Choices, told};
 use crate::error::Refused;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
+use hone_policy::upstream::{ChatRequest, Delta, Finish, Label, Reply, Sampling, Usage};
 use hone_trace::format::check_depth;
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{Content, Message, Time};
@@ -40,10 +40,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
         None => whole_number(rest, "max_tokens")?,
         some => some,
     };
+    let (schema, label) = schema(rest)?;
     let request = ChatRequest {
         messages: conversation.messages.clone(),
         tools: Arc::from(conversation.tools.clone()),
-        schema: schema(rest)?,
+        schema,
+        label,
         sampling: Sampling {
             temperature: number(rest, "temperature", 0.0, TEMPERATURE_MAX)?,
             top_p: number(rest, "top_p", 0.0, 1.0)?,
@@ -127,18 +129,39 @@ pub(crate) fn stops(map: &Map<String, Value>) -> Result<Vec<String>, Refused> {
     }
 }
 
-/// The schema that an answer has to follow, where one is asked for.
-fn schema(map: &Map<String, Value>) -> Result<Option<Value>, Refused> {
-    let Some(format) = map.get("response_format").filter(|format| !format.is_null()) else { return Ok(None) };
+/// The schema that an answer has to follow, where one is asked for, and what is said of it.
+fn schema(map: &Map<String, Value>) -> Result<(Option<Value>, Label), Refused> {
+    let free = (None, Label::default());
+    let Some(format) = map.get("response_format").filter(|format| !format.is_null()) else { return Ok(free) };
+    let named = &format["json_schema"];
     match format["type"].as_str() {
-        Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(json!({"type": "object"}))),
-        Some("json_schema") => match &format["json_schema"]["schema"] {
-            schema @ Value::Object(_) => Ok(Some(schema.clone())),
-            _ => Err(Refused::param("response_format", "`response_format.json_schema.schema` must be an object")),
-        },
+        Some("text") => Ok(free),
+        Some("json_object") => Ok((Some(json!({"type": "object"})), Label::default())),
+        Some("json_schema") if named["schema"].is_object() => {
+            Ok((Some(named["schema"].clone()), label(named, "response_format.json_schema")?))
+        }
+        Some("json_schema") => Err(Refused::param("response_format", "`response_format.json_schema.schema` must be an object")),
         _ => Err(Refused::param("response_format", "`response_format.type` must be text, json_object or json_schema")),
     }
+}
+
+/// What is said of a schema beside it.
+pub(crate) fn label(named: &Value, place: &str) -> Result<Label, Refused> {
+    let wrong = |key: &str, must_be: &str| {
+        let param = format!("{place}.{key}");
+        Refused::param(&param, format!("`{param}` must be {must_be}"))
+    };
+    let text = |key: &str| match &named[key] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err(wrong(key, "a text")),
+    };
+    let strict = match &named["strict"] {
+        Value::Null => None,
+        Value::Bool(strict) => Some(*strict),
+        _ => return Err(wrong("strict", "true or false")),
+    };
+    Ok(Label { name: text("name")?, description: text("description")?, strict })
 }
 
 /// Who tells answers in this format.
@@ -322,6 +345,11 @@ mod tests {
         check(&json!({"model": "m", "messages": user, "stream": "yes"}), r#""param":"stream""#);
         check(&json!({"model": "m", "messages": user, "stop": [1]}), r#""param":"stop""#);
         check(&json!({"model": "m", "messages": user, "response_format": {"type": "xml"}}), r#""param":"response_format""#);
+        let format = json!({"type": "json_schema", "json_schema": {"schema": {}, "strict": "yes"}});
+        check(
+            &json!({"model": "m", "messages": user, "response_format": format}),
+            r#""param":"response_format.json_schema.strict""#,
+        );
         check(&json!([]), "message");
     }
 

@@ -13,11 +13,11 @@ pub(crate) use telling::Responses;
 use crate::choices::Choices;
 use crate::error::Refused;
 use crate::feedback::answered_in;
-use crate::openai::{TEMPERATURE_MAX, flag, number, parsed, whole_number};
+use crate::openai::{TEMPERATURE_MAX, flag, label, number, parsed, whole_number};
 use crate::question::Asked;
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
-use hone_policy::upstream::{ChatRequest, Sampling};
+use hone_policy::upstream::{ChatRequest, Label, Sampling};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, Tenant, ToolRequest, ToolSpec, Trace, TraceId, Turn};
 use serde_json::{Map, Value, json};
@@ -68,14 +68,17 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     let top_p = number(&body, "top_p", 0.0, 1.0)?;
     let tokens_max = whole_number(&body, "max_output_tokens")?;
     // The record has the words of chats, so that one agent is the same in both.
-    let metadata = body.get("metadata");
-    let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max, "metadata": metadata});
+    let (schema, label) = schema(&body)?;
+    let (metadata, format) = (body.get("metadata"), response_format(&body));
+    let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max,
+        "metadata": metadata, "response_format": format});
     let rest = rest.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let rest = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
     let request = ChatRequest {
         messages: messages.clone(),
         tools: Arc::from(tools.clone()),
-        schema: schema(&body)?,
+        schema,
+        label,
         sampling: Sampling { temperature, top_p, ..Sampling::default() },
         tokens_max: tokens_max.unwrap_or(0),
         ..ChatRequest::default()
@@ -249,9 +252,10 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
     list.enumerate().map(tool).collect()
 }
 
-/// The schema that an answer has to follow, where one is asked for.
-fn schema(body: &Map<String, Value>) -> Result<Option<Value>, Refused> {
-    let Some(text) = body.get("text").filter(|text| !text.is_null()) else { return Ok(None) };
+/// The schema that an answer has to follow, where one is asked for, and what is said of it.
+fn schema(body: &Map<String, Value>) -> Result<(Option<Value>, Label), Refused> {
+    let free = (None, Label::default());
+    let Some(text) = body.get("text").filter(|text| !text.is_null()) else { return Ok(free) };
     if !matches!(text["verbosity"].as_str(), None | Some("medium")) {
         return Err(Refused::param(
             "text.verbosity",
@@ -260,13 +264,22 @@ fn schema(body: &Map<String, Value>) -> Result<Option<Value>, Refused> {
     }
     let format = &text["format"];
     match format["type"].as_str() {
-        None if format.is_null() => Ok(None),
-        Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(json!({"type": "object"}))),
-        Some("json_schema") if format["schema"].is_object() => Ok(Some(format["schema"].clone())),
+        None if format.is_null() => Ok(free),
+        Some("text") => Ok(free),
+        Some("json_object") => Ok((Some(json!({"type": "object"})), Label::default())),
+        Some("json_schema") if format["schema"].is_object() => {
+            Ok((Some(format["schema"].clone()), label(format, "text.format")?))
+        }
         Some("json_schema") => Err(Refused::param("text.format.schema", "`text.format.schema` must be an object")),
         _ => Err(Refused::param("text.format", "`text.format.type` must be text, json_object or json_schema")),
     }
+}
+
+/// How an answer has to look, in the words of chats; nothing where it is free.
+fn response_format(body: &Map<String, Value>) -> Option<Value> {
+    let mut named = body.get("text")?.get("format")?.as_object()?.clone();
+    let kind = named.remove("type").filter(|kind| kind != "text")?;
+    Some(if kind == "json_schema" { json!({"type": kind, "json_schema": named}) } else { json!({"type": kind}) })
 }
 
 /// Puts what was said up to an answer before what is said now, and says which episode the answer belongs to.
@@ -323,6 +336,7 @@ mod tests {
         check(&json!({"include": ["reasoning.encrypted_content"]}), r#""param":"include""#);
         check(&json!({"text": {"format": {"type": "xml"}}}), r#""param":"text.format""#);
         check(&json!({"text": {"verbosity": "low"}}), r#""param":"text.verbosity""#);
+        check(&json!({"text": {"format": {"type": "json_schema", "schema": {}, "name": 7}}}), r#""param":"text.format.name""#);
         check(&json!({"max_output_tokens": 0}), r#""param":"max_output_tokens""#);
         check(&json!({"what_is_new": 1}), r#""param":"what_is_new""#);
         check(
@@ -330,6 +344,26 @@ mod tests {
             "parallel_tool_calls": true, "tool_choice": "auto", "background": false, "service_tier": "auto"}),
             "",
         );
+    }
+
+    #[test]
+    fn what_is_said_of_a_schema_is_asked_for_and_kept_in_the_words_of_chats() {
+        let named = json!({"name": "invoice", "description": "One invoice.", "strict": false, "schema": {"type": "object"}});
+        let mut format = named.clone();
+        format["type"] = "json_schema".into();
+        let asked = json!({"model": "m", "input": "hi", "text": {"format": format}});
+        let asked = read(asked.to_string().as_bytes()).unwrap();
+        let (name, description) = (Some("invoice".to_owned()), Some("One invoice.".to_owned()));
+        assert_eq!(asked.request.label, Label { name, description, strict: Some(false) });
+        assert_eq!(asked.conversation.rest["response_format"], json!({"type": "json_schema", "json_schema": named}));
+        // A chat that asks for the same is the same.
+        let format = &asked.conversation.rest["response_format"];
+        let chat = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "response_format": format});
+        let chat = crate::openai::read(chat.to_string().as_bytes()).unwrap();
+        assert_eq!((chat.request.label, chat.request.schema), (asked.request.label, asked.request.schema));
+        assert_eq!(chat.conversation.rest, asked.conversation.rest);
+        let free = json!({"model": "m", "input": "hi", "text": {"format": {"type": "text"}}});
+        assert!(!read(free.to_string().as_bytes()).unwrap().conversation.rest.contains_key("response_format"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use frames::{Frame, FrameDecoder, FrameError};
 pub use key::{Key, KeyError};
 pub use price::{PRICES_DATE, Price};
 pub use reply::{Choice, Delta, Finish, Refusal, Reply, Tokens, Usage, WireError, Words};
-pub use request::{ChatRequest, Endpoint, RequestError, Sampling, Transfer};
+pub use request::{ChatRequest, Endpoint, Label, RequestError, Sampling, Transfer};
 pub use retry::{RealSleeper, Retry, Sleeper};
 pub use signature::{AwsKey, Region, RegionError};
 pub use spec::{PROVIDERS, Provider, SpecError, UpstreamSpec};

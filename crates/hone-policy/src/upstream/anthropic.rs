@@ -1,7 +1,7 @@
 //! Anthropic's messages: `POST /messages`.
 //!
 //! Instructions stand beside the conversation, tool results are spoken by the user, and neighbours of one role are one
-//! message. A schema is asked for as a tool named `answer` that must be called; its input is the answer. Thoughts come back
+//! message. A schema is asked for as a tool that must be called; its input is the answer. Thoughts come back
 //! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
 
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
@@ -12,8 +12,6 @@ use super::wire::Assembler;
 use hone_trace::{Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
 
-/// The tool whose input is the answer when a schema was asked for.
-const ANSWER: &str = "answer";
 /// Where a message keeps thoughts as they came.
 const THOUGHTS: &str = "thinking_blocks";
 /// What stands between two blocks of text, as where they are read when they are sent again.
@@ -33,13 +31,13 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     put("messages", messages(&request.messages)?.into());
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    if let Some(schema) = &request.schema {
+    if let Some(answer) = request.answer_tool() {
         let choice = match tools.is_empty() {
-            true => json!({"type": "tool", "name": ANSWER}),
+            true => json!({"type": "tool", "name": answer}),
             false => json!({"type": "any"}),
         };
         put("tool_choice", choice);
-        tools.push(json!({"name": ANSWER, "description": "Give the answer.", "input_schema": schema}));
+        tools.push(json!({"name": answer, "description": request.answer_description(), "input_schema": request.schema}));
     }
     if !tools.is_empty() {
         put("tools", tools.into());
@@ -106,7 +104,7 @@ fn tool(tool: &ToolSpec) -> Value {
     Value::Object(json)
 }
 
-pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> {
+pub(super) fn reply(json: &Value, answer_tool: Option<&str>) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(json, None) {
         return Err(WireError::Failed(refusal));
     }
@@ -131,7 +129,7 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
             }
             Some("tool_use") => {
                 let input = input(&block["input"]);
-                if has_schema && block["name"] == ANSWER {
+                if block["name"].as_str().is_some_and(|name| Some(name) == answer_tool) {
                     draft.text.push_str(&input);
                     is_answered = true;
                 } else {
@@ -177,7 +175,7 @@ fn usage(usage: &Value) -> Option<Usage> {
 /// A stream on its way to the body that would have come in one piece.
 #[derive(Debug)]
 pub(super) struct Stream {
-    has_schema: bool,
+    answer_tool: Option<String>,
     model: Value,
     usage: Map<String, Value>,
     stop_reason: Value,
@@ -197,9 +195,9 @@ struct Block {
 }
 
 impl Stream {
-    pub(super) fn new(has_schema: bool) -> Self {
+    pub(super) fn new(answer_tool: Option<String>) -> Self {
         let (model, stop_reason) = (Value::Null, Value::Null);
-        Self { has_schema, model, usage: Map::new(), stop_reason, blocks: Vec::new(), has_text: false, is_done: false }
+        Self { answer_tool, model, usage: Map::new(), stop_reason, blocks: Vec::new(), has_text: false, is_done: false }
     }
 
     fn count(&mut self, usage: &Value) {
@@ -215,7 +213,7 @@ impl Stream {
         }
         let is_call = block.get("type").is_some_and(|kind| kind == "tool_use");
         let n_calls = self.blocks.iter().filter(|block| block.call_idx.is_some()).count();
-        let is_answer = self.has_schema && block.get("name").is_some_and(|name| name == ANSWER);
+        let is_answer = block.get("name").and_then(Value::as_str).is_some_and(|name| Some(name) == self.answer_tool.as_deref());
         let call_idx = (is_call && !is_answer).then_some(n_calls);
         self.blocks.push(Block { json: block.clone(), input: String::new(), call_idx, is_closed: false });
         let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -348,6 +346,9 @@ impl Assembler for Stream {
         };
         let content: Value = self.blocks.into_iter().map(block).collect();
         let (model, stop_reason, usage) = (self.model, self.stop_reason, self.usage);
-        reply(&json!({"model": model, "stop_reason": stop_reason, "usage": usage, "content": content}), self.has_schema)
+        reply(
+            &json!({"model": model, "stop_reason": stop_reason, "usage": usage, "content": content}),
+            self.answer_tool.as_deref(),
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! Bedrock's Converse: `POST /model/MODEL/converse` and `/converse-stream`, the same for all of its models.
 //!
 //! Instructions stand beside the conversation, tool results are spoken by the user, and neighbours of one role are one
-//! message. A schema is asked for as a tool named `answer` that must be called; its input is the answer. A stream comes in
+//! message. A schema is asked for as a tool that must be called; its input is the answer. A stream comes in
 //! binary frames ([`super::frames`]); the stop reason completes the answer, the usage follows it. Thoughts come back signed
 //! and are sent again as they were. `inputTokens` leaves out what was cached: it is added here. There are no seeds.
 
@@ -13,8 +13,6 @@ use super::wire::Assembler;
 use hone_trace::{Message, Role, ToolSpec};
 use serde_json::{Map, Value, json};
 
-/// The tool whose input is the answer when a schema was asked for.
-const ANSWER: &str = "answer";
 /// Where a message keeps thoughts as they came.
 const THOUGHTS: &str = "reasoning_blocks";
 /// The most blocks of one answer.
@@ -31,10 +29,10 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     body.insert("messages".into(), messages(&request.messages)?.into());
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut tool_config = Map::new();
-    if let Some(schema) = &request.schema {
-        let choice = if tools.is_empty() { json!({"tool": {"name": ANSWER}}) } else { json!({"any": {}}) };
+    if let Some(answer) = request.answer_tool() {
+        let choice = if tools.is_empty() { json!({"tool": {"name": answer}}) } else { json!({"any": {}}) };
         tool_config.insert("toolChoice".into(), choice);
-        let spec = json!({"name": ANSWER, "description": "Give the answer.", "inputSchema": {"json": schema}});
+        let spec = json!({"name": answer, "description": request.answer_description(), "inputSchema": {"json": request.schema}});
         tools.push(json!({"toolSpec": spec}));
     }
     if !tools.is_empty() {
@@ -105,7 +103,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({ "toolSpec": json })
 }
 
-pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> {
+pub(super) fn reply(json: &Value, answer_tool: Option<&str>) -> Result<Reply, WireError> {
     if let Some(refusal) = Refusal::read(json, None) {
         return Err(WireError::Failed(refusal));
     }
@@ -132,7 +130,7 @@ pub(super) fn reply(json: &Value, has_schema: bool) -> Result<Reply, WireError> 
                 Value::Null => String::new(),
                 other => other.to_string(),
             };
-            if has_schema && call["name"] == ANSWER {
+            if call["name"].as_str().is_some_and(|name| Some(name) == answer_tool) {
                 draft.text.push_str(&input);
                 is_answered = true;
             } else {
@@ -189,7 +187,7 @@ pub(super) fn event(frame: &Frame) -> Result<Event, WireError> {
 /// A stream on its way to the body that would have come in one piece.
 #[derive(Debug)]
 pub(super) struct Stream {
-    has_schema: bool,
+    answer_tool: Option<String>,
     blocks: Vec<Block>,
     n_calls: usize,
     stop_reason: Value,
@@ -216,9 +214,9 @@ enum Block {
 }
 
 impl Stream {
-    pub(super) fn new(has_schema: bool) -> Self {
+    pub(super) fn new(answer_tool: Option<String>) -> Self {
         let (stop_reason, usage) = (Value::Null, Value::Null);
-        Self { has_schema, blocks: Vec::new(), n_calls: 0, stop_reason, usage, is_done: false }
+        Self { answer_tool, blocks: Vec::new(), n_calls: 0, stop_reason, usage, is_done: false }
     }
 
     /// The block that a piece belongs to. Only calls are announced: others begin with their first piece.
@@ -236,7 +234,7 @@ impl Stream {
         let Some(call) = json["start"].get("toolUse").filter(|call| is_ours(call)) else { return Ok(None) };
         let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
         let (id, name) = (text("toolUseId"), text("name"));
-        let is_answer = self.has_schema && name == ANSWER;
+        let is_answer = self.answer_tool.as_deref() == Some(name.as_str());
         let call_idx = (!is_answer).then_some(self.n_calls);
         self.n_calls += usize::from(!is_answer);
         let n_blocks = self.blocks.len();
@@ -355,6 +353,6 @@ impl Assembler for Stream {
         }
         let content: Value = self.blocks.into_iter().map(Block::json).collect();
         let output = json!({"message": {"content": content}});
-        reply(&json!({"output": output, "stopReason": self.stop_reason, "usage": self.usage}), self.has_schema)
+        reply(&json!({"output": output, "stopReason": self.stop_reason, "usage": self.usage}), self.answer_tool.as_deref())
     }
 }

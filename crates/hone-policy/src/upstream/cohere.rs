@@ -32,7 +32,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(openai::tool).collect());
     }
-    if let Some(schema) = &request.schema {
+    if let Some(schema) = request.labelled_schema() {
         put("response_format", json!({"type": "json_object", "json_schema": schema}));
     }
     if let Some(temperature) = request.sampling.temperature {

@@ -46,9 +46,9 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     if !request.sampling.stops.is_empty() {
         put("stopSequences", json!(request.sampling.stops));
     }
-    if let Some(schema) = &request.schema {
+    if let Some(schema) = request.labelled_schema() {
         put("responseMimeType", "application/json".into());
-        put("responseJsonSchema", schema.clone());
+        put("responseJsonSchema", schema);
     }
     let mut extra = request.sampling.extra.clone();
     // Most parameters belong here; the caller names the table as the provider does.

@@ -7,7 +7,7 @@
 //! thoughts among what was written.
 
 use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank, is_whole};
-use super::request::{ChatRequest, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
+use super::request::{ANSWER, ChatRequest, Label, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::strict::is_strict;
@@ -40,7 +40,7 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
         put("tools", request.tools.iter().map(own_tool).collect());
     }
     if let Some(schema) = &request.schema {
-        put("response_format", format(schema));
+        put("response_format", format(schema, &request.label));
     }
     if let Some(temperature) = request.sampling.temperature {
         put("temperature", temperature.into());
@@ -70,11 +70,15 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
 }
 
 /// How an answer has to look. That it is an object, and no more, has a word of its own, which more servers know.
-fn format(schema: &Value) -> Value {
-    if *schema == json!({"type": "object"}) {
+fn format(schema: &Value, label: &Label) -> Value {
+    if *label == Label::default() && *schema == json!({"type": "object"}) {
         return json!({"type": "json_object"});
     }
-    let named = json!({"name": "answer", "schema": schema, STRICT: is_strict(schema)});
+    let (name, strict) = (label.name.as_deref().unwrap_or(ANSWER), label.strict.unwrap_or_else(|| is_strict(schema)));
+    let mut named = json!({"name": name, "schema": schema, STRICT: strict});
+    if let Some(description) = &label.description {
+        named["description"] = description.as_str().into();
+    }
     json!({"type": "json_schema", "json_schema": named})
 }
 

@@ -13,6 +13,11 @@ pub(super) const TOKENS_MAX: u64 = 4096;
 const OLDER: &str = "max_tokens";
 const NEWER: &str = "max_completion_tokens";
 
+/// What an answer is called where nobody says.
+pub(super) const ANSWER: &str = "answer";
+/// The longest name of a tool that every format takes.
+const TOOL_NAME_LEN_MAX: usize = 64;
+
 /// One question.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatRequest {
@@ -22,6 +27,8 @@ pub struct ChatRequest {
     pub tools: Arc<[ToolSpec]>,
     /// The JSON schema that the answer follows, where one is asked for.
     pub schema: Option<Value>,
+    /// What is said of the schema besides.
+    pub label: Label,
     /// How the answer is drawn.
     pub sampling: Sampling,
     /// The most tokens of the answer; 0 leaves them to the provider.
@@ -49,7 +56,46 @@ pub enum Endpoint {
     Completions,
 }
 
+/// What a client says of the schema of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Label {
+    /// What the answer is called.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether the schema must be followed to the letter.
+    pub strict: Option<bool>,
+}
+
 impl ChatRequest {
+    /// The name of the tool whose input is the answer when a schema was asked for, in formats that ask for one so: what the client calls
+    /// the answer, unless that is no name of a tool or that of another one.
+    pub(super) fn answer_tool(&self) -> Option<String> {
+        self.schema.as_ref()?;
+        let own = self.label.name.clone().filter(|name| is_tool_name(name));
+        let others = (2..).map(|n| format!("{ANSWER}_{n}"));
+        let mut names = own.into_iter().chain([ANSWER.to_owned()]).chain(others);
+        names.find(|name| self.tools.iter().all(|tool| tool.name != *name))
+    }
+
+    /// What that tool is for.
+    pub(super) fn answer_description(&self) -> &str {
+        self.label.description.as_deref().filter(|said| !said.is_empty()).unwrap_or("Give the answer.")
+    }
+
+    /// The schema with what is said of it, for formats that have no other place for that. What it says of itself stays.
+    pub(super) fn labelled_schema(&self) -> Option<Value> {
+        let mut schema = self.schema.clone()?;
+        if let Value::Object(schema) = &mut schema {
+            for (key, said) in [("title", &self.label.name), ("description", &self.label.description)] {
+                if let Some(said) = said {
+                    schema.entry(key).or_insert_with(|| said.as_str().into());
+                }
+            }
+        }
+        Some(schema)
+    }
+
     /// The most tokens of the answer, where that is asked for.
     pub(super) fn tokens_max(&self) -> Option<u64> {
         (self.tokens_max > 0).then_some(self.tokens_max)
@@ -206,6 +252,12 @@ pub(super) fn in_turns(
         }
     }
     Ok(turns.into_iter().map(|(role, said)| json!({"role": role, content: said})).collect())
+}
+
+/// Whether every format takes this for the name of a tool.
+fn is_tool_name(name: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=TOOL_NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(is_sign)
 }
 
 /// The schema of a tool's arguments, for formats that insist on one.

@@ -119,10 +119,10 @@ fn read(wire: Wire, json: &Value, request: &ChatRequest, ids: CallIds) -> Result
     match wire {
         Wire::OpenAi if request.endpoint == Endpoint::Completions => completions::reply(json),
         Wire::OpenAi => openai::reply(json),
-        Wire::Anthropic => anthropic::reply(json, request.schema.is_some()),
+        Wire::Anthropic => anthropic::reply(json, request.answer_tool().as_deref()),
         Wire::Gemini => gemini::reply(json, ids),
         Wire::Cohere => cohere::reply(json),
-        Wire::Bedrock => bedrock::reply(json, request.schema.is_some()),
+        Wire::Bedrock => bedrock::reply(json, request.answer_tool().as_deref()),
     }
 }
 
@@ -150,10 +150,10 @@ pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler>
     let assembler: Box<dyn Assembler> = match wire {
         Wire::OpenAi if request.endpoint == Endpoint::Completions => Box::new(completions::Stream::default()),
         Wire::OpenAi => Box::new(openai::Stream::new(ids, is_passed_on)),
-        Wire::Anthropic => Box::new(anthropic::Stream::new(request.schema.is_some())),
+        Wire::Anthropic => Box::new(anthropic::Stream::new(request.answer_tool())),
         Wire::Gemini => Box::new(gemini::Stream::new(ids)),
         Wire::Cohere => Box::new(cohere::Stream::default()),
-        Wire::Bedrock => Box::new(bedrock::Stream::new(request.schema.is_some())),
+        Wire::Bedrock => Box::new(bedrock::Stream::new(request.answer_tool())),
     };
     if is_passed_on { Box::new(PassedOn(assembler)) } else { assembler }
 }

@@ -4,7 +4,9 @@ use crate::server::{Play, Server, bytes, refusal, sse};
 use crate::table::bedrock::frame;
 use crate::wire::line;
 use crate::{RUNTIME, client, options};
-use hone_policy::upstream::{Budget, ChatRequest, ClientOptions, Delta, Endpoint, Price, Reply, Retry, Sampling, Upstream};
+use hone_policy::upstream::{
+    Budget, ChatRequest, ClientOptions, Delta, Endpoint, Label, Price, Reply, Retry, Sampling, Upstream,
+};
 use hone_trace::policy::{AnswerLimits, Opening, Policy, PolicyErrorKind};
 use hone_trace::{Message, Role};
 use serde_json::{Map, Value, json};
@@ -18,7 +20,8 @@ fn check(format: &str, stream: &str, has_schema: bool, pieces: &[&str], whole: &
 fn check_played(format: &str, play: Play, has_schema: bool, pieces: &[&str], whole: &str) {
     let server = Server::playing(vec![play]);
     let client = client(&server, format, options());
-    let request = ChatRequest { schema: has_schema.then(|| json!({"type": "object"})), tokens_max: 9, ..ChatRequest::default() };
+    let (schema, name) = (has_schema.then(|| json!({"type": "object"})), Some("invoice".to_owned()));
+    let request = ChatRequest { schema, label: Label { name, ..Label::default() }, tokens_max: 9, ..ChatRequest::default() };
     let (found, told, completion) = RUNTIME.block_on(async {
         let mut streaming = client.stream(&request).await.unwrap();
         let (mut found, mut told) = (Vec::new(), BTreeMap::<usize, (String, String, Map<String, Value>)>::new());
@@ -307,7 +310,7 @@ data: {"type":"message_stop"}
         &["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}"],
         r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#,
     );
-    let answered = stream.replace("NAME", "answer");
+    let answered = stream.replace("NAME", "invoice");
     check("anthropic", &answered, true, &["(hm)", "so", "{\"x\":", "1}"], r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
 }
 
@@ -385,7 +388,7 @@ fn bedrock_streams() {
     let called = ["(hm)", "so", "0:f ", "0: {\"x\":", "0: 1}"];
     check_played("bedrock", stream("f"), false, &called, r#""so" (hm) a:f{"x":1} ToolCalls 9/15/4/0"#);
     let answered = ["(hm)", "so", "{\"x\":", "1}"];
-    check_played("bedrock", stream("answer"), true, &answered, r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
+    check_played("bedrock", stream("invoice"), true, &answered, r#""so{\"x\":1}" (hm) Stop 9/15/4/0"#);
     let silent = frames(&[
         ("contentBlockStart", json!({"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "f"}}})),
         ("contentBlockStop", json!({"contentBlockIndex": 0})),

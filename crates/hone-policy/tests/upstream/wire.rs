@@ -1,9 +1,10 @@
 //! Wire formats as tables: what is sent, and what is read.
 
-use hone_policy::upstream::{ChatRequest, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply};
+use hone_policy::upstream::{ChatRequest, Label, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply};
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolRequest {
     ToolRequest { id: id.into(), name: name.into(), arguments: arguments.into(), extra: Map::new() }
@@ -253,6 +254,61 @@ fn bedrock_is_asked() {
     let linked = ChatRequest { messages: vec![Message { content: linked, ..Message::text(Role::User, "") }], ..asked };
     let error = body(&"bedrock+https://h#m".parse().unwrap(), &linked, Transfer::Plain).unwrap_err().to_string();
     assert!(error.contains("as data"), "{error}");
+}
+
+#[test]
+fn what_a_client_says_of_its_schema_goes_where_there_is_a_place() {
+    let schema = json!({"type": "object"});
+    let (name, description) = (Some("invoice".to_owned()), Some("One invoice.".to_owned()));
+    let label = Label { name, description, strict: Some(true) };
+    let asked = ChatRequest { schema: Some(schema.clone()), label, ..ChatRequest::default() };
+    let check = |spec: &str, request: &ChatRequest, pointer: &str, expected: Value| {
+        let body = body(&spec.parse().unwrap(), request, Transfer::Plain).unwrap();
+        assert_eq!(body.pointer(pointer), Some(&expected), "{spec}: {body}");
+    };
+    let named = json!({"name": "invoice", "description": "One invoice.", "schema": schema, "strict": true});
+    check("openai:m", &asked, "/response_format", json!({"type": "json_schema", "json_schema": named}));
+    let tool = json!({"name": "invoice", "description": "One invoice.", "input_schema": schema});
+    check("anthropic:m", &asked, "/tools/0", tool);
+    check("anthropic:m", &asked, "/tool_choice/name", "invoice".into());
+    let tool = json!({"name": "invoice", "description": "One invoice.", "inputSchema": {"json": schema}});
+    check("bedrock+https://h#m", &asked, "/toolConfig/tools/0/toolSpec", tool);
+    check("bedrock+https://h#m", &asked, "/toolConfig/toolChoice/tool/name", "invoice".into());
+    let labelled = json!({"type": "object", "title": "invoice", "description": "One invoice."});
+    check("gemini:m", &asked, "/generationConfig/responseJsonSchema", labelled.clone());
+    check("cohere:m", &asked, "/response_format/json_schema", labelled);
+    let titled = ChatRequest { schema: Some(json!({"title": "Own"})), ..asked.clone() };
+    check("gemini:m", &titled, "/generationConfig/responseJsonSchema/title", "Own".into());
+
+    // The answer is found under its name, and under another one where that is no name of a tool, or a tool has it.
+    let tools = |names: &[&str]| -> Arc<[ToolSpec]> {
+        let tool = |name: &&str| {
+            let (name, parameters) = ((*name).to_owned(), Value::Null);
+            ToolSpec { name, description: None, parameters, extra: Map::new() }
+        };
+        names.iter().map(tool).collect()
+    };
+    for (name, others, expected) in [
+        ("invoice", &[][..], "invoice"),
+        ("invoice", &["invoice"], "answer"),
+        ("invoice", &["invoice", "answer"], "answer_2"),
+        ("two words", &[], "answer"),
+        ("", &[], "answer"),
+    ] {
+        let label = Label { name: Some(name.into()), ..Label::default() };
+        let asked = ChatRequest { label, tools: tools(others), ..asked.clone() };
+        check("anthropic:m", &asked, &format!("/tools/{}/name", others.len()), expected.into());
+        let call = |name: &str| json!({"content": [{"type": "tool_use", "id": "a", "name": name, "input": {"n": 1}}], "stop_reason": "tool_use"});
+        assert_eq!(line(&reply(Wire::Anthropic, &call(expected), &asked).unwrap()), r#""{\"n\":1}" Stop"#);
+        let call = |name: &str| {
+            let content = json!([{"toolUse": {"toolUseId": "a", "name": name, "input": {"n": 1}}}]);
+            json!({"output": {"message": {"content": content}}, "stopReason": "tool_use"})
+        };
+        assert_eq!(line(&reply(Wire::Bedrock, &call(expected), &asked).unwrap()), r#""{\"n\":1}" Stop"#);
+        for tool in others {
+            assert_eq!(line(&reply(Wire::Bedrock, &call(tool), &asked).unwrap()), format!(r#""" a:{tool}{{"n":1}} ToolCalls"#));
+        }
+    }
 }
 
 #[test]
