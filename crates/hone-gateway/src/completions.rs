@@ -23,7 +23,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     let body: Map<String, Value> = parsed(body)?;
     let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Refused::param("model", "`model` is missing: you must name one"))?.to_owned();
-    let prompts = prompts(&body)?;
+    let prompts = prompts(&body, "prompt")?;
     let is_stream = flag(&body, "stream")?;
     let tells_usage = match body.get("stream_options") {
         Some(Value::Object(options)) => flag(options, "include_usage")?,
@@ -51,16 +51,16 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     Ok(Asked { model, is_stream, tells_usage, body, conversation, request, choices, prompts, previous: None })
 }
 
-fn prompts(body: &Map<String, Value>) -> Result<Vec<Prompt>, Refused> {
-    let wrong = || Refused::param("prompt", "`prompt` must be a text, a list of texts, a list of tokens or a list of such lists");
+/// The texts that a parameter has.
+pub(crate) fn prompts(body: &Map<String, Value>, param: &str) -> Result<Vec<Prompt>, Refused> {
+    let refused = |why: &str| Refused::param(param, format!("`{param}` {why}"));
+    let wrong = || refused("must be a text, a list of texts, a list of tokens or a list of such lists");
     let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(wrong);
     let ids = |list: &Vec<Value>| list.iter().map(id).collect::<Result<Vec<u32>, Refused>>().map(Prompt::Ids);
-    match body.get("prompt") {
-        None | Some(Value::Null) => Err(Refused::param("prompt", "`prompt` is missing: there is nothing to go on with")),
+    match body.get(param) {
+        None | Some(Value::Null) => Err(refused("is missing: there is no text")),
         Some(Value::String(text)) => Ok(vec![Prompt::Text(text.clone())]),
-        Some(Value::Array(list)) if list.is_empty() => {
-            Err(Refused::param("prompt", "`prompt` is empty: there is nothing to go on with"))
-        }
+        Some(Value::Array(list)) if list.is_empty() => Err(refused("is empty: there is no text")),
         Some(Value::Array(list)) if list[0].is_number() => Ok(vec![ids(list)?]),
         Some(Value::Array(list)) => list
             .iter()

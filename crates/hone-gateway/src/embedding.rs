@@ -4,8 +4,9 @@
 use crate::access::{Caller, Identity};
 use crate::ask::abandoned;
 use crate::catalogue::{Model, Who};
+use crate::completions::{message, prompts};
 use crate::error::Refused;
-use crate::openai::parsed;
+use crate::openai::{parsed, whole_number};
 use crate::question::unsupported;
 use crate::route::{admitted, name, named_episode, told};
 use crate::server::Gateway;
@@ -14,12 +15,15 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use hone_policy::local::Prompt;
 use hone_policy::upstream::{Embeddings, UpstreamError};
 use hone_trace::{Config, Content, ErrorEvent, Message, Role, Segment, Time, Trace, TraceId, Turn};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+const DIMENSIONS: &str = "dimensions";
 
 pub(crate) async fn give(
     State(gateway): State<Gateway>,
@@ -37,7 +41,7 @@ pub(crate) async fn give(
     let (mut tell, answer) = oneshot::channel();
     tokio::spawn(async move {
         let embedded = tokio::select! {
-            embedded = embed(&gateway, &model, &asked.texts) => embedded,
+            embedded = embed(&gateway, &model, &asked) => embedded,
             () = tell.closed() => Err(abandoned()),
         };
         gateway.metrics().embedded(model.name(), embedded.as_ref(), started, gateway.now());
@@ -66,7 +70,7 @@ async fn keep(
     asked: &Asked,
     embedded: &Result<Embeddings, UpstreamError>,
 ) -> Result<(), Refused> {
-    let texts = asked.texts.iter().map(|text| Message::text(Role::User, text)).collect();
+    let texts = asked.texts.iter().map(message).collect();
     let mut turn = Turn::new(texts, Message { content: Content::None, ..Message::text(Role::Assistant, "") });
     turn.started = Some(started);
     (turn.llm_calls, turn.errors) = match embedded {
@@ -75,7 +79,8 @@ async fn keep(
             (calls.clone(), vec![ErrorEvent { kind: kind.as_str().into(), recovered: false, message: message.clone() }])
         }
     };
-    let config = Config { model: Some(asked.model.clone()), ..Config::default() };
+    let settings = asked.dimensions.iter().map(|dimensions| (DIMENSIONS.to_owned(), (*dimensions).into())).collect();
+    let config = Config { model: Some(asked.model.clone()), settings, ..Config::default() };
     let mut trace = Trace::new(id, caller.tenant, started, config.hash());
     trace.ended = Some(gateway.now());
     trace.metadata.insert("api".into(), "openai.embeddings".into());
@@ -94,7 +99,10 @@ async fn keep(
 /// A request for vectors.
 struct Asked {
     model: String,
-    texts: Vec<String>,
+    /// As texts or as tokens, which are the provider's own.
+    texts: Vec<Prompt>,
+    /// How long the vectors are to be.
+    dimensions: Option<u64>,
     is_base64: bool,
 }
 
@@ -103,21 +111,13 @@ impl Asked {
     fn read(body: &[u8]) -> Result<Self, Refused> {
         let body: Map<String, Value> = parsed(body)?;
         let model = body.get("model").and_then(Value::as_str).ok_or_else(|| Refused::param("model", "`model` is missing"))?;
-        let texts = match body.get("input") {
-            Some(Value::String(text)) => Some(vec![text.clone()]),
-            Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
-            _ => None,
-        };
-        let texts = texts.ok_or_else(|| Refused::param("input", "`input` must be a text or a list of texts"))?;
+        let texts = prompts(&body, "input")?;
         let is_base64 = match body.get("encoding_format").and_then(Value::as_str) {
             None | Some("float") => false,
             Some("base64") => true,
             Some(_) => return Err(Refused::param("encoding_format", "`encoding_format` must be float or base64")),
         };
-        if body.get("dimensions").is_some_and(|dimensions| !dimensions.is_null()) {
-            return Err(Refused::param("dimensions", "`dimensions` cannot be chosen here: leave it out"));
-        }
-        Ok(Self { model: model.to_owned(), texts, is_base64 })
+        Ok(Self { model: model.to_owned(), texts, dimensions: whole_number(&body, DIMENSIONS)?, is_base64 })
     }
 
     /// Vectors, in the form that was asked for.
@@ -136,7 +136,7 @@ impl Asked {
 }
 
 /// Vectors of texts, from the first who gives them. Also says what was asked in vain before.
-async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Embeddings, UpstreamError> {
+async fn embed(gateway: &Gateway, model: &Model, asked: &Asked) -> Result<Embeddings, UpstreamError> {
     let mut failure = unsupported("model", "nobody answers under this name");
     let begun = Instant::now();
     for upstream in model.in_turn(gateway.now()) {
@@ -144,7 +144,7 @@ async fn embed(gateway: &Gateway, model: &Model, texts: &[String]) -> Result<Emb
             break;
         }
         let embedded = match &upstream.who {
-            Who::Provider(client) => client.embed(texts).await,
+            Who::Provider(client) => client.embed(&asked.texts, asked.dimensions).await,
             Who::Local(_) => Err(unsupported("model", "a model of this process gives no embeddings")),
         };
         let calls = std::mem::take(&mut failure.calls);

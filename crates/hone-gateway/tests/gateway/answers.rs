@@ -1,6 +1,8 @@
 //! What comes back.
 
 use crate::world::{World, messages};
+use hone_trace::store::Kind;
+use hone_trace::{Config, Content, Trace};
 use serde_json::{Value, json};
 
 const HI: &[(&str, &str)] = &[("user", "hi")];
@@ -231,6 +233,31 @@ async fn what_a_client_says_of_its_episode_stands_on_the_trace() {
     let body = json!({"model": "well", "input": "hi there", "metadata": {"family": "returns"}});
     assert_eq!(world.post("/v1/responses", &body, &[]).await.status, 200);
     assert!(world.traces().await.iter().any(|trace| trace.metadata["family"] == "returns"));
+}
+
+#[tokio::test]
+async fn vectors_of_tokens_and_of_a_chosen_length_are_asked_for_as_they_are() {
+    let world = World::open().await;
+    for (input, sent) in [(json!([7, 8]), json!([[7, 8]])), (json!([[7], [8, 9]]), json!([[7], [8, 9]]))] {
+        let told = world.post("/v1/embeddings", &json!({"model": "embed", "input": input, "dimensions": 2}), &[]).await;
+        assert_eq!(told.json()["data"].as_array().map(Vec::len), sent.as_array().map(Vec::len), "{}", told.body);
+        assert_eq!((&world.heard.last()["input"], &world.heard.last()["dimensions"]), (&sent, &json!(2)));
+    }
+    let traces = world.traces().await;
+    let told = |trace: &Trace| trace.turns().next().unwrap().input.clone();
+    let tokens = |ids: &[u32]| Content::Parts(vec![json!({"type": "token_ids", "ids": ids})]);
+    assert!(traces.iter().any(|trace| told(trace).len() == 1 && told(trace)[0].content == tokens(&[7, 8])), "{traces:?}");
+    let config = world.store.document(Kind::Config, &traces[0].config.to_string()).await.unwrap().unwrap();
+    assert_eq!(config.word::<Config>().unwrap().settings["dimensions"], 2, "what was asked for is on the record");
+    for (wrong, param) in [
+        (json!({"model": "embed", "input": [1, "a"]}), "input"),
+        (json!({"model": "embed", "input": []}), "input"),
+        (json!({"model": "embed", "input": "a", "dimensions": 0}), "dimensions"),
+        (json!({"model": "own/tiny", "input": [1, 2]}), "model"),
+    ] {
+        let told = world.post("/v1/embeddings", &wrong, &[]).await;
+        assert_eq!((told.status, &told.json()["error"]["param"]), (400, &json!(param)), "{wrong}: {}", told.body);
+    }
 }
 
 #[tokio::test]

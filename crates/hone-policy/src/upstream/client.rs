@@ -15,6 +15,7 @@ use super::retry::{RealSleeper, Retry, Sleeper};
 use super::signature::AwsKey;
 use super::spec::UpstreamSpec;
 use super::wire::{self, Wire};
+use crate::local::Prompt;
 use hone_trace::{Clock, Time};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -189,9 +190,9 @@ impl Client {
         Call::new(Arc::clone(self), request, Transfer::Stream)?.stream().await
     }
 
-    /// The vectors of texts, one each and in their order.
-    pub async fn embed(self: &Arc<Self>, texts: &[String]) -> Result<Embeddings, UpstreamError> {
-        Call::asking(Arc::clone(self), embedding::outgoing(&self.spec, texts))?.embed(texts.len()).await
+    /// The vectors of texts, one each and in their order, of as many dimensions as are asked for.
+    pub async fn embed(self: &Arc<Self>, texts: &[Prompt], dimensions: Option<u64>) -> Result<Embeddings, UpstreamError> {
+        Call::asking(Arc::clone(self), embedding::outgoing(&self.spec, texts, dimensions))?.embed(texts.len()).await
     }
 
     /// What proves who sends this body to this address.

@@ -1,6 +1,6 @@
 //! Vectors of texts: `POST /embeddings` in OpenAI's format.
 //!
-//! A vector comes as numbers or as base64 of little-endian floats; both are read, whichever was asked for. There is one vector
+//! Texts go as texts or as the provider's own tokens. A vector comes as numbers or as base64 of little-endian floats; both are read, whichever was asked for. There is one vector
 //! per text, all of one length, every number finite: anything else is no answer. Other formats have no embeddings here.
 
 use super::exchange::Outgoing;
@@ -9,6 +9,7 @@ use super::reply::{Refusal, Usage, WireError, broken};
 use super::request::{RequestError, Transfer};
 use super::spec::UpstreamSpec;
 use super::wire::{self, Wire};
+use crate::local::Prompt;
 use hone_trace::{ErrorEvent, LlmCall};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -35,7 +36,7 @@ pub(super) struct Read {
 }
 
 /// What is sent for these texts.
-pub(super) fn outgoing(spec: &UpstreamSpec, texts: &[String]) -> Result<Outgoing, RequestError> {
+pub(super) fn outgoing(spec: &UpstreamSpec, texts: &[Prompt], dimensions: Option<u64>) -> Result<Outgoing, RequestError> {
     if spec.provider.wire != Wire::OpenAi {
         let text = format!("embeddings are asked of servers of OpenAI's format only, and `{}` is at none", spec.model);
         return Err(RequestError(text));
@@ -43,12 +44,23 @@ pub(super) fn outgoing(spec: &UpstreamSpec, texts: &[String]) -> Result<Outgoing
     if texts.is_empty() || texts.len() > N_TEXTS_MAX {
         return Err(RequestError(format!("embeddings are of 1 to {N_TEXTS_MAX} texts at once, not of {}", texts.len())));
     }
-    if let Some(text_idx) = texts.iter().position(String::is_empty) {
+    let is_empty = |text: &Prompt| match text {
+        Prompt::Text(text) => text.is_empty(),
+        Prompt::Ids(ids) => ids.is_empty(),
+    };
+    if let Some(text_idx) = texts.iter().position(is_empty) {
         return Err(RequestError(format!("text {text_idx} is empty and has no embedding")));
     }
     let mut body = Map::new();
     body.insert("model".into(), spec.model.as_str().into());
-    body.insert("input".into(), json!(texts));
+    let input = |text: &Prompt| match text {
+        Prompt::Text(text) => json!(text),
+        Prompt::Ids(ids) => json!(ids),
+    };
+    body.insert("input".into(), texts.iter().map(input).collect());
+    if let Some(dimensions) = dimensions {
+        body.insert("dimensions".into(), dimensions.into());
+    }
     if spec.provider.asks_base64 {
         body.insert("encoding_format".into(), "base64".into());
     }

@@ -2,14 +2,15 @@
 
 use crate::server::{Play, Server, http, json, refusal};
 use crate::{RUNTIME, SECRET, client, options};
+use hone_policy::local::Prompt;
 use hone_policy::upstream::{Budget, Client, ClientOptions, Embeddings, Key, Price, UpstreamError, UpstreamSpec};
 use hone_trace::policy::PolicyErrorKind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn embed(client: &Arc<Client>, texts: &[&str]) -> Result<Embeddings, UpstreamError> {
-    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-    RUNTIME.block_on(client.embed(&texts))
+    let texts: Vec<Prompt> = texts.iter().map(|text| Prompt::Text((*text).to_owned())).collect();
+    RUNTIME.block_on(client.embed(&texts, None))
 }
 
 /// Two vectors, the second one first.
@@ -32,6 +33,17 @@ fn numbers_and_base64_are_the_same_vectors() {
         assert_eq!((seen.path(), &seen.body), ("/v1/embeddings", &json!({"model": "test-model", "input": ["one", "two"]})));
         assert_eq!(seen.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
     }
+}
+
+#[test]
+fn tokens_and_dimensions_are_sent_as_they_are() {
+    let server = Server::playing(vec![vectors(json!([1.0]), json!([2.0]))]);
+    let client = client(&server, "openai", options());
+    let texts = [Prompt::Ids(vec![7, 100_257]), Prompt::Ids(vec![8])];
+    assert_eq!(RUNTIME.block_on(client.embed(&texts, Some(1))).unwrap().vectors, [[1.0], [2.0]]);
+    assert_eq!(server.seen()[0].body, json!({"model": "test-model", "input": [[7, 100_257], [8]], "dimensions": 1}));
+    let error = RUNTIME.block_on(client.embed(&[Prompt::Ids(Vec::new())], None)).unwrap_err();
+    assert!(error.to_string().contains("text 0 is empty"), "{error}");
 }
 
 #[test]
