@@ -99,5 +99,6 @@ fn of_canary(canary: &Canary) -> Value {
     told.insert("from".into(), json!(canary.from));
     told.insert("to".into(), json!(canary.to));
     told.insert("report".into(), json!(canary.report));
+    told.insert("n_awaited".into(), json!(canary.report.numbers.n_awaited()));
     Value::Object(told)
 }

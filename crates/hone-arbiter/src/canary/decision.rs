@@ -1,6 +1,7 @@
 //! What was decided about a canary, by whom and why, with the numbers it was decided on: a record for the log.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +107,13 @@ pub struct Numbers {
     pub sample_ratio_evidence: f64,
     /// The e-value at which a wrong sample ratio takes the canary back.
     pub sample_ratio_evidence_max: f64,
+}
+
+impl Numbers {
+    /// Outcomes of each arm that may still come: what is told beside the numbers, from which it follows.
+    pub fn n_awaited(&self) -> BTreeMap<&'static str, u64> {
+        [("canary", self.canary), ("control", self.control)].map(|(arm, numbers)| (arm, numbers.n_awaited())).into()
+    }
 }
 
 /// Rows of one arm.

@@ -108,11 +108,11 @@ fn quality_chart(entry: &Entry) -> Html {
 
 /// The numbers behind it all.
 fn numbers(numbers: &Numbers) -> Html {
-    let columns = ["Side", "#Answered", "#Errors", "#Outcomes", "#Missing"];
+    let columns = ["Side", "#Answered", "#Errors", "#Outcomes", "#Missing", "#Awaited"];
     let mut episodes = Table::new("Episodes", &columns).titled("Episodes").slim();
     for (side, arm) in [("canary", numbers.canary), ("control", numbers.control)] {
         let [answered, errors, matured, missing] = [arm.n_answered, arm.n_errors, arm.n_matured, arm.n_missing].map(count);
-        episodes.row(&[&side, &answered, &errors, &matured, &missing]);
+        episodes.row(&[&side, &answered, &errors, &matured, &missing, &count(arm.n_awaited())]);
     }
     let columns = ["Canary less control", "Picture", "#Estimate", "#From", "#To"];
     let mut bounds = Table::new("Bounds", &columns).titled("Bounds that hold at every row").slim();

@@ -136,6 +136,22 @@ async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
 }
 
 #[tokio::test]
+async fn outcomes_that_may_still_come_are_counted() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "desk", "v2", "fine").await;
+    start(&world, "desk", "v1", "v2").await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    for episode in ["one", "two", "three"] {
+        version_of(&world, "desk", episode).await;
+    }
+    let n_awaited = |told: &Value| ["canary", "control"].map(|arm| told["canary"]["n_awaited"][arm].as_u64().unwrap_or(0));
+    until(&world, "desk", |told| n_awaited(told).iter().sum::<u64>() == 3).await;
+    let page = world.get("/dashboard/agents/desk", &[]).await;
+    assert!(page.body.contains("Awaited"), "{}", page.body);
+}
+
+#[tokio::test]
 async fn a_promotion_changes_shares_and_the_performance_table_without_a_restart() {
     let world = World::open().await;
     add(&world, "desk", "v1", "well").await;

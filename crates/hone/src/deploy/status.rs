@@ -194,12 +194,14 @@ fn as_json(entry: &Agent, deployment: Option<&Deployment>, decided: &[Decided], 
     let canary = deployment.map(|deployment| {
         let of_this = decided.iter().filter(|decided| decided.canary == deployment.id);
         let decisions: Vec<Value> = of_this.map(|decided| json!({"at": decided.at, "decision": decided.decision})).collect();
+        let report = deployment.report();
         json!({
             "id": deployment.id,
             "at": deployment.at,
             "state": deployment.state(),
             "start": deployment.start,
-            "report": deployment.report(),
+            "report": report,
+            "n_awaited": report.numbers.n_awaited(),
             "decisions": decisions,
         })
     });

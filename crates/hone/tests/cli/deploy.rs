@@ -51,6 +51,7 @@ fn a_person_moves_a_canary_and_what_has_ended_stays_so() {
     desk.hone("deploy promote desk").expect(2, "", "no canary of `desk` runs");
     let status: serde_json::Value = serde_json::from_str(&desk.hone("deploy status desk --json").out).expect("JSON");
     assert_eq!((status["live"].as_str(), status["canary"]["state"].as_str()), (Some("v1"), Some("rolled_back")));
+    assert_eq!(status["canary"]["n_awaited"], serde_json::json!({"canary": 0, "control": 0}));
     let actions: Vec<&str> = status["canary"]["decisions"]
         .as_array()
         .expect("decisions")
