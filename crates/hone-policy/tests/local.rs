@@ -217,6 +217,21 @@ fn a_schema_holds_and_a_call_is_read_or_reported() {
 }
 
 #[test]
+fn numbers_that_are_none_are_not_blamed_on_a_schema() {
+    let engine = engine(4);
+    let mut damaged = LoraWeights::fresh(&weights().config, &LoraSpec::all(4, 8.0), 1);
+    damaged.matrices.values_mut().for_each(|values| values.fill(f32::NAN));
+    let version = engine.run(move |host| host.load(&damaged)).unwrap();
+    let policy = local(&engine, |options| options.adapter = Some((version, AdapterId::of(b"damaged"))));
+    for schema in [None, Some(json!({"type": "object"}))] {
+        let mut conversation = policy.open(&Opening { schema, ..opening(1) }).unwrap();
+        let error = conversation.answer(&[user("so?")], LIMITS).unwrap_err();
+        let says = "after 0 tokens the model's numbers are not finite: its weights or its adapter may be damaged";
+        assert_eq!((error.kind, error.message.as_str(), error.llm_calls.len()), (PolicyErrorKind::Provider, says, 1));
+    }
+}
+
+#[test]
 fn a_template_that_rewrites_history_begins_a_segment() {
     let forgetful = "{% for m in messages %}{% if m.role != 'assistant' %}<|im_start|>user\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}<|im_start|>assistant\n";
     let renderer = renderer(Some(forgetful));

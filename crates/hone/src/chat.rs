@@ -196,12 +196,14 @@ impl<'a> Chat<'a> {
                 .hint("begin a new one, or allow more with `--context`"));
         }
         let (tokens, finish, first_token_s, rate) = self.answer(&episode, since, printer)?;
-        if finish == Finish::NoToken {
+        let hint = match finish {
+            Finish::NoToken => Some("the schema allows none"),
+            Finish::NotFinite => Some("the model's numbers are not finite: its weights may be damaged"),
+            _ => None,
+        };
+        if let Some(hint) = hint {
             let failure = Failure::user(format_args!("after {} tokens no further one could be drawn", tokens.len()));
-            return Err(match self.args.schema {
-                Some(_) => failure.hint("the schema allows none, or the model's numbers are not finite"),
-                None => failure.hint("the model's numbers are not finite: its weights may be damaged"),
-            });
+            return Err(failure.hint(hint));
         }
         let answer = episode.answer(&tokens).map_err(unrendered)?;
         if printer.wants_json() {

@@ -116,8 +116,10 @@ pub enum Finish {
     Constraint,
     /// The request's or the model's length was reached.
     Length,
-    /// No token could be drawn: nothing was allowed, or the logits were not finite.
+    /// No token could be drawn: the constraint allowed none.
     NoToken,
+    /// No token could be drawn: the logits were not finite.
+    NotFinite,
     /// The request was withdrawn.
     Cancelled,
 }

@@ -172,7 +172,7 @@ impl<B: Backend> Sequence<B> {
     /// Appends a drawn token and what its constraint forces after it, here and to `tokens`.
     pub(super) fn take(&mut self, model: &Model<B>, drawn: Option<Drawn>, tokens: &mut Vec<Token>) -> Option<Finish> {
         let Some(Drawn { id, logprob, support, likeliest }) = drawn else {
-            return Some(Finish::NoToken);
+            return Some(self.undrawn(model.config.vocab));
         };
         let support = support.filter(|_| self.keep_support);
         tokens.push(Token { id, logprob, forced: false, support, likeliest });
@@ -195,6 +195,12 @@ impl<B: Backend> Sequence<B> {
             finish = Some(Finish::Length);
         }
         finish
+    }
+
+    /// Why no token could be drawn. Where some were allowed, it is not for the constraint.
+    fn undrawn(&mut self, vocab: usize) -> Finish {
+        let is_allowed = |words: Support| (0..vocab).any(|id| words[id / 64] >> (id % 64) & 1 == 1);
+        if allowed(&mut self.constraint, vocab).is_none_or(is_allowed) { Finish::NotFinite } else { Finish::NoToken }
     }
 }
 

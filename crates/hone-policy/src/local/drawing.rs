@@ -92,7 +92,8 @@ impl<B: Backend> Shared<B> {
         };
         let samples = sampled.map_err(|error| unsampled(error, &call))?;
         call.tokens_out = samples.iter().map(|sample| sample.tokens.len() as u64).sum();
-        if let Some(sample) = samples.iter().find(|sample| matches!(sample.finish, Finish::NoToken | Finish::Cancelled)) {
+        let is_undrawn = |finish| matches!(finish, Finish::NoToken | Finish::NotFinite | Finish::Cancelled);
+        if let Some(sample) = samples.iter().find(|sample| is_undrawn(sample.finish)) {
             let error = undrawn(sample, has_grammar);
             return Err(PolicyError { llm_calls: vec![call], ..error });
         }
@@ -165,15 +166,19 @@ pub(super) fn cut_short(finish: Finish) -> Option<ErrorEvent> {
     (finish == Finish::Length).then(|| ErrorEvent { kind: "answer_cut".into(), recovered: true, message })
 }
 
-/// Why an answer did not go on. Who asks for a schema that nothing follows is told so: it is no fault of the model.
+/// Why an answer did not go on. Who asks for a schema that nothing follows is told so: it is no fault of the model. Numbers that are none
+/// are no fault of the schema.
 fn undrawn(sample: &Sample, has_grammar: bool) -> PolicyError {
-    let n_tokens = sample.tokens.len();
-    if sample.finish == Finish::NoToken && has_grammar {
-        let text =
-            format!("after {n_tokens} tokens the schema allows no further one: nothing can follow it, or it is too complex");
-        return failed(PolicyErrorKind::Refused, text);
-    }
-    failed(PolicyErrorKind::Provider, format!("after {n_tokens} tokens no further one could be drawn"))
+    let (kind, why) = match sample.finish {
+        Finish::NoToken if has_grammar => {
+            (PolicyErrorKind::Refused, "the schema allows no further one: nothing can follow it, or it is too complex")
+        }
+        Finish::NotFinite => {
+            (PolicyErrorKind::Provider, "the model's numbers are not finite: its weights or its adapter may be damaged")
+        }
+        _ => (PolicyErrorKind::Provider, "no further one could be drawn"),
+    };
+    failed(kind, format!("after {} tokens {why}", sample.tokens.len()))
 }
 
 fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
