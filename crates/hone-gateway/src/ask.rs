@@ -155,7 +155,7 @@ pub(crate) async fn whole(gateway: &Gateway, question: Question, mut speaker: Bo
     answer.await.unwrap_or(Err(Refused::Busy))
 }
 
-/// An answer as it comes: the body of a response, once there is something to tell.
+/// An answer as it comes: the body of a response, once there is something to tell, or once the client has waited for long.
 pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker: Box<dyn Speaker>) -> Result<Body, Refused> {
     let (pieces, received) = gateway.backlog().queue();
     let (opens, first) = oneshot::channel();
@@ -163,18 +163,22 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     let deadline = after_ms(begun, gateway.limits().answer_ms);
     tokio::spawn(async move {
         let mut tried = Tried::default();
+        let mut door = Door { opens: Some(opens), pieces: &pieces, ping: speaker.ping() };
+        let asked = ask(&gateway, &question, Transfer::Stream, begun, &mut tried);
         let opened = tokio::select! {
-            opened = ask(&gateway, &question, Transfer::Stream, begun, &mut tried) => opened,
+            opened = door.until(asked, gateway.limits().quiet_ms) => opened,
             () = pieces.closed() => Err(tried.left(gateway.now())),
         };
         let (mut opened, upstream) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let recorded = record(&gateway, question, after(tried, Err(error)), Duration::ZERO).await;
-                return drop(opens.send(recorded.map(drop)));
+                return if let Err(refused) = recorded {
+                    door.refuse(refused, &mut *speaker);
+                };
             }
         };
-        drop(opens.send(Ok(())));
+        door.open();
         let mut waited = Waited::default();
         let followed = tokio::select! {
             followed = follow(&mut opened, &mut *speaker, &pieces, deadline, &mut waited) => followed,
@@ -200,6 +204,45 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
     });
     first.await.unwrap_or(Err(Refused::Busy))?;
     Ok(Body::from_stream(received))
+}
+
+/// Where the client of a stream waits until there is something to tell.
+struct Door<'a> {
+    /// As long as it is closed.
+    opens: Option<oneshot::Sender<Result<(), Refused>>>,
+    pieces: &'a Queue,
+    ping: &'static str,
+}
+
+impl Door<'_> {
+    fn open(&mut self) {
+        self.opens.take().map(|opens| opens.send(Ok(())));
+    }
+
+    /// What comes of asking. Who has waited for so long is let in and hears that it goes on: whoever stands between would give it up.
+    async fn until<T>(&mut self, asked: impl Future<Output = T>, quiet_ms: u64) -> T {
+        let mut ping = after_ms(Instant::now(), quiet_ms);
+        tokio::pin!(asked);
+        loop {
+            tokio::select! {
+                biased;
+                came = &mut asked => return came,
+                () = sleep_until(ping) => {
+                    self.open();
+                    self.pieces.offer(self.ping.into());
+                    ping = after_ms(Instant::now(), PING_MS);
+                }
+            }
+        }
+    }
+
+    /// Says that there is no answer, to who is in as a piece of the stream.
+    fn refuse(&mut self, refused: Refused, speaker: &mut dyn Speaker) {
+        match self.opens.take() {
+            Some(opens) => drop(opens.send(Err(refused))),
+            None => self.pieces.offer(speaker.failed(&refused).into()),
+        }
+    }
 }
 
 /// Says which stop string ended the answer, where one is known to have.

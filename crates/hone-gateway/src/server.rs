@@ -64,6 +64,9 @@ pub struct Limits {
     pub answers_bytes_max: usize,
     /// Milliseconds of an answer, with all that is tried again.
     pub answer_ms: u64,
+    /// Milliseconds until a client who waits for the first piece of a stream hears that it is waited for. What goes wrong until then has a
+    /// status of its own; behind it, it is told in the stream.
+    pub quiet_ms: u64,
     /// Milliseconds until one too many is told so. As many as are worked on wait for a place meanwhile; for the others it is only a
     /// delay: who is refused at once comes back at once, and refusing costs time too.
     pub refusal_ms: u64,
@@ -87,6 +90,7 @@ impl Default for Limits {
             bodies_bytes_max: 512 << 20,
             answers_bytes_max: 256 << 20,
             answer_ms: 600_000,
+            quiet_ms: 15_000,
             refusal_ms: 1_000,
             spans_wait_ms: 60_000,
             head_ms: 15_000,

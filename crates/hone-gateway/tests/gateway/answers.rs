@@ -1,6 +1,7 @@
 //! What comes back.
 
-use crate::world::{World, messages};
+use crate::world::{World, messages, tenant};
+use hone_gateway::{Access, Limits};
 use hone_trace::store::Kind;
 use hone_trace::{Config, Content, Trace};
 use serde_json::{Value, json};
@@ -94,6 +95,29 @@ async fn who_waits_for_the_next_piece_hears_that_one_is_waited_for() {
         heard("/v1/messages", "event: ping\ndata: {\"type\": \"ping\"}\n\n"),
         heard("/v1/responses", "\n\n: \n\n"),
     );
+}
+
+/// Whoever stands between client and arbiter gives up what is silent for long. What goes wrong later is told in the stream.
+#[tokio::test]
+async fn who_waits_for_the_first_piece_hears_that_it_is_waited_for() {
+    let world = World::with(Access::open(tenant()), Limits { quiet_ms: 50, ..Limits::default() }).await;
+    for (path, ping, wrong) in [
+        ("/v1/chat/completions", ": \n\n", "data: {\"error\""),
+        ("/v1/messages", "event: ping\n", "event: error\n"),
+        ("/v1/responses", ": \n\n", "event: response.failed\n"),
+    ] {
+        for (model, says) in [("pondering", "answer"), ("broken-late", wrong)] {
+            let body = match path {
+                "/v1/responses" => json!({"model": model, "input": "hi", "stream": true}),
+                _ => json!({"model": model, "max_tokens": 9, "messages": messages(HI), "stream": true}),
+            };
+            let told = world.post(path, &body, &[]).await;
+            assert_eq!(told.status, 200, "{path} {model}: {}", told.body);
+            assert!(told.body.starts_with(ping) && told.body.contains(says), "{path} {model}: {}", told.body);
+        }
+    }
+    let turns: Vec<_> = world.traces().await.iter().map(|trace| trace.turns().next().unwrap().errors.len()).collect();
+    assert_eq!(turns.iter().sum::<usize>(), 3, "what went wrong is on the record: {turns:?}");
 }
 
 #[tokio::test]
@@ -304,6 +328,7 @@ async fn models_are_listed() {
         [
             "both",
             "broken",
+            "broken-late",
             "busy",
             "calls",
             "claude",
@@ -320,6 +345,7 @@ async fn models_are_listed() {
             "mute-first",
             "own/tiny",
             "picky",
+            "pondering",
             "poor",
             "poor-first",
             "slow",

@@ -133,6 +133,11 @@ async fn chat(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Re
             let body = Body::from_stream(Endless(Some(format!("data: {chunk}\n\n")), Left(heard, false)));
             return ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response();
         }
+        "pondering" => tokio::time::sleep(Duration::from_millis(400)).await,
+        "broken-late" => {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            return (StatusCode::INTERNAL_SERVER_ERROR, "oh").into_response();
+        }
         "slow" => {
             let mut left = Left(heard, false);
             tokio::time::sleep(Duration::from_secs(20)).await;

@@ -140,7 +140,21 @@ impl World {
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
         let names = [
-            "well", "fine", "broken", "picky", "slow", "cut", "embed", "leaky", "calls", "busy", "gone", "endless", "flood",
+            "well",
+            "fine",
+            "broken",
+            "picky",
+            "slow",
+            "cut",
+            "embed",
+            "leaky",
+            "calls",
+            "busy",
+            "gone",
+            "endless",
+            "flood",
+            "pondering",
+            "broken-late",
             "long",
         ];
         let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own]).chain(mixed)).unwrap();
