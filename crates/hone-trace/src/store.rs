@@ -102,7 +102,7 @@ pub enum StoreError {
     #[error("the disk of {0} is full: nothing of this write was kept")]
     Full(String),
     /// The database cannot be reached, or gave up in the middle.
-    #[error("{place} did not answer: {reason}")]
+    #[error("{place}: {reason}")]
     Unavailable {
         /// Which database.
         place: String,

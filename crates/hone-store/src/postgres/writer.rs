@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Transaction};
 use uuid::Uuid;
@@ -36,7 +37,7 @@ pub(crate) struct Job {
 /// Takes jobs from the queue until it is closed and empty.
 pub(crate) async fn run(config: Config, connection: Connection, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
     let place = connection.place().to_owned();
-    let mut writer = Writer { place, config, connection: Some(connection), tenants: HashMap::new() };
+    let mut writer = Writer { place, config, connection: Some(connection), tenants: HashSet::new() };
     loop {
         let mut queue = jobs.lock().await;
         let Some(first) = queue.recv().await else { return };
@@ -57,7 +58,8 @@ struct Writer {
     place: String,
     config: Config,
     connection: Option<Connection>,
-    tenants: HashMap<String, i32>,
+    /// Those that the database has a row of, unless it was put in another's place meanwhile.
+    tenants: HashSet<String>,
 }
 
 impl Writer {
@@ -109,6 +111,10 @@ impl Writer {
             match tokio::time::timeout(limit, write(connection, &mut self.tenants, group)).await {
                 Ok(Ok(answers)) => return Ok(answers),
                 Ok(Err(error)) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
+                // A tenant without a row: the database is not the one that it was.
+                Ok(Err(error)) if error.code() == Some(&SqlState::NOT_NULL_VIOLATION) && n_tries < TRIES_MAX => {
+                    self.tenants.clear()
+                }
                 Ok(Err(error)) => return Err(failure(&error, &self.place)),
                 // Nobody knows whether it was committed, as with a connection that broke.
                 Err(_) => {
@@ -149,7 +155,7 @@ struct Sorted<'g> {
     events: Vec<((usize, usize), &'g EventRow)>,
 }
 
-async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, group: &[Job]) -> Result<Vec<Vec<Put>>, Failed> {
+async fn write(connection: &mut Connection, tenants: &mut HashSet<String>, group: &[Job]) -> Result<Vec<Vec<Put>>, Failed> {
     let mut sorted = Sorted::default();
     let mut answers: Vec<Vec<Put>> = Vec::with_capacity(group.len());
     for (job_idx, job) in group.iter().enumerate() {
@@ -170,7 +176,7 @@ async fn write(connection: &mut Connection, tenants: &mut HashMap<String, i32>, 
     let statements = Statements::prepare(connection, &sorted).await?;
     let transaction = connection.client.transaction().await?;
     let mut say = |(job_idx, place): (usize, usize), put: Put| answers[job_idx][place] = put;
-    put_traces(&transaction, &statements, tenants, &sorted.traces, &mut say).await?;
+    put_traces(&transaction, &statements, &sorted.traces, &mut say).await?;
     if let Some(statements) = &statements.turns {
         let rewarded = sorted.rewards.iter().filter(|(_, row)| row.of_trace).map(|(_, row)| row.trace);
         grow::put_turns(&transaction, statements, &sorted.turns, rewarded, &mut say).await?;
@@ -205,12 +211,13 @@ impl Statements {
     }
 }
 
+/// Tenants are found by name each time: the numbers of another database, put in this one's place, may be other tenants'.
 const INSERT_TRACES: &str = "
     INSERT INTO hone.traces
         (id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw)
-    SELECT i.id, i.tenant, i.at, i.category, i.config, i.outcome, i.reward, i.band, i.n_turns, i.n_tokens, i.cost_usd,
+    SELECT i.id, (SELECT n.id FROM hone.tenants n WHERE n.name = i.tenant), i.at, i.category, i.config, i.outcome, i.reward, i.band, i.n_turns, i.n_tokens, i.cost_usd,
            i.hash, i.body::jsonb, i.raw
-    FROM unnest($1::uuid[], $2::int4[], $3::int8[], $4::text[], $5::bytea[], $6::int2[], $7::float8[], $8::int2[],
+    FROM unnest($1::uuid[], $2::text[], $3::int8[], $4::text[], $5::bytea[], $6::int2[], $7::float8[], $8::int2[],
                 $9::int8[], $10::int8[], $11::float8[], $12::bytea[], $13::text[], $14::text[]) WITH ORDINALITY
          AS i(id, tenant, at, category, config, outcome, reward, band, n_turns, n_tokens, cost_usd, hash, body, raw, n)
     ORDER BY i.n ON CONFLICT (id) DO NOTHING RETURNING id, seq";
@@ -218,7 +225,6 @@ const INSERT_TRACES: &str = "
 async fn put_traces(
     tx: &Transaction<'_>,
     statements: &Statements,
-    tenants: &HashMap<String, i32>,
     rows: &[((usize, usize), &TraceRow)],
     say: &mut impl Say,
 ) -> Result<(), Failed> {
@@ -231,7 +237,7 @@ async fn put_traces(
     let column = |f: fn(&TraceRow) -> &[u8]| -> Vec<&[u8]> { unique.iter().map(|row| f(row)).collect() };
     let values: [&(dyn ToSql + Sync); 14] = [
         &unique.iter().map(|row| Uuid::from_bytes(row.id)).collect::<Vec<_>>(),
-        &unique.iter().map(|row| tenants.get(&row.tenant).copied()).collect::<Vec<_>>(),
+        &unique.iter().map(|row| row.tenant.as_str()).collect::<Vec<_>>(),
         &unique.iter().map(|row| row.at).collect::<Vec<_>>(),
         &unique.iter().map(|row| row.category.as_deref()).collect::<Vec<_>>(),
         &column(|row| &row.config),
@@ -418,24 +424,21 @@ async fn put_events(tx: &Transaction<'_>, rows: &[((usize, usize), &EventRow)], 
     Ok(())
 }
 
-/// Learns the numbers of the tenants, outside the transaction: a number is never taken back.
+/// Gives tenants that are new a row, outside the transaction: it is never taken back.
 async fn know_tenants(
     connection: &mut Connection,
-    tenants: &mut HashMap<String, i32>,
+    tenants: &mut HashSet<String>,
     rows: &[((usize, usize), &TraceRow)],
 ) -> Result<(), Failed> {
-    let mut unknown: Vec<&str> =
-        rows.iter().map(|(_, row)| row.tenant.as_str()).filter(|name| !tenants.contains_key(*name)).collect();
-    unknown.sort_unstable();
-    unknown.dedup();
+    let unknown: BTreeSet<&str> =
+        rows.iter().map(|(_, row)| row.tenant.as_str()).filter(|name| !tenants.contains(*name)).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let client = &connection.client;
-    client.execute("INSERT INTO hone.tenants (name) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING", &[&unknown]).await?;
-    for row in client.query("SELECT name, id FROM hone.tenants WHERE name = ANY ($1)", &[&unknown]).await? {
-        tenants.insert(row.get(0), row.get(1));
-    }
+    let unknown = Vec::from_iter(unknown);
+    let statement = "INSERT INTO hone.tenants (name) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING";
+    connection.client.execute(statement, &[&unknown]).await?;
+    tenants.extend(unknown.into_iter().map(str::to_owned));
     Ok(())
 }
 
