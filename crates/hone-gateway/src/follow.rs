@@ -7,7 +7,7 @@
 use crate::agents::{Adapters, Canary, Entry, RouteBy, Version, View};
 use crate::catalogue::{Model, Who};
 use crate::dashboard::Past;
-use crate::events;
+use crate::events::{News, Place};
 use crate::feedback;
 use crate::local::Local;
 use crate::registry::{self, Decided, N_LINES};
@@ -35,8 +35,9 @@ pub(crate) struct Follower {
     gateway: Gateway,
     adapters: Option<Arc<dyn Adapters>>,
     fleet: Fleet,
-    /// The number of the last line that was read.
-    after: u64,
+    place: Place,
+    /// Whether the log is read from its beginning: nobody is sent where a part of it says.
+    is_behind: bool,
     agents: BTreeMap<AgentName, Registered>,
     shares: HashMap<(String, Option<Category>), Vec<f64>>,
     /// What canaries went through, for people to look at.
@@ -64,8 +65,8 @@ struct Changes {
 impl Follower {
     pub(crate) fn new(gateway: Gateway, adapters: Option<Arc<dyn Adapters>>) -> Self {
         let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), HashMap::new());
-        let pasts = HashMap::new();
-        Self { gateway, adapters, fleet, after: 0, agents, shares, pasts, changes: Changes::default() }
+        let (pasts, changes) = (HashMap::new(), Changes::default());
+        Self { gateway, adapters, fleet, place: Place::default(), is_behind: true, agents, shares, pasts, changes }
     }
 
     /// Reads all that was written so far.
@@ -100,11 +101,17 @@ impl Follower {
     async fn read(&mut self) -> Result<(), StoreError> {
         let (store, gateway) = (self.store(), self.gateway.clone());
         loop {
-            let lines = events::read(&*store, STREAM, &mut self.after, N_LINES, |text| gateway.log(text)).await?;
+            let lines = match self.place.news(&*store, STREAM, N_LINES, |text| gateway.log(text)).await? {
+                News::Events(lines) => lines,
+                News::Replaced => {
+                    gateway.log("the store was replaced: its log of agents is read anew".into());
+                    self.forget();
+                    continue;
+                }
+            };
             let n_lines = lines.len();
             self.changes.is_any |= n_lines > 0;
-            for (idx, (number, event)) in lines.into_iter().enumerate() {
-                self.after = number;
+            for (idx, (_, event)) in lines.into_iter().enumerate() {
                 if idx % N_UNSEEN == 0 {
                     self.remember();
                 }
@@ -124,11 +131,22 @@ impl Follower {
             if n_lines > 0 {
                 self.remember();
             }
-            self.act().await?;
+            self.is_behind &= n_lines > 0;
+            if !self.is_behind {
+                self.act().await?;
+            }
             if n_lines == 0 {
                 return Ok(());
             }
         }
+    }
+
+    /// Forgets what another store said. Until this one is read, everybody is sent where that one said.
+    fn forget(&mut self) {
+        let (gateway, adapters) = (self.gateway.clone(), self.adapters.clone());
+        gateway.record().forget();
+        *self = Self::new(gateway, adapters);
+        self.changes.is_any = true;
     }
 
     /// Keeps how canaries stand, for people to look at.

@@ -212,6 +212,8 @@ impl Record {
 
     /// A call could not be kept, which counts where the store takes nothing.
     fn lose(&self, error: &StoreError, at: Time) {
+        // What it was told before it may no longer know.
+        lock(&self.configs).clear();
         if matches!(error, StoreError::Full(_) | StoreError::Unavailable { .. }) {
             let mut lost = lock(&self.lost);
             *lost = Some(Lost { n: lost.map_or(0, |lost| lost.n) + 1, at });
@@ -237,6 +239,12 @@ impl Record {
             *lost = None;
         }
         Ok(())
+    }
+
+    /// Forgets what is remembered of the store: it may be another one.
+    pub(crate) fn forget(&self) {
+        *lock(&self.episodes) = Episodes::new(N_EPISODES_MAX);
+        lock(&self.configs).clear();
     }
 
     /// Writes a line of the log down, and waits for nobody: what follows from it does not depend on it.
@@ -271,7 +279,13 @@ impl Record {
             let answered = call.answered.clone().filter(|_| episode.is_none()).map(Write::Event);
             let puts = self.store.put([config, answered, Some(write)].into_iter().flatten().collect()).await?;
             if puts.last() == Some(&Put::Conflict) {
-                episode = Some(self.read(&call.tenant, call.episode.trace()).await?.ok_or(NotKept::Foreign)?);
+                let there = self.store.trace(call.episode.trace()).await?;
+                if there.as_ref().is_some_and(|trace| trace.tenant != call.tenant) {
+                    return Err(NotKept::Foreign);
+                }
+                // Where the store has lost the episode, it begins anew.
+                lock(&self.configs).clear();
+                episode = there.map(|trace| known(&trace));
                 continue;
             }
             let history: Vec<Digest> = call.said.iter().copied().chain(said_last).collect();
@@ -311,22 +325,25 @@ impl Record {
     /// How far an episode has come, from the store.
     async fn read(&self, tenant: &Tenant, trace: TraceId) -> Result<Option<Episode>, StoreError> {
         let trace = self.store.trace(trace).await?.filter(|trace| trace.tenant == *tenant);
-        Ok(trace.map(|trace| {
-            let (mut history, mut n_answered) = (Vec::new(), 0);
-            for turn in trace.segments.last().into_iter().flat_map(|segment| &segment.turns) {
-                history.extend(heard(turn).map(digest));
-                n_answered = if has_failed(turn) { n_answered } else { history.len() };
-            }
-            Episode {
-                trace: trace.id,
-                tenant: tenant.clone(),
-                n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
-                history,
-                n_answered,
-                others: Vec::new(),
-                assigned: assigned_to(&trace).map(Arc::new),
-            }
-        }))
+        Ok(trace.as_ref().map(known))
+    }
+}
+
+/// How far an episode has come by its trace.
+fn known(trace: &Trace) -> Episode {
+    let (mut history, mut n_answered) = (Vec::new(), 0);
+    for turn in trace.segments.last().into_iter().flat_map(|segment| &segment.turns) {
+        history.extend(heard(turn).map(digest));
+        n_answered = if has_failed(turn) { n_answered } else { history.len() };
+    }
+    Episode {
+        trace: trace.id,
+        tenant: trace.tenant.clone(),
+        n_turns: u32::try_from(trace.turns().count()).unwrap_or(u32::MAX),
+        history,
+        n_answered,
+        others: Vec::new(),
+        assigned: assigned_to(trace).map(Arc::new),
     }
 }
 

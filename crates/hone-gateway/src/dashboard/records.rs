@@ -5,6 +5,7 @@
 
 use super::query::Query;
 use crate::error::Refused;
+use crate::events::{News, Place};
 use crate::server::Gateway;
 use hone_trace::store::{Cursor, Document, Event, Kind, Page, Store, StoreError};
 use hone_trace::{Run, RunId, RunState, Tenant, Time, TraceId};
@@ -119,7 +120,7 @@ pub(super) async fn run_named(store: &dyn Store, tenant: &Tenant, name: &str) ->
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Curve {
     /// The number of the last event that was read.
-    after: u64,
+    place: Place,
     steps: BTreeMap<u64, Step>,
     alarms: BTreeMap<(u64, String), Alarm>,
 }
@@ -205,10 +206,14 @@ pub(super) async fn curve(gateway: &Gateway, tenant: &Tenant, name: &str) -> Res
     let mut curve = kept.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned().unwrap_or_default();
     let stream = format!("run:{name}");
     loop {
-        let events = gateway.record().store().events(Some(&stream), curve.after, N_EVENTS).await?;
-        let Some((last, _)) = events.last() else { break };
         let grown = Arc::make_mut(&mut curve);
-        grown.after = *last;
+        let events = match grown.place.news(gateway.record().store(), &stream, N_EVENTS, |text| gateway.log(text)).await? {
+            News::Events(events) => events,
+            News::Replaced => {
+                *grown = Curve::default();
+                continue;
+            }
+        };
         events.iter().filter(|(_, event)| event.tenant == *tenant).for_each(|(_, event)| grown.read(event));
         if events.len() < N_EVENTS as usize {
             break;

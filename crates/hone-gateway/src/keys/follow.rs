@@ -5,7 +5,7 @@
 
 use super::{KeyError, N_PAGE, STREAM, read};
 use crate::access::Access;
-use crate::events;
+use crate::events::{News, Place};
 use crate::server::Gateway;
 use hone_trace::store::StoreError;
 use std::collections::{HashMap, HashSet};
@@ -19,15 +19,14 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Who follows the keys.
 pub(crate) struct Follower {
     gateway: Gateway,
-    /// The number of the last line that was read.
-    after: u64,
+    place: Place,
     /// Whether something has changed that was not acted on yet.
     is_due: bool,
 }
 
 impl Follower {
     pub(crate) fn new(gateway: Gateway) -> Self {
-        Self { gateway, after: 0, is_due: false }
+        Self { gateway, place: Place::default(), is_due: false }
     }
 
     /// Reads all that was written so far.
@@ -50,10 +49,11 @@ impl Follower {
     async fn look(&mut self) -> Result<(), StoreError> {
         let store = self.gateway.record().shared_store();
         loop {
-            let before = self.after;
-            let lines = events::read(&*store, STREAM, &mut self.after, N_PAGE, |text| self.gateway.log(text)).await?;
-            self.after = lines.last().map_or(self.after, |(number, _)| *number);
-            if self.after == before {
+            let before = self.place.clone();
+            if let News::Replaced = self.place.news(&*store, STREAM, N_PAGE, |text| self.gateway.log(text)).await? {
+                self.gateway.log("the store was replaced: its keys are read anew".into());
+            }
+            if self.place == before {
                 break;
             }
             self.is_due = true;

@@ -8,7 +8,7 @@
 
 use super::marks::Marks;
 use super::{Named, STREAM};
-use crate::events;
+use crate::events::{News, Place};
 use crate::server::Gateway;
 use hone_trace::format::Origin;
 use hone_trace::format::otlp::live::{Gathering, Piece, Woven, pieces};
@@ -44,8 +44,8 @@ type Key = (Tenant, Named);
 /// Who puts spans together.
 pub(crate) struct Weaver {
     gateway: Gateway,
-    /// The number of the last request that was read.
-    after: u64,
+    /// Where the last request that was read stands.
+    place: Place,
     /// How many were read since the last mark.
     n_unmarked: u64,
     marks: Marks,
@@ -74,7 +74,7 @@ impl Open {
 impl Weaver {
     pub(crate) fn new(gateway: Gateway) -> Self {
         let (marks, open, belongs) = (Marks::default(), HashMap::new(), HashMap::new());
-        Self { gateway, after: 0, n_unmarked: 0, marks, open, belongs }
+        Self { gateway, place: Place::default(), n_unmarked: 0, marks, open, belongs }
     }
 
     /// Follows the log until it is told to stop, and then writes what there is.
@@ -106,7 +106,7 @@ impl Weaver {
 
     /// Reads from where all is written.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        self.after = self.marks.begin(&self.gateway).await?;
+        self.place = Place::behind(self.marks.begin(&self.gateway).await?);
         self.read().await
     }
 
@@ -138,14 +138,19 @@ impl Weaver {
         let gateway = self.gateway.clone();
         let (store, say) = (gateway.record().store(), |text| gateway.log(text));
         loop {
-            let events = events::read(store, STREAM, &mut self.after, N_READ, say).await?;
+            let events = match self.place.news(store, STREAM, N_READ, say).await? {
+                News::Events(events) => events,
+                News::Replaced => {
+                    self.begin_anew().await?;
+                    continue;
+                }
+            };
             let n_events = events.len();
             for (number, event) in events {
                 match pieces(event.body) {
                     Ok(pieces) => pieces.into_iter().for_each(|piece| self.add(number, &event.tenant, piece)),
                     Err(error) => self.gateway.log(format!("spans in the log cannot be read: {error}")),
                 }
-                self.after = number;
                 self.n_unmarked += 1;
             }
             self.make_room().await?;
@@ -153,6 +158,15 @@ impl Weaver {
                 return Ok(());
             }
         }
+    }
+
+    /// The store is another one, which has its own marks. What is open was told by the one before, and is written to this one.
+    async fn begin_anew(&mut self) -> Result<(), StoreError> {
+        self.gateway.log("the store was replaced: its log of spans is read anew".into());
+        self.marks = Marks::default();
+        self.open.values_mut().for_each(|open| open.first = 0);
+        self.place = Place::behind(self.marks.begin(&self.gateway).await?);
+        Ok(())
     }
 
     fn key(&self, tenant: &Tenant, said: Option<&str>, trace: &str) -> Key {

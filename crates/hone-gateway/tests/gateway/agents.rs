@@ -92,6 +92,32 @@ async fn an_agent_answers_under_its_name_with_what_its_version_brings_along() {
 }
 
 #[tokio::test]
+async fn a_server_follows_the_agents_of_a_store_that_was_restored_under_it() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    until(&world, "desk", |told| told["live"] == "v1").await;
+    version_of(&world, "desk", "before").await;
+    let backup = world.back_up().await;
+    add(&world, "desk", "v2", "broken").await;
+    start(&world, "desk", "v1", "v2").await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    let said = [("user", "hello"), ("assistant", "answer 1"), ("user", "and?")];
+    assert_eq!(world.chat("well", &said[..1], &[("x-hone-episode", "lost")]).await.status, 200);
+    world.restore(backup.path()).await;
+    until(&world, "desk", |told| told["versions"].as_array().unwrap().len() == 1).await;
+    add(&world, "desk", "v3", "fine").await;
+    start(&world, "desk", "v1", "v3").await;
+    until(&world, "desk", |told| share(told, "v3") == 0.1).await;
+    assert_eq!(version_of(&world, "desk", "before").await, "v1");
+    // What was only here goes on as what it is now: an episode that begins.
+    let told = world.chat("well", &said, &[("x-hone-episode", "lost")]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!((trace.turns().count(), trace.segments[0].turns[0].input.len()), (1, 3));
+    assert!(world.store.document(Kind::Config, &trace.config.to_string()).await.unwrap().is_some(), "and so does its config");
+}
+
+#[tokio::test]
 async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
     let world = World::open().await;
     add(&world, "desk", "v1", "well").await;

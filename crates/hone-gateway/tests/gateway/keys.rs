@@ -53,6 +53,26 @@ async fn a_server_follows_the_keys_of_its_store() {
 }
 
 #[tokio::test]
+async fn a_server_follows_the_keys_of_a_store_that_was_restored_under_it() {
+    let world = World::open().await;
+    for named in ["one", "leaked"] {
+        keys::add(&*world.store, &key(named, Role::Call)).await.unwrap();
+    }
+    let backup = world.back_up().await;
+    for named in ["three", "four", "five"] {
+        keys::add(&*world.store, &key(named, Role::Call)).await.unwrap();
+    }
+    until(&world, "five", 200).await;
+    world.restore(backup.path()).await;
+    until(&world, "five", 401).await;
+    keys::revoke(&*world.store, &name("leaked"), &tenant(), NOW).await.unwrap();
+    until(&world, "leaked", 401).await;
+    keys::add(&*world.store, &key("six", Role::Call)).await.unwrap();
+    until(&world, "six", 200).await;
+    assert_eq!(list(&world, "one").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_server_knows_the_keys_of_all_tenants_from_its_first_request() {
     let world = World::open().await;
     let other = Tenant::new("other").unwrap();

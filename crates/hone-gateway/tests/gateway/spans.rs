@@ -287,6 +287,25 @@ async fn spans_become_traces_after_a_restore_gave_all_events_other_numbers() {
 }
 
 #[tokio::test]
+async fn spans_become_traces_in_a_store_that_was_restored_under_the_server() {
+    let mut world = world().await;
+    let mut world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    assert_eq!(told(&world, 1).await, ["a1"]);
+    let backup = world.back_up().await;
+    for n in 2..6 {
+        sent(&world, &request(&[chat(n, 1, &["u", "lost"], vec![])])).await;
+    }
+    told(&world, 5).await;
+    world.restore(backup.path()).await;
+    sent(&world, &request(&[chat(7, 1, &["u7", "a7"], vec![])])).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a7"]);
+    let world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(8, 1, &["u8", "a8"], vec![])])).await;
+    assert_eq!(told(&world, 3).await, ["a1", "a7", "a8"]);
+}
+
+#[tokio::test]
 async fn a_merge_does_not_say_of_spans_here_that_they_are_written() {
     let backup = backed_up().await;
     let mut world = world().await;

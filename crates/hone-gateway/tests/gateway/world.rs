@@ -102,6 +102,13 @@ impl World {
         rusqlite::Connection::open(self.folder.path().join(".hone/hone.db")).unwrap().execute_batch(sql).unwrap();
     }
 
+    /// Puts what a back-up has in the place of all that there is, while the server runs.
+    pub(crate) async fn restore(&self, backup: &std::path::Path) {
+        let tables = ["turns", "rewards", "trace_fields", "bodies", "traces", "links", "documents", "events"];
+        self.change(&tables.map(|table| format!("DELETE FROM {table};")).concat());
+        hone_store::restore(&*self.store, backup, |_| ()).await.unwrap();
+    }
+
     /// Writes a back-up of the store.
     pub(crate) async fn back_up(&self) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
