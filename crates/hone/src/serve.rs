@@ -14,8 +14,8 @@ use hone_engine::machine::Machine;
 use hone_gateway::{Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, serve};
 use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Price, Retry};
-use hone_trace::store::Store;
-use hone_trace::{AgentName, Category};
+use hone_trace::store::{Event, Store, StoreError, Write};
+use hone_trace::{AgentName, Category, EventId, Tenant};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -131,12 +131,29 @@ struct Agents {
 /// Models of this process, by the names that they answer to.
 type Locals = BTreeMap<String, (Arc<LocalPolicy<Machine>>, ModelConfig)>;
 
+/// Says on the record that a server starts: one that may only read is refused before anybody asks it.
+async fn can_write(store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
+    let (at, process) = (now(), std::process::id());
+    let id = EventId::derived(&["started", &at.unix_nanos().to_string(), &process.to_string()]);
+    let body = json!({"version": env!("CARGO_PKG_VERSION"), "process": process});
+    let (stream, kind) = ("gateway".to_owned(), "started".to_owned());
+    let event = Event { id, at, tenant: tenant.clone(), stream, kind, body };
+    match store.put(vec![Write::Event(event)]).await {
+        Err(error @ StoreError::Unavailable { .. }) => {
+            Err(Failure::from(error).hint("a server writes down what it answers: its role needs the right to"))
+        }
+        // A full disk may have room again; until then nobody is asked.
+        _ => Ok(()),
+    }
+}
+
 async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (log, mut said) = mpsc::channel(N_SAID_MAX);
     let dashboard = args.over(dashboard(guard.is_encrypted, context), context);
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
+    can_write(&*store, &context.settings.tenant).await?;
     let (access, n_keys) = guard.access(&*store, context).await?;
     let (address, scheme) = (guard.address, guard.scheme());
     let cache = context.settings.folder.join("adapters");

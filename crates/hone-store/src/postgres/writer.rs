@@ -113,7 +113,7 @@ impl Writer {
                 Ok(Err(error)) if passing(&error) && n_tries < TRIES_MAX => pause(n_tries).await,
                 // A tenant without a row: the database is not the one that it was.
                 Ok(Err(error)) if error.code() == Some(&SqlState::NOT_NULL_VIOLATION) && n_tries < TRIES_MAX => {
-                    self.tenants.clear()
+                    self.tenants.clear();
                 }
                 Ok(Err(error)) => return Err(failure(&error, &self.place)),
                 // Nobody knows whether it was committed, as with a connection that broke.

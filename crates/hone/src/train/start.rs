@@ -425,7 +425,10 @@ fn learner(
     let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
     let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
     let plan = crate::device::plan(&machine, needs)?;
-    context.printer.say(&plan.to_string());
+    // Less than that is there wherever anything runs.
+    if plan.total() >= 1 << 30 {
+        context.printer.say(&plan.to_string());
+    }
     Learner::adapted(opened, &lora, machine, plan, options)
 }
 

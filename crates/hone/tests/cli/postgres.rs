@@ -23,3 +23,17 @@ fn traces_go_in_and_come_out() {
     desk.hone("store info").expect(0, "PostgreSQL", "");
     assert!(!desk.path(".hone").exists());
 }
+
+#[test]
+fn a_server_that_may_only_read_does_not_start() {
+    let Some(url) = server() else {
+        println!("skipped: HONE_TEST_POSTGRES is not set (`cargo xtask test` sets it)");
+        return;
+    };
+    let desk = Desk::new().set("HONE_DATABASE_URL", &url);
+    desk.hone("store info").expect(0, "PostgreSQL", "");
+    let sign = if url.contains('?') { '&' } else { '?' };
+    let only_read = format!("{sign}options=-cdefault_transaction_read_only%3Don");
+    let desk = desk.set("HONE_DATABASE_URL", &format!("{url}{only_read}"));
+    desk.hone("serve --address 127.0.0.1:0").expect(2, "", "its role needs the right to");
+}
