@@ -215,7 +215,11 @@ impl Follower {
                 Some(ready) => Arc::clone(ready),
                 None => Arc::new(self.ready(config_hash).await?),
             };
-            if let Err(why) = &ready.model {
+            // Who looked before and found the same has said so.
+            let is_said = known.get(&version).is_some_and(|known| known.model.as_ref().err() == ready.model.as_ref().err());
+            if let Err(why) = &ready.model
+                && !is_said
+            {
                 self.gateway.log(format!("version {version} of agent {name} cannot answer here: {why}"));
             }
             versions.insert(version, ready);
