@@ -100,11 +100,10 @@ pub(crate) struct Version {
     pub(crate) model: Result<Arc<Model>, String>,
 }
 
-/// The version that answers.
+/// The version that an episode gets, whether or not it can answer here.
 pub(crate) struct Picked {
     pub(crate) assigned: Arc<Assigned>,
     pub(crate) version: Arc<Version>,
-    pub(crate) model: Arc<Model>,
 }
 
 impl Agents {
@@ -252,16 +251,31 @@ impl Entry {
     }
 
     fn picked(&self, assigned: Arc<Assigned>) -> Result<Picked, Refused> {
-        let Assigned { agent, version, .. } = &*assigned;
-        let unavailable =
-            |why: &str| Refused::Unavailable(format!("version {version} of agent `{agent}` cannot answer here: {why}"));
-        let found = self.versions.get(version).ok_or_else(|| unavailable("it is not registered"))?;
-        let model = found.model.as_ref().map_err(|why| unavailable(why))?;
-        Ok(Picked { model: Arc::clone(model), version: Arc::clone(found), assigned })
+        let found = self.versions.get(&assigned.version);
+        let version = found.ok_or_else(|| Refused::Unavailable(unable(&assigned, "it is not registered")))?;
+        Ok(Picked { version: Arc::clone(version), assigned })
     }
 }
 
+/// That a version cannot answer, and why.
+fn unable(assigned: &Assigned, why: &str) -> String {
+    let Assigned { agent, version, .. } = assigned;
+    format!("version {version} of agent `{agent}` cannot answer here: {why}")
+}
+
 impl Version {
+    /// Who answers for it: nobody, where it cannot.
+    pub(crate) fn answering(&self) -> Arc<Model> {
+        let nobody = || Arc::new(Model::nobody(self.config.model.as_deref().unwrap_or_default()));
+        self.model.as_ref().map_or_else(|_| nobody(), Arc::clone)
+    }
+
+    /// Why it cannot answer those who are assigned to it, where it cannot. They are told so, and counted: the record of a canary that
+    /// left them out would lack one side.
+    pub(crate) fn problem(&self, assigned: &Assigned) -> Option<String> {
+        self.model.as_ref().err().map(|why| unable(assigned, why))
+    }
+
     /// Puts what the version brings along into a request: its standing instructions first, its temperature where the client has none.
     pub(crate) fn shape(&self, wire: Option<Wire>, asked: &mut Asked) -> Result<(), Refused> {
         if let Some(prompt) = &self.config.prompt {

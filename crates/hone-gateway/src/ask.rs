@@ -303,7 +303,10 @@ async fn ask<'a>(
             }
         }
     }
-    let nobody = || UpstreamError::new(PolicyErrorKind::Provider, "nobody answers under this name");
+    let nobody = || {
+        let why = question.problem().unwrap_or_else(|| "nobody answers under this name".to_owned());
+        UpstreamError::new(PolicyErrorKind::Provider, why)
+    };
     Err(failure.or(unable).unwrap_or_else(nobody))
 }
 
@@ -388,7 +391,7 @@ async fn record(
     let ended = gateway.now();
     let latency_ms = (ended.millis_since(question.started) - millis(waited)).max(0.0);
     gateway.metrics().asked(&question, asked.as_ref().map(|drawn| &drawn.completion), latency_ms);
-    let refused = asked.as_ref().err().map(Refused::from);
+    let refused = asked.as_ref().err().map(|error| question.problem().map_or_else(|| error.into(), Refused::Unavailable));
     let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
     turn.started = Some(question.started);
     turn.extra.insert("id".into(), question.id.as_str().into());

@@ -106,6 +106,11 @@ impl Model {
         Self { name: name.into(), upstreams, n_asked: AtomicUsize::new(0) }
     }
 
+    /// A name under which nobody answers: who asks for it is told so, on the record.
+    pub(crate) fn nobody(name: impl Into<String>) -> Self {
+        Self::new(name, Vec::<Who>::new())
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

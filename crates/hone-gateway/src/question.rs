@@ -128,6 +128,11 @@ impl Question {
         self.agent.as_ref().map_or_else(|| self.model.name(), |(assigned, _)| &assigned.asked_for)
     }
 
+    /// Why the version of the agent that is asked cannot answer here, where it cannot.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.agent.as_ref().and_then(|(assigned, version)| version.problem(assigned))
+    }
+
     /// What the canary is told when its episode begins with this turn, which took so long without waiting for its client.
     pub(crate) fn answered(&self, turn: &Turn, ended: Time, latency_ms: f64) -> Option<Event> {
         let (assigned, _) = self.agent.as_ref()?;

@@ -1,7 +1,7 @@
 //! Questions from their bytes to their answers: each is read, admitted, asked and told, each in one line.
 
 use crate::access::{Caller, Identity, Reporter};
-use crate::agents::{ANY_TASK, Version};
+use crate::agents::{ANY_TASK, Picked, Version};
 use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
 use crate::episode::digests;
@@ -264,12 +264,12 @@ async fn who(
     if let Ok(model) = gateway.model(&asked.model) {
         return Ok((model, None));
     }
-    let (model, assigned, version) = version_of(gateway, caller, headers, task, asked, episode).await?;
+    let Picked { assigned, version } = version_of(gateway, caller, headers, task, asked, episode).await?;
     version.shape(format.wire(), asked)?;
-    Ok((model, Some((assigned, version))))
+    Ok((version.answering(), Some((assigned, version))))
 }
 
-/// The version of an agent that this episode gets, and its model.
+/// The version of an agent that this episode gets.
 async fn version_of(
     gateway: &Gateway,
     caller: &Identity,
@@ -277,7 +277,7 @@ async fn version_of(
     task: Option<&str>,
     asked: &Asked,
     episode: Joined,
-) -> Result<(Arc<Model>, Arc<Assigned>, Arc<Version>), Refused> {
+) -> Result<Picked, Refused> {
     let agents = gateway.agents();
     if !agents.knows(&caller.tenant, &asked.model) {
         return Err(Refused::NoModel(asked.model.chars().take(256).collect()));
@@ -303,7 +303,7 @@ async fn version_of(
         let event = Line::Row(row.clone()).event(row.id(), gateway.now(), caller.tenant.clone());
         gateway.record().note(event);
     }
-    Ok((picked.model, picked.assigned, picked.version))
+    Ok(picked)
 }
 
 /// What a client says of its episode in this header.

@@ -4,7 +4,7 @@ use crate::world::{World, tenant};
 use hone_arbiter::canary::{Command, Rule, Settings};
 use hone_arbiter::log::{Line, STREAM, Start};
 use hone_gateway::{Limits, registry};
-use hone_trace::store::{Kind, Write};
+use hone_trace::store::{Event, Kind, Write};
 use hone_trace::{Agent, AgentName, Config, EventId, Time};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -62,6 +62,20 @@ async fn version_of(world: &World, agent: &str, episode: &str) -> String {
     assert_eq!(told.status, 200, "{}", told.body);
     let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
     trace.metadata["agent"]["version"].as_str().unwrap().to_owned()
+}
+
+/// The log, once a decision stands in it: it is written down after it holds.
+async fn decided_log(world: &World) -> Vec<Event> {
+    let began = Instant::now();
+    loop {
+        let lines: Vec<Event> =
+            world.store.events(Some(STREAM), 0, 1000).await.unwrap().into_iter().map(|(_, event)| event).collect();
+        if lines.iter().any(|event| event.kind == "decided") {
+            return lines;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "no decision is written down");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -134,17 +148,9 @@ async fn a_dead_canary_is_off_within_a_second_of_the_row_that_shows_it() {
         is_off = share(&now, "v2") == 0.0;
     }
     assert!(is_off && (1..=20).contains(&n_failed), "{n_failed} of {n_asked} failed");
-    let mut lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
-    let began = Instant::now();
-    while !lines.iter().any(|(_, event)| event.kind == "decided") {
-        // It is written down after it holds.
-        assert!(began.elapsed() < Duration::from_secs(20), "no decision is written down");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        lines = world.store.events(Some(STREAM), 0, 1000).await.unwrap();
-    }
-    let mut deciding =
-        lines.iter().map(|(_, event)| event).filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
-    let decided: Vec<_> = lines.iter().map(|(_, event)| event).filter(|event| event.kind == "decided").collect();
+    let lines = decided_log(&world).await;
+    let mut deciding = lines.iter().filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
+    let decided: Vec<_> = lines.iter().filter(|event| event.kind == "decided").collect();
     assert_eq!((decided.len(), &decided[0].body["canary"]), (1, &json!(canary)));
     assert_eq!(decided[0].body["decision"]["reason"], "more_errors");
     let waited = decided[0].at.unix_nanos() - deciding.next_back().unwrap().at.unix_nanos();
@@ -371,6 +377,36 @@ async fn a_version_whose_model_is_not_here_says_so() {
     assert_eq!(told.status, 503);
     assert!(told.body.contains("the server has no model `nobody`"), "{}", told.body);
     assert_eq!(world.get("/v1/agents/nobody", &[]).await.status, 404);
+    let error = world.trace_of(1).await.segments[0].turns[0].errors[0].clone();
+    assert!(error.kind == "policy_provider" && error.message.contains("version v1 of agent `desk`"), "{error:?}");
+    let counted = world.get("/metrics", &[]).await.body;
+    assert!(counted.contains("hone_requests_total{model=\"desk\",status=\"policy_provider\"} 1"), "{counted}");
+}
+
+#[tokio::test]
+async fn a_canary_whose_model_is_not_here_fails_on_the_record() {
+    let world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "desk", "v2", "nobody").await;
+    start(&world, "desk", "v1", "v2").await;
+    until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    let mut n_failed = 0;
+    for n in 0..400 {
+        let told = world.chat("desk", &[("user", &format!("question {n}"))], &[]).await;
+        let trace = world.store.trace(told.episode.expect("an episode").parse().unwrap()).await.unwrap().unwrap();
+        let version = if told.status == 200 { "v1" } else { "v2" };
+        assert_eq!(trace.metadata["agent"]["version"], version, "{}", told.body);
+        n_failed += usize::from(told.status == 503);
+        if share(&world.get("/v1/agents/desk", &[]).await.json(), "v2") == 0.0 {
+            break;
+        }
+    }
+    let lines = decided_log(&world).await;
+    let decision = &lines.iter().find(|event| event.kind == "decided").unwrap().body["decision"];
+    assert_eq!((&decision["action"], &decision["reason"]), (&json!("roll_back"), &json!("more_errors")));
+    let of_canary = lines.iter().filter(|event| event.kind == "row" && event.body["row"]["arm"] == "canary");
+    let failed = of_canary.filter(|event| event.body["row"]["fact"]["answered"]["is_error"] == true);
+    assert!(n_failed > 0 && failed.count() == n_failed, "{lines:?}");
 }
 
 #[tokio::test]
