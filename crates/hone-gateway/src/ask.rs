@@ -271,7 +271,7 @@ async fn ask<'a>(
         // Who cannot follow what is asked leaves it to those who can.
         let opened = match &upstream.who {
             Who::Local(local) => {
-                if let Err(refused) = question.can_be_followed_here() {
+                if let Err(refused) = question.can_be_followed_by(local) {
                     unable.get_or_insert(refused);
                     continue;
                 }

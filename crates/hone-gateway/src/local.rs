@@ -95,6 +95,11 @@ impl Local {
         Self { voice, kept: Mutex::default() }
     }
 
+    /// Whether its answers can call tools.
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.voice.calls_tools()
+    }
+
     /// Begins to answer what can be followed here, within this time. Who drops the answer ends it.
     pub(crate) fn answer(self: &Arc<Self>, question: &Question, left_ms: u64) -> Result<Drawing, UpstreamError> {
         let (tell, pieces) = mpsc::channel(N_PIECES_MAX);

@@ -8,6 +8,7 @@ use crate::agents::Version;
 use crate::catalogue::Model;
 use crate::choices::Choices;
 use crate::episode::Digest;
+use crate::local::Local;
 use crate::openai;
 use crate::record::{Begun, Joined, has_failed};
 use axum::http::HeaderMap;
@@ -158,13 +159,20 @@ impl Question {
         Ok(self.request.clone())
     }
 
-    /// Refuses by name what a model of this machine could not follow.
-    pub(crate) fn can_be_followed_here(&self) -> Result<(), UpstreamError> {
+    /// Refuses by name what this model of this machine could not follow.
+    pub(crate) fn can_be_followed_by(&self, local: &Local) -> Result<(), UpstreamError> {
         let is_openai = self.wire == Some(Wire::OpenAi);
         let unfollowed: Vec<&str> =
             UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
         self.follows(&unfollowed)?;
         self.prediction()?;
+        if !self.request.tools.is_empty() && !local.calls_tools() {
+            let why = "its chat template has no calls of tools that can be read";
+            return Err(unsupported(
+                "tools",
+                format!("`tools` is not something that this model can follow: {why}; leave it out"),
+            ));
+        }
         self.choices.wrong(self.prompts.len()).map_or(Ok(()), |(param, message)| Err(unsupported(param, message)))
     }
 

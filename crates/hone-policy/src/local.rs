@@ -24,6 +24,7 @@ use hone_engine::sampler::{SamplerError, SamplerOptions};
 use hone_render::schema::GrammarHost;
 use hone_render::stop::StopStrings;
 use hone_render::think::{self, ThinkBudget, ThinkRule};
+use hone_render::tools::ToolFormat;
 use hone_render::{RenderError, Renderer};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
 use hone_trace::{AdapterId, Clock, Config, Message, Time};
@@ -197,6 +198,11 @@ pub trait Aloud: Conversation {
 
 /// A policy whose conversations can be heard.
 pub trait Voice: Policy {
+    /// Whether answers can call tools. Where they cannot, the model may not even be told of those on offer.
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
     /// Begins a conversation.
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError>;
 
@@ -316,6 +322,10 @@ impl<B: Backend> Policy for Local<B> {
 }
 
 impl<B: Backend> Voice for Local<B> {
+    fn calls_tools(&self) -> bool {
+        self.shared.renderer.tool_format() != ToolFormat::None
+    }
+
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
     }

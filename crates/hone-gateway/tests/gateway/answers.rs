@@ -344,6 +344,7 @@ async fn models_are_listed() {
             "long",
             "mute-first",
             "own/tiny",
+            "own/toolless",
             "picky",
             "pondering",
             "poor",

@@ -149,6 +149,30 @@ async fn what_cannot_be_drawn_is_refused_by_name() {
     assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);
 }
 
+/// A model that would not even be told of them does not look as if it had been.
+#[tokio::test]
+async fn tools_are_refused_where_the_chat_template_has_none() {
+    let world = World::open().await;
+    let function = json!({"name": "add", "parameters": {"type": "object"}});
+    let flat = json!({"type": "function", "name": "add", "parameters": {"type": "object"}});
+    for (path, body) in [
+        ("/v1/chat/completions", json!({"messages": messages(HI), "tools": [{"type": "function", "function": function}]})),
+        ("/v1/responses", json!({"input": "hi", "tools": [flat]})),
+        ("/v1/messages", json!({"messages": messages(HI), "tools": [{"name": "add", "input_schema": {"type": "object"}}]})),
+    ] {
+        for (model, status) in [("own/tiny", 200), ("own/toolless", 400)] {
+            let mut body = body.clone();
+            body["model"] = model.into();
+            body[if path == "/v1/responses" { "max_output_tokens" } else { "max_tokens" }] = 16.into();
+            let told = world.post(path, &body, &[]).await;
+            assert_eq!(told.status, status, "{model} {path}: {}", told.body);
+            assert!(status == 200 || told.body.contains("`tools`"), "{}", told.body);
+            body["tools"] = json!([]);
+            assert_eq!(world.post(path, &body, &[]).await.status, 200, "{model} {path}: none are on offer");
+        }
+    }
+}
+
 /// Nobody upstream was asked, and none is blamed.
 #[tokio::test]
 async fn what_is_refused_here_is_told_as_a_wrong_parameter() {
@@ -159,6 +183,12 @@ async fn what_is_refused_here_is_told_as_a_wrong_parameter() {
         ("own/tiny", json!({"presence_penalty": 1}), json!("presence_penalty"), json!("unsupported_value")),
         ("own/tiny", json!({"logprobs": true, "top_logprobs": 21}), json!("top_logprobs"), json!("unsupported_value")),
         ("own/tiny", json!({"tools": [{"type": "web_search"}]}), json!("tools[0]"), json!("unsupported_value")),
+        (
+            "own/toolless",
+            json!({"tools": [{"type": "function", "function": {"name": "add"}}]}),
+            json!("tools"),
+            json!("unsupported_value"),
+        ),
         ("own/tiny", json!({"seed": "seven"}), json!("seed"), json!("invalid_value")),
         ("own/tiny", json!({"prediction": "the cat"}), json!("prediction"), json!("invalid_value")),
         ("own/tiny", json!({"stop": [""]}), json!(null), json!(null)),

@@ -7,7 +7,7 @@ use hone_engine::cpu::Cpu;
 use hone_engine::host::Host;
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_policy::local::{Aloud, Engine, Hear, Local, LocalOptions, Prompt, Spoken, Voice, Wishes};
-use hone_render::{Renderer, Tokenizer, tiny};
+use hone_render::{RenderError, Renderer, Tokenizer, tiny};
 use hone_trace::Config;
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
 use std::sync::{Arc, LazyLock};
@@ -16,10 +16,19 @@ const VOCAB: usize = 320;
 const CONTEXT: usize = 512;
 const CORPUS: &str = "the cat sat on the mat; 12 times 7 is what? so it is sunny\n";
 
-static TINY: LazyLock<Arc<dyn Voice>> = LazyLock::new(|| {
+/// A chat template like SmolLM2's, which has no place for tools.
+const PLAIN: &str = "{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}";
+
+static TINY: LazyLock<Arc<dyn Voice>> = LazyLock::new(|| made(Renderer::new));
+static TOOLLESS: LazyLock<Arc<dyn Voice>> = LazyLock::new(|| made(|tokenizer| Renderer::with_template(tokenizer, PLAIN)));
+
+fn made(renderer: impl FnOnce(Tokenizer) -> Result<Renderer, RenderError>) -> Arc<dyn Voice> {
     let files = tiny::build([CORPUS], VOCAB).unwrap();
     let tokenizer = Tokenizer::from_json(files.tokenizer.as_bytes(), Some(files.config.as_bytes())).unwrap();
-    let renderer = Arc::new(Renderer::new(tokenizer).unwrap());
+    let renderer = Arc::new(renderer(tokenizer).unwrap());
     let spec: TinySpec = format!("d32,l2,h4,kv2,ff48,v{VOCAB},ctx{CONTEXT}").parse().unwrap();
     let weights = RandomWeights { config: ModelConfig::try_from(spec).unwrap(), seed: 11 };
     let backend = Cpu::new(Dtype::F32, 1);
@@ -28,11 +37,16 @@ static TINY: LazyLock<Arc<dyn Voice>> = LazyLock::new(|| {
     let engine = Engine::start(Host::new(backend, model, limits)).unwrap();
     let options = LocalOptions::new("tiny", renderer.tokenizer().eos_ids().to_vec(), CONTEXT);
     Arc::new(Local::new(engine, renderer, options).unwrap())
-});
+}
 
-/// The only one of this process.
+/// The only one of this process that can call tools.
 pub(crate) fn voice() -> Arc<dyn Voice> {
     Arc::clone(&TINY)
+}
+
+/// The only one that cannot.
+pub(crate) fn toolless() -> Arc<dyn Voice> {
+    Arc::clone(&TOOLLESS)
 }
 
 /// One that fails whatever it is asked.

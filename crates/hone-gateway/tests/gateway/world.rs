@@ -146,6 +146,7 @@ impl World {
         ];
         let claude = Model::new("claude", [client(format!("anthropic+{address}#claude"))]);
         let own = Model::new("own/tiny", [Who::Local(Arc::new(Local::new(tiny::voice())))]);
+        let toolless = Model::new("own/toolless", [Who::Local(Arc::new(Local::new(tiny::toolless())))]);
         let names = [
             "well",
             "fine",
@@ -164,7 +165,8 @@ impl World {
             "broken-late",
             "long",
         ];
-        let catalogue = Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own]).chain(mixed)).unwrap();
+        let catalogue =
+            Catalogue::new(names.map(one).into_iter().chain([both, slow_first, claude, own, toolless]).chain(mixed)).unwrap();
         let (log, mut told) = mpsc::channel(100);
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard_by = Arc::clone(&said);
