@@ -113,7 +113,7 @@ impl LocalOptions {
 pub struct Wishes {
     /// How adventurous.
     pub temperature: Option<f32>,
-    /// Draw from the likeliest tokens that have this much probability together.
+    /// Draw from the likeliest tokens that have this much probability together; 0 is the likeliest alone.
     pub top_p: Option<f32>,
     /// Further texts that end the answer.
     pub stops: Vec<String>,
@@ -136,7 +136,10 @@ impl Wishes {
 
     fn sampler(&self, own: SamplerOptions) -> SamplerOptions {
         let (temperature, top_p) = (self.temperature.unwrap_or(own.temperature), self.top_p.unwrap_or(own.top_p));
-        SamplerOptions { temperature, top_p, ..own }
+        match self.top_p {
+            Some(0.0) => SamplerOptions { temperature, top_k: 1, ..own },
+            _ => SamplerOptions { temperature, top_p, ..own },
+        }
     }
 }
 

@@ -149,6 +149,16 @@ async fn what_cannot_be_drawn_is_refused_by_name() {
     assert!(told.status == 400 && told.body.contains("`n`"), "{}", told.body);
 }
 
+#[tokio::test]
+async fn a_top_p_of_nothing_leaves_the_likeliest_token() {
+    let world = World::open().await;
+    let likeliest = chat(&world, "own/tiny", json!({"temperature": 0})).await;
+    for seed in [1, 2, 3] {
+        let told = chat(&world, "own/tiny", json!({"top_p": 0, "temperature": 1.5, "seed": seed})).await;
+        assert_eq!(text(&told["choices"][0]), text(&likeliest["choices"][0]), "seed {seed}");
+    }
+}
+
 /// A model that would not even be told of them does not look as if it had been.
 #[tokio::test]
 async fn tools_are_refused_where_the_chat_template_has_none() {
