@@ -5,9 +5,9 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use clap::ValueEnum;
-use hone_arbiter::Fleet;
-use hone_arbiter::canary::{AtEnd, Command, Rule, Settings, Stage};
+use hone_arbiter::canary::{AtEnd, Command, Rule, Settings, Stage, State};
 use hone_arbiter::log::{Line, Start};
+use hone_arbiter::{Deployment, Fleet};
 use hone_gateway::registry::{self, AskError};
 use hone_store::Database;
 use hone_trace::store::Write;
@@ -165,18 +165,31 @@ pub(super) async fn start(args: &StartArgs, context: &Context<'_>) -> Result<Exi
 
 pub(super) async fn ask(agent: &AgentName, command: Command, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = context.store_to_read().await?;
-    let (entry, _) = found(agent, &store, context).await?;
+    let (entry, before) = found(agent, &store, context).await?;
     let asked = registry::ask(&*store, agent, None, command, &context.settings.tenant, now()).await;
     let (fleet, decided) = asked.map_err(|error| match error {
         AskError::NoAgent | AskError::NoCanary => {
-            Failure::user(format_args!("no canary of `{agent}` runs")).hint("`hone deploy status` says how agents stand")
+            let back = before.deployment(agent).filter(|_| command == Command::Abort).and_then(way_back);
+            let hint = back.unwrap_or_else(|| "`hone deploy status` says how agents stand".to_owned());
+            Failure::user(format_args!("no canary of `{agent}` runs")).hint(hint)
         }
         AskError::NotPaused => Failure::user(format_args!("the canary of `{agent}` is not paused")),
         AskError::Store(error) => error.into(),
     })?;
     let decided: Vec<_> = decided.into_iter().filter(|decided| decided.agent == *agent).collect();
     status::tell(&entry, fleet.deployment(agent), &decided, &fleet, context)?;
+    if let Some(back) = fleet.deployment(agent).and_then(way_back) {
+        context.printer.say(&back);
+    }
     Ok(Exit::Yes)
+}
+
+/// How the version that served before a promotion serves again, where there was one: by a canary of its own, which a person carries to
+/// the end.
+fn way_back(deployment: &Deployment) -> Option<String> {
+    let Start { agent, from, to, .. } = &deployment.start;
+    let commands = format!("`hone deploy start {agent} {from} --shares 0.5`, then `hone deploy promote {agent}`");
+    (deployment.state() == State::Promoted).then(|| format!("{to} has taken over from {from}; to go back: {commands}"))
 }
 
 /// The agent of this name, and all that the log says.

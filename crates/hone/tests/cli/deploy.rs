@@ -61,6 +61,12 @@ fn a_person_moves_a_canary_and_what_has_ended_stays_so() {
     assert_eq!(actions, ["hold", "pause", "resume", "promote", "roll_back"]);
     // Another canary may begin, and a person may carry it to the end.
     desk.hone("deploy start desk v2 --shares 0.5").expect(0, "gets 50.0 %", "");
-    desk.hone("deploy promote desk").expect(0, "has taken over", "");
-    desk.hone("deploy start desk v1").expect(0, "canary v1 gets 10.0 %", "");
+    let back = "to go back: `hone deploy start desk v1 --shares 0.5`, then `hone deploy promote desk`";
+    desk.hone("deploy promote desk").expect(0, "has taken over", back);
+    // It is told how the version before serves again, and so it does.
+    desk.hone("deploy rollback desk").expect(2, "", back);
+    desk.hone("deploy promote desk").expect(2, "", "`hone deploy status` says how agents stand");
+    desk.hone("deploy start desk v1 --shares 0.5").expect(0, "canary v1 gets 50.0 %", "");
+    desk.hone("deploy promote desk").expect(0, "v1 serves", "hone deploy start desk v2");
+    desk.hone("deploy start desk v2").expect(0, "canary v2 gets 10.0 %", "");
 }
