@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// How many threads compute for a local model; without this, all cores
     #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
-    /// Stop before this many US dollars are spent at providers
+    /// Stop before this process has spent so many US dollars at providers: every server counts its own, and from 0 after a restart
     #[arg(long, value_name = "USD")]
     budget: Option<f64>,
     /// What NAME costs at its provider, in US dollars per million tokens read, written and, where it differs, read from a cache:
