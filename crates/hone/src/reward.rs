@@ -51,11 +51,16 @@ fn recipe(file: Option<&Path>, world: Option<&str>, context: &Context<'_>) -> Re
     let Some(world) = world else {
         return Err(Failure::user("no recipe is named").hint("give a file with --recipe, or a world with --env"));
     };
-    let name = world.split([':', '?']).next().unwrap_or(world);
+    let name = world_of(world);
     context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name)).ok_or_else(|| {
         Failure::user(format_args!("there is no recipe for `{name}`"))
             .hint(format!("write one under `[reward.{name}]` in hone.toml"))
     })
+}
+
+/// What a world is called in settings and on its traces: its name without variant and options.
+fn world_of(name: &str) -> &str {
+    name.split([':', '?']).next().unwrap_or(name)
 }
 
 /// Refuses a recipe that teaches something else than is meant, unless that can be forced and is.

@@ -1,7 +1,7 @@
 //! `hone env`, `rollout`, `reward` and `eval baseline`: from a scenario to a scored group.
 
 use super::{Desk, provider};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 /// The players that every world has, in the order in which they are asked for.
@@ -57,6 +57,46 @@ fn a_rollout_is_recorded_once_and_weighed_again_by_another_recipe() {
         |head: &Value| desk.hone(&format!("trace show --json {}", head["id"].as_str().unwrap())).json()[0]["rewards"].clone();
     let of_trace = rewards(&listed[0]).as_array().unwrap().iter().filter(|reward| reward["turn_idx"].is_null()).count();
     assert_eq!(of_trace, 2, "one by each recipe, however often it is weighed");
+}
+
+#[test]
+fn a_world_weighs_its_own_traces_and_overrules_nobody_unasked() {
+    let desk = Desk::new();
+    for world in ["desk", "math:sums"] {
+        desk.hone(&format!("rollout --env {world} --policy empty -n 1 --samples 2 --quiet")).expect(0, "2 traces", "");
+    }
+    // What customers said, of one trace of the world and of one that was recorded elsewhere.
+    for (id, env) in [("0195a1b2-0000-7000-8000-000000000001", "desk"), ("0195a1b2-0000-7000-8000-000000000002", "elsewhere")] {
+        let mut trace = desk.hone("trace export --field metadata.env=desk").json().remove(0);
+        trace["id"] = json!(id);
+        trace["metadata"]["env"] = json!(env);
+        trace["rewards"] = json!([{
+            "id": id, "at": "2026-03-14T15:09:26Z", "by": {"kind": "human", "name": "solved"}, "total": 1.0,
+        }]);
+        trace.as_object_mut().unwrap().remove("group");
+        desk.hone_reading("trace import -", trace.to_string().as_bytes()).expect(0, "", "1 new");
+    }
+    let reward = |id: &str| desk.hone(&format!("trace show --json {id}")).json()[0]["rewards"].as_array().unwrap().len();
+    let text = "components = [{ name = 'failed', kind = 'outcome', weight = -1.0, role = 'primary' }]";
+    std::fs::write(desk.path("hone.toml"), format!("[reward.desk]\n{text}")).unwrap();
+
+    let said = "1 trace that a person reported on: what was said stays the reward";
+    desk.hone("reward score --env desk").expect(0, "2 scored in 1 groups", said);
+    let heads = |filter: &str| {
+        let heads = desk.hone(&format!("trace list --json {filter}")).json();
+        heads.iter().map(|head| head["reward"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(heads("--reward-min 1"), [1.0, 1.0], "what people said is what counts");
+    assert_eq!(heads("--field metadata.env=math").len(), 2);
+    let ids = ["0195a1b2-0000-7000-8000-000000000001", "0195a1b2-0000-7000-8000-000000000002"];
+    assert_eq!(ids.map(reward), [1, 1]);
+
+    let run = desk.hone("trace list --json --field metadata.env=math").json()[0]["id"].as_str().unwrap().to_owned();
+    let nothing = "no trace that fits was recorded in the world `desk`";
+    desk.hone(&format!("reward score --env desk --field id={run}")).expect(0, "0 scored", nothing);
+    let overruled = desk.hone("reward score --env desk --overrule --json").json();
+    assert_eq!((&overruled[0]["scored"], &overruled[0]["reported"]), (&json!(3), &json!(0)));
+    assert_eq!(ids.map(reward), [2, 1], "the recipe has the last word on its own world");
 }
 
 #[test]
