@@ -13,6 +13,7 @@ use hone_trace::{GiverKind, GroupId, Trace, TraceId};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use tokio::runtime::Handle;
 
 /// The largest `--limit`: all these traces are held in memory.
 const LIMIT_MAX: u32 = 1_000_000;
@@ -108,9 +109,12 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             .say(&format!("no trace that fits was recorded in the world `{world}`; --recipe FILE weighs those of anywhere"));
     }
     let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
-    let keep = |writes| context.wait(async |context| Ok(context.store().await?.put(writes).await?));
-    let Weighed { n_groups, n_scored, n_unscored, unscored, n_judge_calls, total, lacking } =
-        weigh(&scorer, &groups, &beside.union(&reported).copied().collect(), args.seed, context.printer, keep)?;
+    let kept: BTreeSet<TraceId> = beside.union(&reported).copied().collect();
+    let Weighed { n_groups, n_scored, n_unscored, unscored, n_judge_calls, total, lacking } = context.wait(async |context| {
+        let (store, handle) = (context.store().await?, Handle::current());
+        let keep = |writes| Ok(handle.block_on(store.put(writes))?);
+        tokio::task::block_in_place(|| weigh(&scorer, &groups, &kept, args.seed, context.printer, keep))
+    })?;
     let summary = Summary {
         scored: n_scored,
         unscored: n_unscored,

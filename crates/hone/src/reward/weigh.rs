@@ -9,9 +9,17 @@ use hone_trace::{GiverKind, Reward, RewardId, Trace, TraceId};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 /// Traces that cannot be scored are told up to this many, one by one; the rest are counted.
 const N_TOLD_MAX: usize = 5;
+
+/// The most rewards that wait to be written, but for those of one group.
+const N_WAITING_MAX: usize = 1000;
+/// What was weighed waits at most about this long to be written.
+const WAITING_MAX: Duration = Duration::from_secs(1);
+/// Between two lines that say how far it is, where no bar is seen.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// What was weighed.
 #[derive(Debug, Default)]
@@ -35,8 +43,8 @@ pub(crate) struct Unscored {
     pub(crate) reason: String,
 }
 
-/// Weighs what is judged together, group by group; `keep` writes what is new of each. Those that stand `beside` are there to be compared
-/// with, and keep what they have.
+/// Weighs what is judged together, group by group; `keep` writes what is new, of many groups at once, but right away where a judge was paid
+/// for it. Those that stand `beside` are there to be compared with, and keep what they have.
 pub(crate) fn weigh(
     scorer: &Scorer<'_>,
     groups: &[Vec<&Trace>],
@@ -48,12 +56,13 @@ pub(crate) fn weigh(
     let bar = printer.count_bar("weighed");
     let (mut weighed, mut n_shortened) = (Weighed { n_groups: groups.len(), ..Weighed::default() }, 0);
     let n_judged: usize = groups.iter().map(Vec::len).sum();
+    let (mut waiting, mut kept_at, mut said_at) = (Vec::new(), Instant::now(), Instant::now());
     for group in groups {
         let attempts: Vec<Attempt<'_>> = group.iter().map(|&trace| Attempt { trace, item: &Value::Null }).collect();
         let scored = scorer.score_group(&attempts, seed, now());
-        weighed.n_judge_calls += scored.bill().n_calls;
+        let n_calls = scored.bill().n_calls;
+        weighed.n_judge_calls += n_calls;
         n_shortened += scored.n_shortened();
-        let mut writes = Vec::new();
         for (trace, scored) in group.iter().zip(scored.traces).filter(|(trace, _)| !beside.contains(&trace.id)) {
             bar.inc(1);
             match scored {
@@ -64,7 +73,7 @@ pub(crate) fn weigh(
                         *weighed.lacking.entry(signal.to_owned()).or_default() += 1;
                     }
                     let fresh = fresh(trace, scored.turns.into_iter().chain([scored.reward]).collect());
-                    writes.extend(fresh.into_iter().map(|reward| Write::Reward(trace.id, reward)));
+                    waiting.extend(fresh.into_iter().map(|reward| Write::Reward(trace.id, reward)));
                 }
                 Err(error) => {
                     weighed.n_unscored += 1;
@@ -75,7 +84,20 @@ pub(crate) fn weigh(
                 }
             }
         }
-        keep(writes)?;
+        let is_due = n_calls > 0 || waiting.len() >= N_WAITING_MAX || kept_at.elapsed() >= WAITING_MAX;
+        if is_due && !waiting.is_empty() {
+            keep(std::mem::take(&mut waiting))?;
+        }
+        if is_due {
+            kept_at = Instant::now();
+        }
+        if bar.is_hidden() && said_at.elapsed() >= SAID_EVERY {
+            said_at = Instant::now();
+            printer.say(&format!("{} of {n_judged} traces weighed", weighed.n_scored + weighed.n_unscored));
+        }
+    }
+    if !waiting.is_empty() {
+        keep(waiting)?;
     }
     bar.finish_and_clear();
     if weighed.n_unscored > N_TOLD_MAX {
@@ -118,6 +140,7 @@ fn fresh(trace: &Trace, mut rewards: Vec<Reward>) -> Vec<Reward> {
 mod tests {
     use super::*;
     use crate::printer::Wishes;
+    use hone_policy::script::{AfterLast, Script};
     use hone_reward::Recipe;
     use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
     use hone_trace::{Config, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
@@ -179,6 +202,34 @@ mod tests {
     fn all_that_cannot_be_scored_are_counted_and_kept_though_few_are_told() {
         check(5, "trace ");
         check(8, "and 3 more that cannot be scored");
+    }
+
+    /// How many traces each write had, of groups of one each.
+    fn written(recipe: &str, judge: Option<&dyn Policy>, traces: &[Trace]) -> Vec<usize> {
+        let (recipe, printer) = (Recipe::parse(recipe).unwrap(), Printer::on(Wishes::default(), io::sink(), io::sink()));
+        let (scorer, mut written) = (Scorer::new(&recipe, judge).unwrap(), Vec::new());
+        let groups: Vec<Vec<&Trace>> = traces.iter().map(|trace| vec![trace]).collect();
+        weigh(&scorer, &groups, &BTreeSet::new(), 1, &printer, |writes| {
+            written.push(writes.len());
+            Ok(Vec::new())
+        })
+        .unwrap();
+        written
+    }
+
+    #[test]
+    fn what_costs_nothing_is_written_together_and_what_a_judge_was_paid_for_at_once() {
+        let traces: Vec<Trace> = (0..20).map(trace).collect();
+        let outcome = "components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]";
+        assert_eq!(written(outcome, None, &traces), [20]);
+        let many: Vec<Trace> = (0..2500).map(trace).collect();
+        let parts = written(outcome, None, &many);
+        assert!(parts.iter().all(|&n| n <= N_WAITING_MAX) && parts.iter().sum::<usize>() == 2500, "{parts:?}");
+        let rubric = "components = [{ name = 'q', kind = 'rubric', weight = 1.0, role = 'primary', criteria = [\
+                      { id = 'kind', text = 'Is it kind?' }] }]";
+        let answer = r#"{"scores": [{"criterion": "kind", "explanation": "it is", "score": 1.0}]}"#;
+        let judge = Script::new("judge", vec![Message::text(Role::Assistant, answer)], AfterLast::Repeat).unwrap();
+        assert_eq!(written(rubric, Some(&judge), &traces[..3]), [1, 1, 1]);
     }
 
     #[test]
