@@ -10,9 +10,14 @@ use serde_json::{Map, Value, json};
 /// So often another may be first.
 const N_TRIES: usize = 8;
 
+/// Whether the store has a run of this name.
+pub(super) async fn is_known(store: &dyn Store, name: &str, tenant: &Tenant) -> Result<bool, StoreError> {
+    Ok(store.document(Kind::Run, &id(name, tenant).to_string()).await?.is_some())
+}
+
 /// Writes down how far a run has come, unless the store says so already.
 pub(super) async fn tell(store: &dyn Store, run: &Run, tenant: &Tenant, state: RunState, now: Time) -> Result<(), StoreError> {
-    let id = RunId::derived(&["run", tenant.as_str(), &run.name]);
+    let id = id(&run.name, tenant);
     let config = Config { model: Some(run.model.clone()), ..Config::default() };
     for _ in 0..N_TRIES {
         let found = store.document(Kind::Run, &id.to_string()).await?;
@@ -21,7 +26,7 @@ pub(super) async fn tell(store: &dyn Store, run: &Run, tenant: &Tenant, state: R
             None => (now, 0),
         };
         let (tenant, stage, state) = (tenant.clone(), run.method.clone(), state.clone());
-        let parent = run.fork.as_ref().map(|fork| RunId::derived(&["run", tenant.as_str(), &fork.run]));
+        let parent = run.fork.as_ref().map(|fork| self::id(&fork.run, &tenant));
         let (seed, settings, config_hash) = (run.seed, facts(run), config.hash());
         let record = Record { v: V1, id, tenant, stage, started, state, config: config_hash, seed, parent, settings };
         if found.is_some_and(|document| document.word::<Record>().is_ok_and(|known| known == record)) {
@@ -35,6 +40,10 @@ pub(super) async fn tell(store: &dyn Store, run: &Run, tenant: &Tenant, state: R
         }
     }
     Err(StoreError::Invalid { what: format!("run {}", run.name), reason: "somebody else kept writing to it".to_owned() })
+}
+
+fn id(name: &str, tenant: &Tenant) -> RunId {
+    RunId::derived(&["run", tenant.as_str(), name])
 }
 
 fn facts(run: &Run) -> Map<String, Value> {

@@ -178,6 +178,8 @@ pub(super) fn start<T: Teacher>(
     let mut teacher = teach(&ground)?;
     let _held = held.map_or_else(|| runs.claim(&run.name), Ok)?;
     if !args.resume {
+        // Another folder may have begun it while the model was loaded.
+        is_free(&run.name, &runs, context)?;
         teacher.begin(&folder)?;
     }
     let sinks = Sinks::open(&run, context)?;
@@ -320,6 +322,7 @@ fn fresh(
     if runs.names()?.contains(&name) {
         return Err(super::runs::taken(&name));
     }
+    is_free(&name, runs, context)?;
     let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
     let given = given.clone().or(filed);
     let settings = given.resolve(algorithm).map_err(Failure::user)?;
@@ -350,6 +353,22 @@ fn fresh(
     let (method, env, seed) = (algorithm.as_str().to_owned(), args.env.clone(), settings.seed);
     let tenant = Some(context.settings.tenant.clone());
     Ok((Run { v: V1, name, method, model, model_hash: None, env, seed, settings: kept, fork, tenant }, settings, made))
+}
+
+/// Refuses a name under which the store has a run of another folder, whose steps would stand between those of this one.
+fn is_free(name: &str, runs: &Runs, context: &Context<'_>) -> Result<(), Failure> {
+    let is_known = context.wait(async |context| {
+        let Some(store) = context.store_if_there().await? else { return Ok(false) };
+        Ok(super::record::is_known(&*store, name, &context.settings.tenant).await?)
+    })?;
+    if !is_known {
+        return Ok(());
+    }
+    let folder = runs.folder(name)?;
+    Err(Failure::user(format_args!("the store has a run `{name}` already, and it is not of this folder")).hint(format!(
+        "give this one another name; to go on with that one, copy its folder to {} and use --resume",
+        folder.display()
+    )))
 }
 
 /// Where a run leaves another one, and what is another from there on.

@@ -56,6 +56,21 @@ fn a_run_that_is_killed_goes_on_to_the_same_bits() {
 }
 
 #[test]
+fn a_name_that_the_store_has_from_another_folder_is_refused_until_that_folder_comes() {
+    let (desk, short) = (Desk::of_practice(), grpo("--steps 1").replacen("--steps 6 ", "", 1));
+    desk.hone(&short).expect(0, "\"reason\":\"steps\"", "");
+    // As another machine sees it that has the same store.
+    fs::rename(desk.path(".hone/runs/r"), desk.path("elsewhere")).unwrap();
+    let refused = desk.hone(&short).expect(2, "", "the store has a run `r` already, and it is not of this folder");
+    assert!(refused.err.contains("copy its folder to "), "{}", refused.err);
+    assert!(!desk.path(".hone/runs/r").exists(), "a run that cannot begin leaves nothing");
+    desk.hone(&format!("{short} --tenant other")).expect(0, "\"reason\":\"steps\"", "");
+    fs::remove_dir_all(desk.path(".hone/runs/r")).unwrap();
+    fs::rename(desk.path("elsewhere"), desk.path(".hone/runs/r")).unwrap();
+    desk.hone("train grpo --run r --threads 1 --json --quiet --resume").expect(0, "\"reason\":\"steps\"", "");
+}
+
+#[test]
 fn so_does_one_that_samples_ahead() {
     check_killed(&grpo("--max-staleness 1"), &[2, 5, 8]);
 }
