@@ -8,6 +8,7 @@ use crate::failure::{Failure, at_path};
 use crate::held;
 use crate::model::{ModelHash, is_name};
 use crate::settings::Settings;
+use hone_store::Place;
 use hone_trace::{Tenant, V1};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -118,11 +119,13 @@ impl Recorded {
 /// All of them.
 pub(crate) struct Runs {
     folder: PathBuf,
+    /// Whether the store is elsewhere, where others may write to it too.
+    is_shared: bool,
 }
 
 impl Runs {
     pub(crate) fn of(settings: &Settings) -> Self {
-        Self { folder: settings.folder.join("runs") }
+        Self { folder: settings.folder.join("runs"), is_shared: matches!(settings.place, Place::Postgres(_)) }
     }
 
     /// Where a run stands, or will.
@@ -212,9 +215,14 @@ impl Runs {
 
     fn unknown(&self, name: &str) -> Result<Failure, Failure> {
         let known = self.names()?;
-        let hint = match known.is_empty() {
-            true => "no run was recorded here yet; `--folder` names another place".to_owned(),
-            false => format!("there are {}", known.join(", ")),
+        let here = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let hint = match self.is_shared {
+            true => {
+                let folder = self.folder.display();
+                format!("in {folder}: {here}; those of other machines are on the dashboard of `hone serve`")
+            }
+            false if known.is_empty() => "no run was recorded here yet; `--folder` names another place".to_owned(),
+            false => format!("there are {here}"),
         };
         Ok(Failure::user(format_args!("there is no run `{name}`")).hint(hint))
     }
