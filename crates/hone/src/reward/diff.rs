@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::printer::Style;
 use hone_reward::diff::{Asked, Language, Source, Tests, diff};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare two versions of a file by their syntax
 ///
@@ -15,10 +15,10 @@ pub(crate) struct Args {
     /// The file before the change; its ending says the language
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
-    /// The file after it
+    /// The file after it, in the same language
     #[arg(value_name = "AFTER")]
     after: PathBuf,
-    /// A known good fix, which sets what the least change is
+    /// A known good fix in the same language, which sets what the least change is
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
     /// Tests were part of the task, and may change
@@ -28,11 +28,14 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let path = args.before.to_string_lossy().into_owned();
-    let language = Language::of_path(&path).ok_or_else(|| {
-        let known: Vec<&str> = Language::ALL.iter().map(|language| language.name()).collect();
-        Failure::user(format_args!("{path}: the ending names no language")).hint(format!("there are {}", known.join(", ")))
-    })?;
+    let language = language(&args.before)?;
     let parse = |path: &PathBuf| {
+        let found = self::language(path)?;
+        if found != language {
+            let text =
+                format!("{}: this is {}, and {} is {}", path.display(), found.name(), args.before.display(), language.name());
+            return Err(Failure::user(text).hint("compare files of one language"));
+        }
         let text = std::fs::read_to_string(path).map_err(at_path(path))?;
         Source::parse(language, text).map_err(|error| Failure::user(format_args!("{}: {error}", path.display())))
     };
@@ -58,4 +61,13 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         }
     }
     Ok(if found.findings.is_empty() { Exit::Yes } else { Exit::No })
+}
+
+/// The language that the ending of a file names.
+fn language(path: &Path) -> Result<Language, Failure> {
+    Language::of_path(&path.to_string_lossy()).ok_or_else(|| {
+        let known: Vec<&str> = Language::ALL.iter().map(|language| language.name()).collect();
+        Failure::user(format_args!("{}: the ending names no language", path.display()))
+            .hint(format!("there are {}", known.join(", ")))
+    })
 }
