@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, Kind};
 use crate::gym::{Exercise, Gym, Weighed, is_unscored};
 use crate::learner::Learner;
+use crate::printer::counted;
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Limits, Played};
@@ -404,6 +405,10 @@ impl Session<'_> {
         let gym = Gym { split: Some(Split::Validation), ..gym(self.context, &self.settings, &records, world, judge) };
         let exercise = Exercise { name: "validation", round: 0, n_samples: 1 };
         let scenarios = gym.scenarios(Split::Validation, n)?;
+        if self.position.step == 0 && scenarios.len() < n {
+            let (there, world) = (counted(scenarios.len() as u64, "task"), &world.name);
+            self.context.printer.say(&format!("{world} has {there} to measure on, and {n} were asked for"));
+        }
         let Weighed { groups: played, unscored, n_shortened } =
             gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
         self.record(policy.config(), &played)?;
