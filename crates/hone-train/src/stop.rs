@@ -150,7 +150,11 @@ impl Progress {
     fn limit(&self, options: &StopOptions) -> Option<Verdict> {
         let spent = self.spent();
         if self.step() >= options.n_steps_max {
-            return Some((Reason::Steps, format!("all {} steps are done", options.n_steps_max)));
+            let why = match options.n_steps_max {
+                1 => "its one step is done".to_owned(),
+                n_steps => format!("all {n_steps} steps are done"),
+            };
+            return Some((Reason::Steps, why));
         }
         if let Some(limit) = options.n_tokens_max.filter(|&limit| spent.n_tokens >= limit) {
             return Some((Reason::Tokens, format!("{} tokens were used, the limit is {limit}", spent.n_tokens)));

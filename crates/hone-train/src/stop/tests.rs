@@ -99,7 +99,7 @@ fn goals_hold_back_success_and_no_limit() {
     // Turns were not measured.
     assert_eq!(reason(Goals { turns_max: Some(9.0), ..Goals::default() }), None);
     let limited = StopOptions { n_steps_max: 1, ..with(Goals { turns_max: Some(9.0), ..Goals::default() }) };
-    check(run, limited, Some((Reason::Steps, "all 1 steps are done")));
+    check(run, limited, Some((Reason::Steps, "its one step is done")));
 }
 
 #[test]

@@ -186,8 +186,8 @@ fn print(
     }
     printer.table(&["step", "dropped", "left", "what it drops"], &rows)?;
     let n_of = |split: Split| chosen.kept.iter().filter(|(_, of)| *of == split).count();
-    let (n_train, n_validation) = (n_of(Split::Train), n_of(Split::Validation));
-    printer.plain(&format!("{n_train} samples to learn from, {n_validation} to choose by; no family is on both sides"))?;
+    let (to_learn, n_validation) = (counted(n_of(Split::Train) as u64, "sample"), n_of(Split::Validation));
+    printer.plain(&format!("{to_learn} to learn from, {n_validation} to choose by; no family is on both sides"))?;
     match exit {
         Exit::Yes if is_new => printer.say(&format!("written to {0}; look at {0}/review.html", args.out.display())),
         Exit::Yes => printer.say(&format!("{} holds the very same already", args.out.display())),

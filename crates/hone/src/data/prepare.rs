@@ -458,7 +458,11 @@ fn report(manifest: &Manifest, args: &Args, is_new: bool, context: &Context<'_>)
     }
     let rows: Vec<Vec<String>> =
         manifest.anonymised.replaced.iter().map(|(kind, n)| vec![kind.to_string(), n.to_string()]).collect();
-    printer.table(&["replaced", "times"], &rows)?;
+    if rows.is_empty() {
+        printer.plain("nothing was replaced")?;
+    } else {
+        printer.table(&["replaced", "times"], &rows)?;
+    }
     let sizes: Vec<String> = manifest.outputs.iter().map(|output| format!("{} in {}", output.traces, output.file)).collect();
     printer.say(&format!("{} looked at{}", counted(manifest.seen, "trace"), told(&manifest.left_out)));
     if manifest.anonymised.turns_without_tokens > 0 {

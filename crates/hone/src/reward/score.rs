@@ -132,11 +132,12 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if context.printer.wants_json() {
         context.printer.json(&summary)?;
     } else {
-        let Summary { scored, unscored, groups, mean_reward, .. } = &summary;
+        let Summary { scored, unscored, mean_reward, .. } = &summary;
+        let groups = counted(summary.groups as u64, "group");
         let left_out = left_out(n_left_out, summary.limit_for_all);
-        context.printer.plain(&format!(
-            "{scored} scored in {groups} groups, mean reward {mean_reward:.3}, {unscored} not scored{left_out}"
-        ))?;
+        context
+            .printer
+            .plain(&format!("{scored} scored in {groups}, mean reward {mean_reward:.3}, {unscored} not scored{left_out}"))?;
     }
     Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
 }

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::cost::Projected;
 use crate::failure::{Exit, Failure};
 use crate::play::unanswered;
+use crate::printer::counted;
 use hone_env::rollout::Played;
 use hone_trace::{RunId, TraceOutcome};
 use serde::Serialize;
@@ -62,10 +63,10 @@ impl Summary {
         }
         let Self { groups, traces, solved, mean_reward, groups_without_signal, spent_usd, .. } = self;
         if let Some(run) = &self.run {
-            printer.plain(&format!(
-                "run {run}: {traces} traces in {groups} groups, {solved} solved, mean reward {mean_reward:.3}"
-            ))?;
-            printer.say(&format!("{groups_without_signal} groups without signal, ${spent_usd:.4} spent"));
+            let [groups, without_signal] = [groups, groups_without_signal].map(|&n| counted(n as u64, "group"));
+            let traces = counted(*traces as u64, "trace");
+            printer.plain(&format!("run {run}: {traces} in {groups}, {solved} solved, mean reward {mean_reward:.3}"))?;
+            printer.say(&format!("{without_signal} without signal, ${spent_usd:.4} spent"));
         }
         match &self.curriculum {
             Some(standing) => printer.plain(&standing.to_string()),

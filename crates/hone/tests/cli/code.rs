@@ -20,7 +20,7 @@ fn problems_are_played_and_how_many_run_is_told() {
     desk.hone("env show code:mbpp.jsonl --split train").expect(0, "assert add_one(1) == 2", "1 of 2 problems run in the subset");
     desk.hone("rollout --env code:mbpp.jsonl --split train --policy gold -n 1 --samples 1").expect(
         0,
-        "1 traces in 1 groups, 1 solved, mean reward 1.100",
+        "1 trace in 1 group, 1 solved, mean reward 1.100",
         "1 of 2 problems",
     );
     desk.hone("rollout --env code:mbpp.jsonl --split train --policy empty -n 1 --samples 1").expect(

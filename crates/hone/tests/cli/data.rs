@@ -286,7 +286,7 @@ fn a_batch_for_reinforcement_holds_whole_groups() {
     }
     let desk = desk(SMALL, &traces);
     let line = "data prepare --for rl --at-most 22 --validation 0 --test 0";
-    desk.hone(&format!("{line} --out batch --at-least 20")).expect(0, "replaced", "20 in train.jsonl");
+    desk.hone(&format!("{line} --out batch --at-least 20")).expect(0, "nothing was replaced\n", "20 in train.jsonl");
     let mut sizes = std::collections::BTreeMap::new();
     for line in desk.read("batch/train.jsonl").lines() {
         *sizes.entry(serde_json::from_str::<Value>(line).unwrap()["group"].to_string()).or_insert(0) += 1;

@@ -103,7 +103,7 @@ fn a_part_of_a_group_is_ranked_within_the_whole() {
         Reply::Scores
     });
     let line = format!("reward score --recipe rank.toml --judge {url} --reward-min {least}");
-    desk.hone(&line).expect(0, "2 scored in 1 groups", "2 traces that the filter leaves out: judged as the rest of their groups");
+    desk.hone(&line).expect(0, "2 scored in 1 group,", "2 traces that the filter leaves out: judged as the rest of their groups");
     assert_eq!(counted.load(Ordering::SeqCst), 1);
     let expected = before.into_iter().map(|(id, reward)| (id, if reward < least { reward } else { 0.25 }));
     assert_eq!(rewards(), expected.collect());

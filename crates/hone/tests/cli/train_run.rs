@@ -71,6 +71,14 @@ fn a_name_that_the_store_has_from_another_folder_is_refused_until_that_folder_co
 }
 
 #[test]
+fn a_world_with_fewer_tasks_than_are_asked_for_says_so() {
+    let line = "train grpo --env math:sums?digits_max=1 --model tiny --run few --threads 1 --answer-tokens 2 --steps 1 --scenarios 1 \
+                --samples 2 --validation 8";
+    let said = "math:sums?digits_max=1 has 7 tasks to measure on, and 8 were asked for";
+    Desk::of_practice().hone(line).expect(0, "its one step is done", said);
+}
+
+#[test]
 fn so_does_one_that_samples_ahead() {
     check_killed(&grpo("--max-staleness 1"), &[2, 5, 8]);
 }

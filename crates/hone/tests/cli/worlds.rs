@@ -81,7 +81,7 @@ fn a_world_weighs_its_own_traces_and_overrules_nobody_unasked() {
     std::fs::write(desk.path("hone.toml"), format!("[reward.desk]\n{text}")).unwrap();
 
     let said = "1 trace that a person reported on: what was said stays the reward";
-    desk.hone("reward score --env desk").expect(0, "2 scored in 1 groups", said);
+    desk.hone("reward score --env desk").expect(0, "2 scored in 1 group,", said);
     let heads = |filter: &str| {
         let heads = desk.hone(&format!("trace list --json {filter}")).json();
         heads.iter().map(|head| head["reward"].as_f64().unwrap()).collect::<Vec<_>>()
@@ -240,6 +240,15 @@ fn a_signal_that_no_trace_has_is_said() {
     let score = desk.hone("reward score --env desk --json");
     let score = score.expect(0, "\"lacking\":{\"corect\":6}", "6 of 6 traces have no signal `corect`");
     assert_eq!(score.json()[0]["scored"], 6);
+}
+
+#[test]
+fn only_files_of_one_language_are_compared() {
+    let desk = Desk::with(&[("a.py", "x = 1\n"), ("b.py", "x = 2\n"), ("c.rs", "fn f() {}\n"), ("d.toml", "x = 1\n")]);
+    desk.hone("reward diff a.py b.py").expect(0, "score", "");
+    desk.hone("reward diff a.py d.toml").expect(2, "", "d.toml: the ending names no language");
+    desk.hone("reward diff a.py c.rs").expect(2, "", "c.rs: this is rust, and a.py is python");
+    desk.hone("reward diff a.py b.py --reference c.rs").expect(2, "", "c.rs: this is rust");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What was reached, as numbers.
 
 use super::tried::Tried;
+use crate::printer::counted;
 use hone_arc::measure::difficulty;
 use hone_eval::interval::wilson;
 use hone_eval::pass_at;
@@ -82,7 +83,7 @@ impl Measured {
             ],
         ];
         for PassAt { k, share, tasks } in &self.pass_at {
-            rows.push(vec![format!("pass@{k}"), format!("{:.1} % over {tasks} tasks", share * 100.0)]);
+            rows.push(vec![format!("pass@{k}"), format!("{:.1} % over {}", share * 100.0, counted(*tasks as u64, "task"))]);
         }
         let thinking = self
             .thinking_tokens_per_solved
