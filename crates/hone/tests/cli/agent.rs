@@ -87,7 +87,7 @@ fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     }
     assert!(status.contains(version), "no canary was started: {status}");
     desk.hone("deploy promote helper").expect(0, "gets 50.0 %", "");
-    desk.hone("deploy promote helper").expect(0, "has taken over", "");
+    desk.hone("deploy promote helper").expect(0, "has taken over", "to go back");
     assert_eq!(learning.0.wait().unwrap().code(), Some(0));
     let after = ask(served.port, 300..600);
     assert!(after > before + 90, "{before} of 300 answers were good before, and {after} after");
