@@ -201,11 +201,6 @@ pub trait Aloud: Conversation {
 
 /// A policy whose conversations can be heard.
 pub trait Voice: Policy {
-    /// Whether answers can call tools. Where they cannot, the model may not even be told of those on offer.
-    fn calls_tools(&self) -> bool {
-        true
-    }
-
     /// Begins a conversation.
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError>;
 
@@ -315,6 +310,10 @@ impl<B: Backend> Policy for Local<B> {
         true
     }
 
+    fn calls_tools(&self) -> bool {
+        self.shared.renderer.tool_format() != ToolFormat::None
+    }
+
     fn context_tokens(&self) -> Option<usize> {
         Some(self.shared.options.context_len_max)
     }
@@ -325,10 +324,6 @@ impl<B: Backend> Policy for Local<B> {
 }
 
 impl<B: Backend> Voice for Local<B> {
-    fn calls_tools(&self) -> bool {
-        self.shared.renderer.tool_format() != ToolFormat::None
-    }
-
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
     }

@@ -18,6 +18,11 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Whether answers can call tools. Where they cannot, the model may not even be told of those on offer.
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
     /// The longest conversation in tokens, answers included, where that is known.
     fn context_tokens(&self) -> Option<usize> {
         None

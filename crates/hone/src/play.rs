@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::printer::{Printer, counted};
 use crate::world::World;
 use clap::ValueEnum;
+use hone_env::Player;
 use hone_env::rollout::{Limits, Luck, Plan, Played, Timing};
 use hone_reward::{Attempt, Recipe, ScoreError, Scorer};
 use hone_trace::env::Split;
@@ -52,6 +53,19 @@ enum SplitName {
 /// Why an episode ended: no answer came from who plays.
 pub(crate) fn unanswered(trace: &Trace) -> Option<&ErrorEvent> {
     trace.turns().flat_map(|turn| &turn.errors).find(|error| !error.recovered && error.kind.starts_with("policy_"))
+}
+
+/// What is to be said where a model plays with tools that its chat template does not show it.
+pub(crate) fn unseen_tools<'a>(player: Player<'_>, traces: impl IntoIterator<Item = &'a Trace>) -> Option<String> {
+    let Player::Policy(policy) = player else { return None };
+    let n_tools = traces.into_iter().flat_map(|trace| &trace.segments).map(|segment| segment.tools.len()).max().unwrap_or(0);
+    (n_tools > 0 && !policy.calls_tools()).then(|| {
+        let model = policy.config().model.as_deref().unwrap_or("the model");
+        format!(
+            "{model} does not see the {} of this world: its chat template has no place for them",
+            counted(n_tools as u64, "tool")
+        )
+    })
 }
 
 impl PlayArgs {

@@ -8,7 +8,7 @@ mod summary;
 use crate::context::Context;
 use crate::cost::{self, Forecast};
 use crate::failure::{Exit, Failure};
-use crate::play::{Play, PlayArgs};
+use crate::play::{Play, PlayArgs, unseen_tools};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
 use choice::Choice;
@@ -64,6 +64,9 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         summary.run = Some(plan.run);
         summary.conflicts = keep::play(&world, ready.player(), &plan, context, |played| {
             bar.inc(played.traces.len() as u64);
+            if let Some(text) = unseen_tools(ready.player(), &played.traces).filter(|_| summary.is_empty()) {
+                context.printer.complain(&text);
+            }
             summary.add(played);
             if let Some(course) = &mut course {
                 course.record(played);

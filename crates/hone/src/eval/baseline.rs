@@ -5,7 +5,7 @@
 use crate::context::Context;
 use crate::cost::{self, Forecast, Projected};
 use crate::failure::{Exit, Failure};
-use crate::play::{Play, PlayArgs};
+use crate::play::{Play, PlayArgs, unseen_tools};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::scale::Scale;
 use crate::world::{SHIPPED, World};
@@ -155,6 +155,9 @@ fn line(
     let (mut episodes, mut traces_hash, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut n_groups = 0;
     rollout(world.env.as_ref(), player, &plan, |played| {
+        if let Some(text) = unseen_tools(player, &played.traces).filter(|_| n_groups == 0) {
+            context.printer.complain(&text);
+        }
         n_groups += 1;
         bar.inc(played.traces.len() as u64);
         for trace in &played.traces {

@@ -56,6 +56,11 @@ impl Summary {
         self.mean_reward = hone_eval::interval::mean(&self.rewards).0;
     }
 
+    /// Whether nothing was counted yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups == 0
+    }
+
     pub(super) fn print(&self, context: &Context<'_>) -> Result<(), Failure> {
         let printer = context.printer;
         if printer.wants_json() {
@@ -77,7 +82,10 @@ impl Summary {
     /// Whether all went as asked, of so many scenarios.
     pub(super) fn exit(&self, n_asked: usize, context: &Context<'_>) -> Exit {
         if let Some(why) = &self.why_unanswered {
-            context.printer.complain(&format!("{} episodes ended without an answer, the first so: {why}", self.unanswered));
+            context.printer.complain(&format!(
+                "{} ended without an answer, the first so: {why}",
+                counted(self.unanswered as u64, "episode")
+            ));
         }
         if self.conflicts > 0 {
             let text = format!("{} records were there already with other content, and stayed as they were", self.conflicts);

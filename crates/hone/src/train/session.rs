@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, Kind};
 use crate::gym::{Exercise, Gym, Weighed, is_unscored};
 use crate::learner::Learner;
+use crate::play::unseen_tools;
 use crate::printer::counted;
 use crate::world::World;
 use hone_env::Player;
@@ -411,6 +412,11 @@ impl Session<'_> {
         }
         let Weighed { groups: played, unscored, n_shortened } =
             gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
+        if let Some(text) = unseen_tools(Player::Policy(policy.as_ref()), played.iter().flat_map(|group| &group.traces))
+            && self.position.step == 0
+        {
+            self.context.printer.complain(&text);
+        }
         self.record(policy.config(), &played)?;
         Ok(Measured { played, unscored, n_shortened, latency_ms: timed.mean_ms() })
     }

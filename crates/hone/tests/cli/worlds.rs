@@ -326,6 +326,8 @@ fn a_real_model_plays_and_judges() {
     let played = desk.hone(&line).expect(0, "accuracy", "").json();
     assert!(played[0]["tokens_per_solved"].is_number() || played[0]["accuracy"] == 0.0, "{played:?}");
     assert!(played[0]["latency_p50_ms"].as_f64().unwrap() > 0.0);
+    let line = format!("rollout --env desk --policy local:{model} -n 1 --samples 1 --max-turns 1 --max-tokens 4");
+    desk.hone(&line).expect(0, "1 trace", "does not see the 6 tools of this world");
     let line = format!("reward calibrate --env math:sums -n 1 --judge local:{model} --json");
     let judged = desk.hone(&line).expect(1, "n_failed", "judging").json();
     assert_eq!((&judged[0]["n_groups"], &judged[0]["n_failed"]), (&1.into(), &0.into()), "{judged:?}");
