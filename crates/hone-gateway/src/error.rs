@@ -33,6 +33,9 @@ pub enum Refused {
     /// There is no such answer to go on with.
     #[error("{0}")]
     NoPrevious(String),
+    /// Something else was said under this id.
+    #[error("`id` `{0}` has said something else of this episode, which counts; say it again with another `id`")]
+    Taken(String),
     /// Nothing is served at this path.
     #[error("there is nothing at this path")]
     NoPath,
@@ -113,6 +116,7 @@ impl Refused {
             Self::Role | Self::Elsewhere | Self::Foreign => StatusCode::FORBIDDEN,
             Self::NoModel(_) | Self::NoPath | Self::NotFound(_) | Self::NoPrevious(_) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Taken(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::LateBody => StatusCode::REQUEST_TIMEOUT,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -173,6 +177,7 @@ impl Refused {
             Self::Malformed { param, .. } => param.as_deref(),
             Self::Upstream { words, .. } => words.param.as_deref(),
             Self::NoModel(_) => Some("model"),
+            Self::Taken(_) => Some("id"),
             Self::NoPrevious(_) => Some("previous_response_id"),
             _ => None,
         };

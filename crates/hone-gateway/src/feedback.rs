@@ -1,7 +1,8 @@
 //! What people and programs say of an answer or of an episode: `POST /v1/feedback`.
 //!
 //! `true`, `false` and numbers become rewards; words become the explanation of one, or, as a demonstration of what the answer should have
-//! been, a line of the event log. Feedback that is sent twice counts once when it carries the same id.
+//! been, a line of the event log. Feedback that is sent twice counts once when it carries the same id; what says something else under that id is
+//! refused.
 
 use crate::access::Reporter;
 use crate::error::Refused;
@@ -24,6 +25,8 @@ use serde_json::{Value, json};
 /// The longest name of a metric, and the longest words.
 const NAME_LEN_MAX: usize = 128;
 const WORDS_LEN_MAX: usize = 64 << 10;
+/// Comments and demonstrations that are read at once.
+const N_WORDS_READ: u32 = 64;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,7 +85,7 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
         _ => Vec::new(),
     };
     let is_told = !lines.is_empty();
-    let writes = std::iter::once(write).chain(lines.into_iter().map(Write::Event)).collect();
+    let writes = std::iter::once(write.clone()).chain(lines.into_iter().map(Write::Event)).collect();
     let puts = gateway.record().store().put(writes).await.map_err(|error| {
         gateway.log(format!("feedback on {trace} could not be recorded: {error}"));
         Refused::Store
@@ -90,9 +93,10 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
     if is_told {
         gateway.agents().grown.notify_one();
     }
-    match puts.first() {
-        // The time of a repetition is another, and the first one counts.
-        Some(Put::Conflict) if feedback.id.is_none() => Err(Refused::Store),
+    match (puts.first(), feedback.id) {
+        (Some(Put::Conflict), None) => Err(Refused::Store),
+        // The time of a repetition is another.
+        (Some(Put::Conflict), Some(id)) if !is_repeated(&gateway, &write).await? => Err(Refused::Taken(id)),
         _ => Ok(json_response(&json!({"feedback_id": own, "episode_id": trace, "turn_idx": turn_idx}))),
     }
 }
@@ -118,6 +122,30 @@ impl Feedback {
         let trace = trace.filter(|trace| trace.tenant == *tenant).ok_or_else(missing)?;
         let turn_idx = inference.map(|inference| turn_of(&trace, inference).ok_or_else(missing)).transpose()?;
         Ok((trace, turn_idx))
+    }
+}
+
+/// Whether what is on the record under the same id says the same, whenever and by whom it was said.
+async fn is_repeated(gateway: &Gateway, write: &Write) -> Result<bool, Refused> {
+    let store = gateway.record().store();
+    match write {
+        Write::Reward(trace, new) => {
+            let trace = store.trace(*trace).await.map_err(|_| Refused::Store)?;
+            let said = trace.iter().flat_map(|trace| &trace.rewards).find(|said| said.id == new.id);
+            Ok(said.is_some_and(|said| (said.total, said.turn_idx) == (new.total, new.turn_idx)))
+        }
+        Write::Event(new) => {
+            let mut after = 0;
+            loop {
+                let page = store.events(Some(&new.stream), after, N_WORDS_READ).await.map_err(|_| Refused::Store)?;
+                let Some((last, _)) = page.last() else { return Ok(false) };
+                after = *last;
+                if let Some((_, said)) = page.iter().find(|(_, said)| said.id == new.id) {
+                    return Ok(["words", "turn_idx"].iter().all(|key| said.body[key] == new.body[key]));
+                }
+            }
+        }
+        _ => Ok(false),
     }
 }
 

@@ -189,7 +189,18 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
         let body = json!({"episode_id": told.episode, "metric_name": "solved", "value": 0.25, "id": "once"});
         assert_eq!(give(body).await.status, 200);
     }
-    assert_eq!(give(json!({"episode_id": told.episode, "metric_name": "comment", "value": "good"})).await.status, 200);
+    for _ in 0..2 {
+        let body = json!({"episode_id": told.episode, "metric_name": "comment", "value": "good", "id": "once"});
+        assert_eq!(give(body).await.status, 200);
+    }
+    for body in [
+        json!({"episode_id": told.episode, "metric_name": "solved", "value": 0.75, "id": "once"}),
+        json!({"inference_id": id, "metric_name": "solved", "value": 0.25, "id": "once"}),
+        json!({"episode_id": told.episode, "metric_name": "comment", "value": "bad", "id": "once"}),
+    ] {
+        let refused = give(body).await;
+        assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (409, json!("id")), "{}", refused.body);
+    }
     let trace = world.trace_of(2).await;
     let rewards: Vec<(Option<u32>, f64)> = trace.rewards.iter().map(|reward| (reward.turn_idx, reward.total)).collect();
     assert_eq!(rewards, [(Some(1), 1.0), (None, 0.25)]);
