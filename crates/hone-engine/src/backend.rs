@@ -132,6 +132,42 @@ pub struct Linear<'a, B: Backend + ?Sized> {
     pub to: usize,
 }
 
+/// One part of the gradient of what several products have for input: `dx[to..] += dy[rows] · w`.
+pub struct LinearBackward<'a, B: Backend + ?Sized> {
+    /// The gradient of the results.
+    pub dy: &'a B::Act,
+    /// Its rows that take part.
+    pub rows: Range<usize>,
+    /// The weights.
+    pub w: &'a B::Weight,
+    /// The row of the first sum.
+    pub to: usize,
+}
+
+/// What an adapter adds to rows of a matrix: `x · wᵀ`, or in a backward `x · w`.
+pub struct Low<'a, B: Backend + ?Sized> {
+    /// Narrow activations, one row for each that it adds to.
+    pub x: &'a B::Act,
+    /// The rows that it adds to.
+    pub rows: Range<usize>,
+    /// The weights.
+    pub w: &'a B::Weight,
+}
+
+/// A master weight with all that moves it.
+pub struct Moved<'a, B: Backend + ?Sized> {
+    /// The weight.
+    pub w: &'a mut B::Buf,
+    /// Its first moment.
+    pub m: &'a mut B::Buf,
+    /// Its second moment.
+    pub v: &'a mut B::Buf,
+    /// Its gradient, which is zero afterwards.
+    pub grad: &'a mut B::Buf,
+    /// How it is moved.
+    pub step: AdamStep,
+}
+
 /// A sequence that draws several tokens in a row, without asking in between. Where it is fed several tokens at once, because they are due
 /// or guessed, each has a row, right behind the one before.
 pub struct BurstRow<'a> {
@@ -232,6 +268,11 @@ pub trait Backend: Send + Sync + 'static {
     fn prepare_backward(&self, weight: &mut Self::Weight);
     /// Rounds `scale · x` to the form a product consumes.
     fn act(&self, x: &Self::Buf, rows: usize, cols: usize, scale: f32) -> Self::Act;
+    /// The same of several matrices of as many rows, each with its number of columns: side by side, where that lets one product do for
+    /// several.
+    fn acts(&self, parts: &[(&Self::Buf, usize)], rows: usize, scale: f32) -> Vec<Self::Act> {
+        parts.iter().map(|(x, cols)| self.act(x, rows, *cols, scale)).collect()
+    }
     /// Copies rows of a matrix in the given order, repeats allowed.
     fn gather(&self, x: &Self::Buf, cols: usize, rows: &[u32]) -> Self::Buf;
     /// The backward of [`Backend::gather`]: adds row `i` of `dy` to row `rows[i]` of `dx`, in order.
@@ -269,6 +310,13 @@ pub trait Backend: Send + Sync + 'static {
     }
     /// `dx[to..] = dy[rows] · w`.
     fn linear_backward(&self, dy: &Self::Act, rows: Range<usize>, w: &Self::Weight, put: Put, dx: &mut Self::Buf, to: usize);
+    /// The gradient of what several products have for input: the first part is put, and those behind it are added. Machines add in
+    /// orders of their own.
+    fn linears_backward(&self, parts: Vec<LinearBackward<'_, Self>>, put: Put, dx: &mut Self::Buf) {
+        for (i, LinearBackward { dy, rows, w, to }) in parts.into_iter().enumerate() {
+            self.linear_backward(dy, rows, w, if i == 0 { put } else { Put::Add }, dx, to);
+        }
+    }
     /// `dw += dyᵀ · x`, summed over rows in order.
     fn weight_gradient(&self, dy: &Self::Act, x: &Self::Act, dw: &mut Self::Buf);
     /// Adds a bias to every row.
@@ -303,6 +351,26 @@ pub trait Backend: Send + Sync + 'static {
     fn swiglu(&self, gate: &Self::Buf, up: &Self::Buf, cols: usize) -> Self::Act;
     /// Gradients of [`Backend::swiglu`] with respect to gate and up, ready for a product.
     fn swiglu_backward(&self, gate: &Self::Buf, up: &Self::Buf, dh: &Self::Buf, cols: usize) -> (Self::Act, Self::Act);
+
+    /// [`Backend::swiglu`] of a gate and an up to which adapters add something, each to its own rows. Whether that is in `gate` and `up`
+    /// afterwards, or is added again by [`Backend::swiglu_low_backward`], is the backend's affair.
+    fn swiglu_low(&self, gate: &mut Self::Buf, up: &mut Self::Buf, cols: usize, low: &[[Option<Low<'_, Self>>; 2]]) -> Self::Act {
+        add_lows(self, gate, up, low);
+        self.swiglu(gate, up, cols)
+    }
+    /// Gradients of [`Backend::swiglu_low`] with respect to gate and up, where adapters add to `dh` too.
+    fn swiglu_low_backward(
+        &self,
+        gate: &Self::Buf,
+        up: &Self::Buf,
+        dh: &mut Self::Buf,
+        cols: usize,
+        _low: &[[Option<Low<'_, Self>>; 2]],
+        dlow: &[Low<'_, Self>],
+    ) -> (Self::Act, Self::Act) {
+        add_lows_backward(self, dh, dlow);
+        self.swiglu_backward(gate, up, dh, cols)
+    }
 
     /// Log-probability and entropy of each row's target; logits exist only a chunk at a time.
     fn head(&self, x: &Self::Act, w: &Self::Weight, targets: &[Target]) -> Vec<Scored>;
@@ -385,6 +453,32 @@ pub trait Backend: Send + Sync + 'static {
     }
     /// One AdamW update of a master weight and its moments.
     fn adamw(&self, w: &mut Self::Buf, m: &mut Self::Buf, v: &mut Self::Buf, grad: &Self::Buf, step: &AdamStep);
+    /// The same of several, whose gradients are cleared.
+    fn adamw_all(&self, all: Vec<Moved<'_, Self>>) {
+        for Moved { w, m, v, grad, step } in all {
+            self.adamw(w, m, v, grad, &step);
+            self.clear(grad);
+        }
+    }
+}
+
+/// Adds what adapters add to a gate and an up.
+pub(crate) fn add_lows<B: Backend + ?Sized>(backend: &B, gate: &mut B::Buf, up: &mut B::Buf, low: &[[Option<Low<'_, B>>; 2]]) {
+    for of_adapter in low {
+        let into = [&mut *gate, &mut *up].into_iter().zip(of_adapter);
+        let added = into.filter_map(|(y, low)| {
+            let &Low { x, ref rows, w } = low.as_ref()?;
+            Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y, to: rows.start })
+        });
+        backend.linears(added.collect());
+    }
+}
+
+/// Adds what adapters add to the gradient of an input.
+pub(crate) fn add_lows_backward<B: Backend + ?Sized>(backend: &B, dx: &mut B::Buf, dlow: &[Low<'_, B>]) {
+    for Low { x, rows, w } in dlow {
+        backend.linear_backward(x, 0..rows.len(), w, Put::Add, dx, rows.start);
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod cut;
 mod decode;
 mod device;
 mod few;
+mod gates;
 mod graph;
 mod head;
 mod library;
@@ -104,6 +105,7 @@ pub struct Cuda {
     products: product::Products,
     decoders: std::sync::Mutex<decode::Decoders>,
     choices: decode::Choices,
+    agreed: gates::Agreed,
 }
 
 impl Cuda {
@@ -111,7 +113,8 @@ impl Cuda {
     pub fn open(options: &CudaOptions) -> Result<Self, Unavailable> {
         let device = Arc::new(Device::open(options)?);
         let products = product::Products::open(&device, options)?;
-        Ok(Self { device, products, decoders: std::sync::Mutex::default(), choices: decode::Choices::default() })
+        let (decoders, choices, agreed) = Default::default();
+        Ok(Self { device, products, decoders, choices, agreed })
     }
 
     /// What is known of the GPU.
@@ -153,12 +156,29 @@ impl Buf {
     }
 }
 
-/// Rows of bf16 on the GPU, each padded with zeros to a multiple of eight.
+/// Rows of bf16 on the GPU, each padded with zeros to a multiple of eight, possibly beside others in one allocation.
 pub struct Act {
-    memory: Memory,
+    memory: Arc<Memory>,
+    /// Elements from the start of a row of the allocation.
+    offset: usize,
     rows: usize,
     cols: usize,
     stride: usize,
+}
+
+impl Act {
+    fn alone(memory: Memory, rows: usize, cols: usize, stride: usize) -> Self {
+        Self { memory: Arc::new(memory), offset: 0, rows, cols, stride }
+    }
+
+    fn address(&self) -> u64 {
+        self.memory.address() + (self.offset * 2) as u64
+    }
+
+    /// Whether the other one's columns begin where these end.
+    fn is_before(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.memory, &other.memory) && self.stride == other.stride && self.offset + self.cols == other.offset
+    }
 }
 
 /// A matrix of bf16 on the GPU, possibly beside others in one allocation.
@@ -174,6 +194,12 @@ pub struct Weight {
 impl Weight {
     fn address(&self) -> u64 {
         self.memory.address() + self.offset as u64
+    }
+
+    /// Whether the other one's rows begin where these end.
+    fn is_before(&self, other: &Self) -> bool {
+        let is_like = (self.cols, self.stride) == (other.cols, other.stride);
+        Arc::ptr_eq(&self.memory, &other.memory) && is_like && self.offset + self.rows * self.stride * 2 == other.offset
     }
 }
 

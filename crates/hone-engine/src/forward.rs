@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{Backend, Linear, Put, Turn};
+use crate::backend::{Backend, Linear, Low, Put, Turn};
 use crate::layout::Layout;
 use crate::lora::Adapter;
 use crate::model::Model;
@@ -43,9 +43,12 @@ pub struct BlockActs<B: Backend> {
     pub up: B::Buf,
     /// `silu(gate)·up`.
     pub hidden: B::Act,
-    /// Scaled `x·aᵀ` of each projection, one per adapter range.
-    pub low: [Vec<B::Act>; 7],
+    /// What adapters add begins with.
+    pub narrows: Narrows<B>,
 }
+
+/// Scaled `x·aᵀ` of each projection, one per range of adapters where the projection is adapted.
+pub type Narrows<B> = [Vec<Option<<B as Backend>::Act>>; 7];
 
 /// Whether a forward keeps what a backward needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +80,11 @@ impl<B: Backend> Pass<'_, B> {
         let config = &model.config;
         let block = &model.blocks[layer];
         let kept = |x: &B::Buf| (keep == Keep::Acts).then(|| backend.copy(x));
-        let mut low: [Vec<B::Act>; 7] = Default::default();
+        let mut narrows: Narrows<B> = Default::default();
 
         let x_in = kept(x);
         let attn_in = backend.rmsnorm_act(x, &block.attn_norm, config.norm_eps, config.dim);
-        let [mut q, mut k, mut v] = self.project(layer, [Proj::Q, Proj::K, Proj::V], &attn_in, &mut low);
+        let [mut q, mut k, mut v] = self.project(layer, [Proj::Q, Proj::K, Proj::V], &attn_in, &mut narrows);
         if let Some([q_bias, k_bias, v_bias]) = &block.biases {
             backend.bias(&mut q, q_bias);
             backend.bias(&mut k, k_bias);
@@ -102,65 +105,98 @@ impl<B: Backend> Pass<'_, B> {
         backend.kv_write(kv, &k, &v, plan);
         let (attn_out, log_norm) = backend.attention(&q, kv, plan);
         let attn_act = backend.act(&attn_out, self.n_rows, config.q_dim(), 1.0);
-        self.project_into(layer, [(Proj::O, x)], &attn_act, Put::Add, &mut low);
+        self.project_into(layer, [(Proj::O, x)], &attn_act, Put::Add, &mut narrows);
 
         let x_mid = kept(x);
         let mlp_in = backend.rmsnorm_act(x, &block.mlp_norm, config.norm_eps, config.dim);
-        let [gate, up] = self.project(layer, [Proj::Gate, Proj::Up], &mlp_in, &mut low);
-        let hidden = backend.swiglu(&gate, &up, config.ffn_dim);
-        self.project_into(layer, [(Proj::Down, x)], &hidden, Put::Add, &mut low);
-        BlockActs { x_in, attn_in, q_raw, k_raw, q, attn_out, log_norm, attn_act, x_mid, mlp_in, gate, up, hidden, low }
+        let [mut gate, mut up] = [(), ()].map(|()| backend.buf(self.n_rows * config.ffn_dim));
+        self.project_base(layer, [(Proj::Gate, &mut gate), (Proj::Up, &mut up)], &mlp_in, Put::Set, &mut narrows);
+        let low = self.lows(layer, [Proj::Gate, Proj::Up], &narrows);
+        let hidden = backend.swiglu_low(&mut gate, &mut up, config.ffn_dim, &low);
+        self.project_into(layer, [(Proj::Down, x)], &hidden, Put::Add, &mut narrows);
+        BlockActs { x_in, attn_in, q_raw, k_raw, q, attn_out, log_norm, attn_act, x_mid, mlp_in, gate, up, hidden, narrows }
     }
 
     /// Projections of the same input.
-    fn project<const N: usize>(&self, layer: usize, projs: [Proj; N], x: &B::Act, low: &mut [Vec<B::Act>; 7]) -> [B::Buf; N] {
+    fn project<const N: usize>(&self, layer: usize, projs: [Proj; N], x: &B::Act, narrows: &mut Narrows<B>) -> [B::Buf; N] {
         let mut outputs = projs.map(|proj| self.backend.buf(self.n_rows * proj.shape(&self.model.config).0));
         let mut each = outputs.iter_mut();
         let into = projs.map(|proj| (proj, each.next().expect("one output per projection")));
-        self.project_into(layer, into, x, Put::Set, low);
+        self.project_into(layer, into, x, Put::Set, narrows);
         outputs
     }
 
-    /// `y = x·wᵀ` (or `+=`) for each projection, then the low-rank part of each adapter's rows is added. What has the same input
-    /// is one round of the threads, and so is what an adapter adds to it.
+    /// `y = x·wᵀ` (or `+=`) for each projection, then the low-rank part of each adapter's rows is added.
     fn project_into<const N: usize>(
         &self,
         layer: usize,
         mut into: [(Proj, &mut B::Buf); N],
         x: &B::Act,
         put: Put,
-        low: &mut [Vec<B::Act>; 7],
+        narrows: &mut Narrows<B>,
+    ) {
+        let projs = into.each_ref().map(|(proj, _)| *proj);
+        self.project_base(layer, into.each_mut().map(|(proj, y)| (*proj, &mut **y)), x, put, narrows);
+        for of_adapter in self.lows(layer, projs, narrows) {
+            let added = into.iter_mut().zip(of_adapter).filter_map(|((_, y), low)| {
+                let Low { x, rows, w } = low?;
+                Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y: &mut **y, to: rows.start })
+            });
+            self.backend.linears(added.collect());
+        }
+    }
+
+    /// `y = x·wᵀ` (or `+=`) for each projection, and what its adapters add begins with. What has the same input is one round of the threads.
+    fn project_base<const N: usize>(
+        &self,
+        layer: usize,
+        mut into: [(Proj, &mut B::Buf); N],
+        x: &B::Act,
+        put: Put,
+        narrows: &mut Narrows<B>,
     ) {
         let Self { backend, model, n_rows, adapters, .. } = *self;
         let projs = into.each_ref().map(|(proj, _)| *proj);
         let pairs: Vec<_> = adapters.iter().map(|(_, adapter)| projs.map(|proj| adapter.pair(layer, proj))).collect();
         let narrow = |(rows, adapter): &(Range<usize>, &Adapter<B>)| backend.buf(rows.len() * adapter.spec.rank);
-        let mut narrows: Vec<_> =
+        let mut inner: Vec<_> =
             adapters.iter().zip(&pairs).map(|(part, pairs)| pairs.map(|pair| pair.map(|_| narrow(part)))).collect();
         let whole = into.iter_mut().map(|(proj, y)| {
             let w = model.weight(layer, *proj);
             Linear { x, rows: 0..n_rows, w, put, y: &mut **y, to: 0 }
         });
-        let inner = adapters.iter().zip(&pairs).zip(&mut narrows).flat_map(|(((rows, _), pairs), narrows)| {
-            pairs.iter().zip(narrows).filter_map(|(pair, narrow)| {
+        let begun = adapters.iter().zip(&pairs).zip(&mut inner).flat_map(|(((rows, _), pairs), inner)| {
+            pairs.iter().zip(inner).filter_map(|(pair, narrow)| {
                 let (w, y) = (&(*pair)?.a, narrow.as_mut()?);
                 Some(Linear { x, rows: rows.clone(), w, put: Put::Set, y, to: 0 })
             })
         });
-        backend.linears(whole.chain(inner).collect());
-
-        for (((rows, adapter), pairs), narrows) in adapters.iter().zip(&pairs).zip(&narrows) {
+        backend.linears(whole.chain(begun).collect());
+        for ((rows, adapter), inner) in adapters.iter().zip(inner) {
             let (rank, scale) = (adapter.spec.rank, adapter.spec.scale());
-            let narrows = narrows.each_ref().map(|narrow| narrow.as_ref().map(|x| backend.act(x, rows.len(), rank, scale)));
-            let added = into.iter_mut().zip(pairs).zip(&narrows).filter_map(|(((_, y), pair), narrow)| {
-                let (x, w) = (narrow.as_ref()?, &(*pair)?.b);
-                Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y: &mut **y, to: rows.start })
-            });
-            backend.linears(added.collect());
-            for (proj, narrow) in projs.into_iter().zip(narrows) {
-                low[proj as usize].extend(narrow);
+            for (proj, narrow) in projs.into_iter().zip(inner) {
+                narrows[proj as usize].push(narrow.map(|x| backend.act(&x, rows.len(), rank, scale)));
             }
         }
+    }
+
+    /// What adapters add to projections, adapter by adapter.
+    pub(crate) fn lows<'l, const N: usize>(
+        &self,
+        layer: usize,
+        projs: [Proj; N],
+        narrows: &'l Narrows<B>,
+    ) -> Vec<[Option<Low<'l, B>>; N]>
+    where
+        Self: 'l,
+    {
+        let of_adapter = |(i, (rows, adapter)): (usize, &'l (Range<usize>, &'l Adapter<B>))| {
+            projs.map(|proj| {
+                let (x, pair) = (narrows[proj as usize].get(i)?.as_ref()?, adapter.pair(layer, proj)?);
+                Some(Low { x, rows: rows.clone(), w: &pair.b })
+            })
+        };
+        self.adapters.iter().enumerate().map(of_adapter).collect()
     }
 }
 

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::backend::{
-    AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, Put, Scored, ScoredGrad, Support, Target, Turn,
+    AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, LinearBackward, Low, Moved, Put, Scored, ScoredGrad,
+    Support, Target, Turn,
 };
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
@@ -180,6 +181,16 @@ impl OnGpu for Machine {
     }
 }
 
+impl Low<'_, Machine> {
+    fn on_cpu(&self) -> Low<'_, Cpu> {
+        Low { x: self.x.cpu(), rows: self.rows.clone(), w: self.w.cpu() }
+    }
+
+    fn on_cuda(&self) -> Low<'_, Cuda> {
+        Low { x: self.x.cuda(), rows: self.rows.clone(), w: self.w.cuda() }
+    }
+}
+
 impl Backend for Machine {
     type Buf = Buf;
     type Act = Act;
@@ -251,6 +262,19 @@ impl Backend for Machine {
 
     fn act(&self, x: &Buf, rows: usize, cols: usize, scale: f32) -> Act {
         made_on!(self, [x], |backend| backend.act(x, rows, cols, scale))
+    }
+
+    fn acts(&self, parts: &[(&Buf, usize)], rows: usize, scale: f32) -> Vec<Act> {
+        match self {
+            Self::Cpu(cpu) => {
+                let parts: Vec<_> = parts.iter().map(|(x, cols)| (x.cpu(), *cols)).collect();
+                cpu.acts(&parts, rows, scale).into_iter().map(Either::Cpu).collect()
+            }
+            Self::Cuda(cuda) => {
+                let parts: Vec<_> = parts.iter().map(|(x, cols)| (x.cuda(), *cols)).collect();
+                cuda.acts(&parts, rows, scale).into_iter().map(Either::Cuda).collect()
+            }
+        }
     }
 
     fn gather(&self, x: &Buf, cols: usize, rows: &[u32]) -> Buf {
@@ -325,6 +349,19 @@ impl Backend for Machine {
         on!(self, [dy, w], [dx], |backend| backend.linear_backward(dy, rows, w, put, dx, to));
     }
 
+    fn linears_backward(&self, parts: Vec<LinearBackward<'_, Self>>, put: Put, dx: &mut Buf) {
+        match self {
+            Self::Cpu(cpu) => {
+                let own = |LinearBackward { dy, rows, w, to }| LinearBackward { dy: Act::cpu(dy), rows, w: Weight::cpu(w), to };
+                cpu.linears_backward(parts.into_iter().map(own).collect(), put, dx.cpu_mut());
+            }
+            Self::Cuda(cuda) => {
+                let own = |LinearBackward { dy, rows, w, to }| LinearBackward { dy: Act::cuda(dy), rows, w: Weight::cuda(w), to };
+                cuda.linears_backward(parts.into_iter().map(own).collect(), put, dx.cuda_mut());
+            }
+        }
+    }
+
     fn weight_gradient(&self, dy: &Act, x: &Act, dw: &mut Buf) {
         on!(self, [dy, x], [dw], |backend| backend.weight_gradient(dy, x, dw));
     }
@@ -397,6 +434,44 @@ impl Backend for Machine {
             }
             Self::Cuda(cuda) => {
                 let (dgate, dup) = cuda.swiglu_backward(gate.cuda(), up.cuda(), dh.cuda(), cols);
+                (Either::Cuda(dgate), Either::Cuda(dup))
+            }
+        }
+    }
+
+    fn swiglu_low(&self, gate: &mut Buf, up: &mut Buf, cols: usize, low: &[[Option<Low<'_, Self>>; 2]]) -> Act {
+        match self {
+            Self::Cpu(cpu) => {
+                let low: Vec<_> = low.iter().map(|two| two.each_ref().map(|low| low.as_ref().map(Low::on_cpu))).collect();
+                Either::Cpu(cpu.swiglu_low(gate.cpu_mut(), up.cpu_mut(), cols, &low))
+            }
+            Self::Cuda(cuda) => {
+                let low: Vec<_> = low.iter().map(|two| two.each_ref().map(|low| low.as_ref().map(Low::on_cuda))).collect();
+                Either::Cuda(cuda.swiglu_low(gate.cuda_mut(), up.cuda_mut(), cols, &low))
+            }
+        }
+    }
+
+    fn swiglu_low_backward(
+        &self,
+        gate: &Buf,
+        up: &Buf,
+        dh: &mut Buf,
+        cols: usize,
+        low: &[[Option<Low<'_, Self>>; 2]],
+        dlow: &[Low<'_, Self>],
+    ) -> (Act, Act) {
+        match self {
+            Self::Cpu(cpu) => {
+                let low: Vec<_> = low.iter().map(|two| two.each_ref().map(|low| low.as_ref().map(Low::on_cpu))).collect();
+                let dlow: Vec<_> = dlow.iter().map(Low::on_cpu).collect();
+                let (dgate, dup) = cpu.swiglu_low_backward(gate.cpu(), up.cpu(), dh.cpu_mut(), cols, &low, &dlow);
+                (Either::Cpu(dgate), Either::Cpu(dup))
+            }
+            Self::Cuda(cuda) => {
+                let low: Vec<_> = low.iter().map(|two| two.each_ref().map(|low| low.as_ref().map(Low::on_cuda))).collect();
+                let dlow: Vec<_> = dlow.iter().map(Low::on_cuda).collect();
+                let (dgate, dup) = cuda.swiglu_low_backward(gate.cuda(), up.cuda(), dh.cuda_mut(), cols, &low, &dlow);
                 (Either::Cuda(dgate), Either::Cuda(dup))
             }
         }
@@ -484,6 +559,25 @@ impl Backend for Machine {
 
     fn adamw(&self, w: &mut Buf, m: &mut Buf, v: &mut Buf, grad: &Buf, step: &AdamStep) {
         on!(self, [grad], [w, m, v], |backend| backend.adamw(w, m, v, grad, step));
+    }
+
+    fn adamw_all(&self, all: Vec<Moved<'_, Self>>) {
+        match self {
+            Self::Cpu(cpu) => {
+                let own = |Moved { w, m, v, grad, step }| {
+                    let [w, m, v, grad] = [w, m, v, grad].map(Buf::cpu_mut);
+                    Moved { w, m, v, grad, step }
+                };
+                cpu.adamw_all(all.into_iter().map(own).collect());
+            }
+            Self::Cuda(cuda) => {
+                let own = |Moved { w, m, v, grad, step }| {
+                    let [w, m, v, grad] = [w, m, v, grad].map(Buf::cuda_mut);
+                    Moved { w, m, v, grad, step }
+                };
+                cuda.adamw_all(all.into_iter().map(own).collect());
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{AdamStep, Backend};
+use crate::backend::{AdamStep, Backend, Moved};
 
 /// Constants of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,22 +131,24 @@ pub fn update<'a, B: Backend>(
     let t = i32::try_from(step + 1).unwrap_or(i32::MAX);
     let clip = f64::from(options.clip);
     let shrink = if options.clip > 0.0 && grad_norm > clip { clip / grad_norm } else { 1.0 };
-    for slot in &mut slots {
-        if applied {
-            let adam = AdamStep {
-                lr,
-                beta1: options.beta1,
-                beta2: options.beta2,
-                eps: options.eps,
-                weight_decay: if slot.decayed { options.weight_decay } else { 0.0 },
-                correction1: (1.0 - f64::from(options.beta1).powi(t)) as f32,
-                correction2: (1.0 - f64::from(options.beta2).powi(t)) as f32,
-                grad_scale: (shrink / f64::from(n_accumulated)) as f32,
-            };
-            backend.adamw(&mut slot.master, &mut slot.m, &mut slot.v, &slot.grad, &adam);
-        }
-        backend.clear(&mut slot.grad);
+    if !applied {
+        slots.iter_mut().for_each(|slot| backend.clear(&mut slot.grad));
+        return Update { grad_norm, lr, applied };
     }
+    let moved = slots.into_iter().map(|Slot { master, m, v, grad, decayed }| {
+        let step = AdamStep {
+            lr,
+            beta1: options.beta1,
+            beta2: options.beta2,
+            eps: options.eps,
+            weight_decay: if *decayed { options.weight_decay } else { 0.0 },
+            correction1: (1.0 - f64::from(options.beta1).powi(t)) as f32,
+            correction2: (1.0 - f64::from(options.beta2).powi(t)) as f32,
+            grad_scale: (shrink / f64::from(n_accumulated)) as f32,
+        };
+        Moved { w: master, m, v, grad, step }
+    });
+    backend.adamw_all(moved.collect());
     Update { grad_norm, lr, applied }
 }
 

@@ -26,9 +26,10 @@ impl Code {
     fn source(self) -> String {
         match self {
             Self::Rows => {
-                let (rows, head) = (include_str!("kernels/rows.cu"), include_str!("kernels/head.cu"));
+                let (rows, gates) = (include_str!("kernels/rows.cu"), include_str!("kernels/gates.cu"));
+                let head = include_str!("kernels/head.cu");
                 let (cut, decode) = (include_str!("kernels/cut.cu"), include_str!("kernels/decode.cu"));
-                [COMMON, rows, head, cut, decode].join("\n")
+                [COMMON, rows, gates, head, cut, decode].join("\n")
             }
             Self::Attention(_) => [COMMON, include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")].join("\n"),
             Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),

@@ -177,7 +177,7 @@ impl Cuda {
             let stride = cols.next_multiple_of(8);
             let memory = self.device.memory(n_rows * stride * 2);
             self.device.copy(room.act.address(), memory.address(), n_rows * stride * 2);
-            Act { memory, rows: n_rows, cols, stride }
+            Act::alone(memory, n_rows, cols, stride)
         })
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::compile::{Code, Compiler};
 use super::library::{Address, Attribute, Driver, Handle, Launch, Map};
@@ -295,6 +295,13 @@ impl Device {
         // SAFETY: each argument is as large as what the kernel's source declares in its place; all outlive the call.
         let status = unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers.as_mut_ptr(), ptr::null_mut()) };
         self.check(name, status);
+    }
+
+    /// Whether so many words of four bytes are the same, bit by bit.
+    pub(super) fn is_same(self: &Arc<Self>, a: Address, b: Address, len: usize) -> bool {
+        let differs = self.upload(&[0u32]);
+        self.launch("differs", Grid::each(len), args![a, b, len, differs.address()]);
+        self.read::<u32>(differs.address(), 1) == [0]
     }
 
     /// A matrix of bf16 for the copy engine, which brings 64 columns of it at a time: of each further axis, how long it is, the bytes from

@@ -141,7 +141,7 @@ impl Cuda {
         let logits = self.device.memory(chunk.min(targets.len()) * logits_stride(w.rows) * 4);
         for (i, targets) in targets.chunks(chunk).enumerate() {
             let asked = Asked::new(self, targets);
-            let from = x.memory.address() + (i * chunk * x.stride * 2) as u64;
+            let from = x.address() + (i * chunk * x.stride * 2) as u64;
             self.logits_into(from, x.stride, targets.len(), w, logits.address());
             let scores = self.scores(logits.address(), w.rows, targets.len(), &asked);
             scored.extend(scores.chunks_exact(3).map(|s| Scored { logprob: s[0], entropy: s[1], log_norm: s[2] }));
@@ -170,7 +170,7 @@ impl Cuda {
             let scores: Vec<f32> = scored[first..][..rows].iter().flat_map(|s| [s.logprob, s.entropy, s.log_norm]).collect();
             let by: Vec<f32> = grads[first..][..rows].iter().flat_map(|grad| [grad.logprob, grad.entropy]).collect();
             let (scores, by) = (self.device.upload(&scores), self.device.upload(&by));
-            let from = x.memory.address() + (first * x.stride * 2) as u64;
+            let from = x.address() + (first * x.stride * 2) as u64;
             self.logits_into(from, x.stride, rows, w, logits.address());
             let grid = Grid { blocks: (stride.div_ceil(1024), rows), threads: 256, shared: 0, early: false };
             let (masks, bits) = (address(asked.masks.as_ref()), address(asked.bits.as_ref()));
@@ -209,7 +209,7 @@ impl Cuda {
         let logits = self.device.memory(chunk.min(x.rows) * stride * 4);
         for first in (0..x.rows).step_by(chunk) {
             let rows = chunk.min(x.rows - first);
-            self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
+            self.logits_into(x.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
             let mut values: Vec<f32> = self.device.read(logits.address(), rows * stride);
             for (i, row) in values.chunks_exact_mut(stride).enumerate() {
                 visit(first + i, &mut row[..w.rows]);
@@ -225,7 +225,7 @@ impl Cuda {
         for asks in asks.chunk_by(|a, b| a.row / chunk == b.row / chunk) {
             let first = asks[0].row / chunk * chunk;
             let rows = chunk.min(x.rows - first);
-            self.logits_into(x.memory.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
+            self.logits_into(x.address() + (first * x.stride * 2) as u64, x.stride, rows, w, logits.address());
             // A row is cut to one support at a time; samples that are about to fork may have others.
             for asks in asks.chunk_by(|a, b| a.row != b.row || a.allowed == b.allowed) {
                 drawn.extend(self.choose(logits.address(), w.rows, first..first + rows, asks));

@@ -8,7 +8,10 @@ use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
 use super::{Act, Buf, Cuda, Kv, Plan, Weight};
-use crate::backend::{AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Put, Scored, ScoredGrad, Support, Target, Turn};
+use crate::backend::{
+    AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, LinearBackward, Low, Moved, Put, Scored, ScoredGrad, Support,
+    Target, Turn, add_lows, add_lows_backward,
+};
 use crate::forward::AdapterRows;
 use crate::layout::{Layout, PAGE};
 use crate::model::Model;
@@ -19,8 +22,8 @@ use crate::sampler::{Drawn, SamplerOptions};
 const STRETCH: usize = 256;
 /// Rows of one part of a narrow gradient.
 const PART: usize = 512;
-/// Elements of one sum of squares.
-const SQUARES: usize = 1 << 14;
+/// Elements of one sum of squares, and of weights that a block moves.
+const STRETCH_MOVED: usize = 1 << 14;
 
 /// Threads that share a row of this width; the order of a row's sum depends on this alone.
 pub(super) fn lanes(cols: usize) -> usize {
@@ -54,19 +57,41 @@ impl Cuda {
 
     pub(super) fn new_act(&self, rows: usize, cols: usize) -> Act {
         let stride = cols.next_multiple_of(8);
-        Act { memory: self.device.memory(rows * stride * 2), rows, cols, stride }
+        Act::alone(self.device.memory(rows * stride * 2), rows, cols, stride)
     }
 
     /// Queries (or gradients of outputs) as attention reads them: bf16, each head padded.
-    fn padded(&self, x: &Buf, kv: &Kv) -> super::Memory {
+    fn padded(&self, x: &Buf, kv: &Kv) -> Act {
         let n_heads = x.len / kv.heads.head_dim;
         if kv.heads.head_dim == kv.width {
-            return self.act(x, n_heads, kv.width, 1.0).memory;
+            return self.act(x, n_heads, kv.width, 1.0);
         }
-        let memory = self.device.memory(n_heads * kv.width * 2);
-        let values = args![x.address(), n_heads, kv.heads.head_dim, kv.width, memory.address()];
+        let padded = self.new_act(n_heads, kv.width);
+        let values = args![x.address(), n_heads, kv.heads.head_dim, kv.width, padded.address()];
         self.device.launch("pad_heads", Grid::each(n_heads * kv.width), values);
-        memory
+        padded
+    }
+
+    /// Acts of these numbers of columns side by side in one allocation, where none needs padding.
+    pub(super) fn new_acts(&self, rows: usize, cols: &[usize]) -> Vec<Act> {
+        if cols.iter().any(|cols| !cols.is_multiple_of(8)) {
+            return cols.iter().map(|&cols| self.new_act(rows, cols)).collect();
+        }
+        let stride = cols.iter().sum();
+        let (memory, mut next) = (Arc::new(self.device.memory(rows * stride * 2)), 0);
+        let each = cols.iter().map(|&cols| {
+            let offset = next;
+            next += cols;
+            Act { memory: Arc::clone(&memory), offset, rows, cols, stride }
+        });
+        each.collect()
+    }
+
+    fn round(&self, x: &Buf, scale: f32, to: &Act) {
+        assert_eq!(x.len, to.rows * to.cols);
+        let per_row = if to.cols.is_multiple_of(8) { to.cols } else { to.stride };
+        let grid = Grid::each((to.rows * per_row).div_ceil(8));
+        self.device.launch("act", grid, args![x.address(), scale, to.rows, to.cols, to.address(), to.stride]);
     }
 
     /// Column sums over all rows in a fixed order, added to `to`.
@@ -78,6 +103,15 @@ impl Cuda {
         let grid = Grid { blocks: (cols.div_ceil(64), n_parts), threads: 64, shared: 0, early: false };
         self.device.launch("column_sums", grid, args![dy.address(), x, inverses, rows, cols, STRETCH, parts.address()]);
         self.device.launch("sum_parts", Grid::each(cols), args![parts.address(), n_parts, cols, to.address()]);
+    }
+
+    /// Moves weights by their gradients, and clears these where that is asked for. A part is where weights, both moments and gradients begin,
+    /// and how many there are.
+    fn move_weights(&self, parts: &[[u64; 5]], step: &AdamStep, clear: bool) {
+        let AdamStep { lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale } = *step;
+        let (there, clear) = (self.device.upload(parts), usize::from(clear));
+        let values = args![there.address(), clear, lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale];
+        self.device.launch("adamw", Grid::rows(parts.len(), 512), values);
     }
 }
 
@@ -140,7 +174,7 @@ impl Backend for Cuda {
 
     fn weight(&self, values: &Buf, rows: usize, cols: usize, _trainable: bool) -> Weight {
         let Act { memory, stride, .. } = self.act(values, rows, cols, 1.0);
-        Weight { memory: Arc::new(memory), offset: 0, rows, cols, stride }
+        Weight { memory, offset: 0, rows, cols, stride }
     }
 
     fn adjoin(&self, weights: &mut [&mut Weight]) {
@@ -162,11 +196,15 @@ impl Backend for Cuda {
     fn prepare_backward(&self, _weight: &mut Weight) {}
 
     fn act(&self, x: &Buf, rows: usize, cols: usize, scale: f32) -> Act {
-        assert_eq!(x.len, rows * cols);
         let act = self.new_act(rows, cols);
-        let grid = Grid::each((rows * act.stride).div_ceil(8));
-        self.device.launch("act", grid, args![x.address(), scale, rows, cols, act.memory.address(), act.stride]);
+        self.round(x, scale, &act);
         act
+    }
+
+    fn acts(&self, parts: &[(&Buf, usize)], rows: usize, scale: f32) -> Vec<Act> {
+        let acts = self.new_acts(rows, &parts.iter().map(|(_, cols)| *cols).collect::<Vec<_>>());
+        parts.iter().zip(&acts).for_each(|((x, _), act)| self.round(x, scale, act));
+        acts
     }
 
     fn gather(&self, x: &Buf, cols: usize, rows: &[u32]) -> Buf {
@@ -214,7 +252,7 @@ impl Backend for Cuda {
 
     fn rmsnorm_act(&self, x: &Buf, gain: &Buf, eps: f32, cols: usize) -> Act {
         let out = self.new_act(x.len / cols, cols);
-        let (to, lanes) = (out.memory.address(), lanes(cols));
+        let (to, lanes) = (out.address(), lanes(cols));
         let values = args![x.address(), gain.address(), eps, out.rows, cols, to, out.stride, lanes];
         self.device.launch("norm_act", by_lanes(out.rows, lanes), values);
         out
@@ -236,16 +274,34 @@ impl Backend for Cuda {
         assert_eq!(x.cols, w.cols);
         let strides = [x.stride, w.stride, w.rows];
         let shape = Shape { kind: Kind::Forward, rows: rows.len(), n: w.rows, k: w.cols, strides, batch: 1, offsets: [0; 3] };
-        let from = x.memory.address() + (rows.start * x.stride * 2) as u64;
+        let from = x.address() + (rows.start * x.stride * 2) as u64;
         self.products.multiply(shape, from, w.address(), put, y.address() + (to * w.rows * 4) as u64);
     }
 
     fn linear_backward(&self, dy: &Act, rows: Range<usize>, w: &Weight, put: Put, dx: &mut Buf, to: usize) {
-        assert_eq!(dy.cols, w.rows);
-        let strides = [dy.stride, w.stride, w.cols];
-        let shape = Shape { kind: Kind::Backward, rows: rows.len(), n: w.cols, k: w.rows, strides, batch: 1, offsets: [0; 3] };
-        let from = dy.memory.address() + (rows.start * dy.stride * 2) as u64;
-        self.products.multiply(shape, from, w.address(), put, dx.address() + (to * w.cols * 4) as u64);
+        self.linears_backward(vec![LinearBackward { dy, rows, w, to }], put, dx);
+    }
+
+    /// Parts whose gradients and weights lie side by side are one product over all of their columns.
+    fn linears_backward(&self, parts: Vec<LinearBackward<'_, Self>>, put: Put, dx: &mut Buf) {
+        let (mut parts, mut put) = (std::collections::VecDeque::from(parts), put);
+        while let Some(first) = parts.pop_front() {
+            let (mut last_dy, mut last_w, mut k) = (first.dy, first.w, first.w.rows);
+            let is_next = |part: &LinearBackward<'_, Self>, dy: &Act, w: &Weight| {
+                (&part.rows, part.to) == (&first.rows, first.to) && dy.is_before(part.dy) && w.is_before(part.w)
+            };
+            while let Some(i) = parts.iter().position(|part| is_next(part, last_dy, last_w)) {
+                let Some(next) = parts.remove(i) else { break };
+                (last_dy, last_w, k) = (next.dy, next.w, k + next.w.rows);
+            }
+            let LinearBackward { dy, rows, w, to } = first;
+            assert_eq!(dy.cols, w.rows);
+            let strides = [dy.stride, w.stride, w.cols];
+            let shape = Shape { kind: Kind::Backward, rows: rows.len(), n: w.cols, k, strides, batch: 1, offsets: [0; 3] };
+            let from = dy.address() + (rows.start * dy.stride * 2) as u64;
+            self.products.multiply(shape, from, w.address(), put, dx.address() + (to * w.cols * 4) as u64);
+            put = Put::Add;
+        }
     }
 
     /// A small result of many rows (the gradient of an adapter) would keep few multiprocessors busy: its rows are cut into parts
@@ -255,7 +311,7 @@ impl Backend for Cuda {
         let (rows, n, k) = (dy.cols, x.cols, x.rows);
         let tiles = rows.div_ceil(128) * n.div_ceil(128);
         let strides = [dy.stride, x.stride, n];
-        let (from, to) = (dy.memory.address(), x.memory.address());
+        let (from, to) = (dy.address(), x.address());
         if tiles >= 64 || k < 2 * PART {
             let shape = Shape { kind: Kind::Gradient, rows, n, k, strides, batch: 1, offsets: [0; 3] };
             return self.products.multiply(shape, from, to, Put::Add, dw.address());
@@ -276,7 +332,8 @@ impl Backend for Cuda {
     }
 
     fn bias(&self, y: &mut Buf, bias: &Buf) {
-        self.device.launch("bias", Grid::each(y.len), args![y.address(), bias.address(), bias.len, y.len]);
+        let per_thread = if bias.len.is_multiple_of(4) { 4 } else { 1 };
+        self.device.launch("bias", Grid::each(y.len.div_ceil(per_thread)), args![y.address(), bias.address(), bias.len, y.len]);
     }
 
     fn bias_gradient(&self, dy: &Buf, dbias: &mut Buf) {
@@ -292,7 +349,8 @@ impl Backend for Cuda {
         let sign = if turn == Turn::Forward { 1f32 } else { -1f32 };
         let n_pairs = x.len / 2;
         let values = args![x.address(), n_heads, head_dim, angles.address(), plan.positions.address(), sign, n_pairs];
-        self.device.launch("rope", Grid::each(n_pairs), values);
+        let per_thread = if head_dim.is_multiple_of(8) { 4 } else { 1 };
+        self.device.launch("rope", Grid::each(n_pairs.div_ceil(per_thread)), values);
     }
 
     fn kv(&self, heads: Heads, n_pages: usize) -> Kv {
@@ -379,21 +437,21 @@ impl Backend for Cuda {
             to_v
         ];
         self.device.launch_for("attend_keys_backward", kv.width, grid, by_key);
-        let by_row = |of_pages: &Buf| {
-            let n_rows = plan.layout.n_rows();
-            let out = self.new_buf(n_rows * n_kv_heads * head_dim);
-            let (starts, slots) = (back.starts.address(), back.slots.address());
-            let values = args![of_pages.address(), starts, slots, n_kv_heads, head_dim, out.address()];
-            self.device.launch("kv_gradient", Grid::rows(n_rows, 128), values);
-            out
-        };
-        let (dk, dv) = (by_row(&page_dk), by_row(&page_dv));
+        let n_rows = plan.layout.n_rows();
+        let per_row = n_kv_heads * head_dim;
+        let [dk, dv] = [(), ()].map(|()| self.new_buf(n_rows * per_row));
+        let per_thread = if head_dim.is_multiple_of(4) { 4 } else { 1 };
+        let blocks = (n_rows * per_row / per_thread).div_ceil(256);
+        let grid = Grid { blocks: (blocks, 2), threads: 256, shared: 0, early: false };
+        let (starts, slots) = (back.starts.address(), back.slots.address());
+        let values = args![to_k, to_v, starts, slots, n_rows, n_kv_heads, head_dim, dk.address(), dv.address()];
+        self.device.launch("kv_gradient", grid, values);
         (dq, dk, dv)
     }
 
     fn swiglu(&self, gate: &Buf, up: &Buf, cols: usize) -> Act {
         let out = self.new_act(gate.len / cols, cols);
-        let (to, stride) = (out.memory.address(), out.stride);
+        let (to, stride) = (out.address(), out.stride);
         let values = args![gate.address(), up.address(), out.rows, cols, cols, to, stride];
         self.device.launch("swiglu", Grid::each(out.rows * out.stride / 4), values);
         out
@@ -401,11 +459,34 @@ impl Backend for Cuda {
 
     fn swiglu_backward(&self, gate: &Buf, up: &Buf, dh: &Buf, cols: usize) -> (Act, Act) {
         let rows = dh.len / cols;
-        let (dgate, dup) = (self.new_act(rows, cols), self.new_act(rows, cols));
-        let (to_gate, to_up, stride) = (dgate.memory.address(), dup.memory.address(), dgate.stride);
-        let values = args![gate.address(), up.address(), dh.address(), rows, cols, to_gate, to_up, stride];
-        self.device.launch("swiglu_backward", Grid::each(rows * stride / 4), values);
+        let (dgate, dup) = self.two_acts(rows, cols);
+        let (width, stride) = (cols.next_multiple_of(8), dgate.stride);
+        let (to_gate, to_up) = (dgate.address(), dup.address());
+        let values = args![gate.address(), up.address(), dh.address(), rows, cols, width, to_gate, to_up, stride];
+        self.device.launch("swiglu_backward", Grid::each(rows * width / 4), values);
         (dgate, dup)
+    }
+
+    fn swiglu_low(&self, gate: &mut Buf, up: &mut Buf, cols: usize, low: &[[Option<Low<'_, Self>>; 2]]) -> Act {
+        self.gates(gate, up, cols, low).unwrap_or_else(|| {
+            add_lows(self, gate, up, low);
+            self.swiglu(gate, up, cols)
+        })
+    }
+
+    fn swiglu_low_backward(
+        &self,
+        gate: &Buf,
+        up: &Buf,
+        dh: &mut Buf,
+        cols: usize,
+        low: &[[Option<Low<'_, Self>>; 2]],
+        dlow: &[Low<'_, Self>],
+    ) -> (Act, Act) {
+        self.gates_backward(gate, up, dh, cols, low, dlow).unwrap_or_else(|| {
+            add_lows_backward(self, dh, dlow);
+            self.swiglu_backward(gate, up, dh, cols)
+        })
     }
 
     fn head(&self, x: &Act, w: &Weight, targets: &[Target]) -> Vec<Scored> {
@@ -473,18 +554,15 @@ impl Backend for Cuda {
     }
 
     fn sums_squares(&self, bufs: &[&Buf]) -> Vec<f64> {
-        let counts: Vec<usize> = bufs.iter().map(|buf| buf.len.div_ceil(SQUARES)).collect();
-        let sums = self.device.memory(counts.iter().sum::<usize>() * 8);
-        let mut at = sums.address();
-        for (buf, &n) in bufs.iter().zip(&counts) {
-            self.device.launch("sum_squares", Grid::rows(n, 256), args![buf.address(), buf.len, SQUARES, at]);
-            at += n as u64 * 8;
-        }
-        let all: Vec<f64> = self.device.read(sums.address(), counts.iter().sum());
+        let parts: Vec<[u64; 2]> = bufs.iter().flat_map(|buf| stretches([buf.address()], buf.len)).collect();
+        let sums = self.device.memory(parts.len() * 8);
+        let there = self.device.upload(&parts);
+        self.device.launch("sum_squares", Grid::rows(parts.len(), 256), args![there.address(), sums.address()]);
+        let all: Vec<f64> = self.device.read(sums.address(), parts.len());
         let mut rest = &all[..];
         let mut totals = Vec::with_capacity(bufs.len());
-        for n in counts {
-            let (own, behind) = rest.split_at(n);
+        for buf in bufs {
+            let (own, behind) = rest.split_at(buf.len.div_ceil(STRETCH_MOVED));
             totals.push(own.iter().sum());
             rest = behind;
         }
@@ -492,12 +570,27 @@ impl Backend for Cuda {
     }
 
     fn adamw(&self, w: &mut Buf, m: &mut Buf, v: &mut Buf, grad: &Buf, step: &AdamStep) {
-        let AdamStep { lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale } = *step;
-        let (len, grad) = (w.len, grad.address());
-        let (w, m, v) = (w.address(), m.address(), v.address());
-        let values = args![w, m, v, grad, len, lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale];
-        self.device.launch("adamw", Grid::each(len), values);
+        let parts = stretches([w, m, v, grad].map(|buf| buf.address()), w.len).collect::<Vec<[u64; 5]>>();
+        self.move_weights(&parts, step, false);
     }
+
+    /// Those that are moved alike are moved at once.
+    fn adamw_all(&self, all: Vec<Moved<'_, Self>>) {
+        for alike in all.chunk_by(|a, b| a.step == b.step) {
+            let parts = alike.iter().flat_map(|Moved { w, m, v, grad, .. }| {
+                stretches([w.address(), m.address(), v.address(), grad.address()], w.len)
+            });
+            self.move_weights(&parts.collect::<Vec<[u64; 5]>>(), &alike[0].step, true);
+        }
+    }
+}
+
+/// The stretches of vectors of one length: where each begins in every vector, and how long it is.
+fn stretches<const N: usize, const M: usize>(starts: [u64; N], len: usize) -> impl Iterator<Item = [u64; M]> {
+    (0..len).step_by(STRETCH_MOVED).map(move |first| {
+        let n = (len - first).min(STRETCH_MOVED) as u64;
+        std::array::from_fn(|i| starts.get(i).map_or(n, |start| start + 4 * first as u64))
+    })
 }
 
 #[cfg(test)]

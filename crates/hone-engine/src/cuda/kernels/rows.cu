@@ -1,4 +1,4 @@
-// Operations on rows: norms, rotation, gates, tables, updates.
+// Operations on rows: norms, rotation, tables, updates.
 
 // ---- norms
 
@@ -131,6 +131,7 @@ extern "C" __global__ void sum_parts(const float *parts, int n_parts, i64 len, f
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= len) return;
     float sum = 0.0f;
+#pragma unroll 16
     for (int part = 0; part < n_parts; part++) sum += parts[part * len + i];
     to[i] += sum;
 }
@@ -139,12 +140,16 @@ extern "C" __global__ void sum_parts(const float *parts, int n_parts, i64 len, f
 
 extern "C" __global__ void act(const float *x, float scale, i64 rows, int cols, u16 *out, int stride) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (cols == stride) {
+    if (cols % 8 == 0) {
         if (8 * i >= rows * cols) return;
         const float4 *from = (const float4 *)x + 2 * i;
         float4 a = from[0], b = from[1];
         uint4 packed = {pack(a.x * scale, a.y * scale), pack(a.z * scale, a.w * scale), pack(b.x * scale, b.y * scale),
                         pack(b.z * scale, b.w * scale)};
+        if (cols != stride) {
+            u32 eights = cols / 8, row = (u32)i / eights;
+            out += (i64)row * stride, i -= (i64)row * eights;
+        }
         ((uint4 *)out)[i] = packed;
         return;
     }
@@ -189,6 +194,12 @@ extern "C" __global__ void embed(const u16 *table, int stride, int cols, const u
 
 extern "C" __global__ void bias(float *y, const float *values, int cols, i64 len) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (cols % 4 == 0) {
+        if (4 * i >= len) return;
+        float4 *at = (float4 *)y + i, sum = *at, added = ((const float4 *)values)[(u32)i % (u32)(cols / 4)];
+        *at = make_float4(sum.x + added.x, sum.y + added.y, sum.z + added.z, sum.w + added.w);
+        return;
+    }
     if (i < len) y[i] += values[i % cols];
 }
 
@@ -208,9 +219,20 @@ extern "C" __global__ void product(const u16 *a, int a_row, int a_step, const u1
 
 // ---- rotation and pages
 
-// One thread per pair of a head.
+// One thread for four pairs of a head, or for one where they do not come in fours.
 extern "C" __global__ void rope(float *x, int n_heads, int head_dim, const float *angles, const u32 *positions, float sign, i64 n_pairs) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (head_dim % 8 == 0) {
+        if (4 * i >= n_pairs) return;
+        u32 fours = head_dim / 8, head = (u32)i / fours, four = (u32)i % fours;
+        const float4 *angle = (const float4 *)(angles + (i64)positions[head / n_heads] * head_dim) + four;
+        float4 *first = (float4 *)(x + (i64)head * head_dim) + four, *second = first + fours;
+        float4 a = *first, b = *second, c = angle[0], s = angle[fours];
+        rotate(a.x, b.x, c.x, sign * s.x, &a.x, &b.x), rotate(a.y, b.y, c.y, sign * s.y, &a.y, &b.y);
+        rotate(a.z, b.z, c.z, sign * s.z, &a.z, &b.z), rotate(a.w, b.w, c.w, sign * s.w, &a.w, &b.w);
+        *first = a, *second = b;
+        return;
+    }
     if (i >= n_pairs) return;
     int half = head_dim / 2, pair = (int)(i % half);
     i64 head = i / half;
@@ -242,72 +264,43 @@ extern "C" __global__ void pad_heads(const float *x, i64 n_heads, int head_dim, 
     out[i] = d < head_dim ? to_bf16(x[i / width * head_dim + d]) : (u16)0;
 }
 
-// dk[row] = Σ of the gradients of the places that hold the row's key, in order of pages.
-extern "C" __global__ void kv_gradient(const float *pages, const u32 *starts, const u32 *slots, int n_kv_heads, int head_dim, float *out) {
-    u32 first = starts[blockIdx.x], last = starts[blockIdx.x + 1];
-    for (int i = threadIdx.x; i < n_kv_heads * head_dim; i += blockDim.x) {
-        int head = i / head_dim, d = i % head_dim;
-        float sum = 0.0f;
-        for (u32 s = first; s < last; s++) {
-            i64 page = slots[s] / PAGE, offset = slots[s] % PAGE;
-            sum += pages[((page * n_kv_heads + head) * PAGE + offset) * head_dim + d];
-        }
-        out[(i64)blockIdx.x * n_kv_heads * head_dim + i] = sum;
+// dk[row] = Σ of the gradients of the places that hold the row's key, in order of pages; the grid's second half is of the values.
+extern "C" __global__ void kv_gradient(const float *page_dk, const float *page_dv, const u32 *starts, const u32 *slots, int n_rows,
+                                       int n_kv_heads, int head_dim, float *dk, float *dv) {
+    const float *pages = blockIdx.y ? page_dv : page_dk;
+    float *out = blockIdx.y ? dv : dk;
+    u32 step = head_dim % 4 == 0 ? 4 : 1, per_head = head_dim / step, per_row = n_kv_heads * per_head;
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x, row = i / per_row;
+    if (row >= n_rows) return;
+    u32 head = i % per_row / per_head, d = i % per_head * step, first = starts[row], last = starts[row + 1];
+    float4 sum = make_float4(0, 0, 0, 0);
+    for (u32 s = first; s < last; s++) {
+        i64 page = slots[s] / PAGE, offset = slots[s] % PAGE;
+        const float *from = pages + ((page * n_kv_heads + head) * PAGE + offset) * head_dim + d;
+        float4 x = step == 4 ? *(const float4 *)from : make_float4(*from, 0, 0, 0);
+        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     }
-}
-
-// ---- gates
-
-extern "C" __global__ void swiglu(const float *gate, const float *up, i64 rows, int cols, int from_stride, u16 *out, int stride) {
-    let_next_start();
-    await_previous();
-    i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    if (i >= rows * stride) return;
-    i64 row = i / stride;
-    int col = (int)(i % stride);
-    i64 at = row * from_stride + col;
-    if (cols % 4 == 0 && from_stride % 4 == 0 && col < cols) {
-        float4 g = *(const float4 *)(gate + at), u = *(const float4 *)(up + at);
-        *(uint2 *)(out + i) = make_uint2(pack(gated(g.x, u.x), gated(g.y, u.y)), pack(gated(g.z, u.z), gated(g.w, u.w)));
-        return;
-    }
-    for (int j = 0; j < 4; j++) out[i + j] = col + j < cols ? to_bf16(gated(gate[at + j], up[at + j])) : (u16)0;
-}
-
-__device__ __forceinline__ void gated_backward(float g, float u, float d, float *dg, float *du) {
-    float s = sigmoid(g);
-    *dg = d * u * s * (1.0f + g * (1.0f - s));
-    *du = d * g * s;
-}
-
-extern "C" __global__ void swiglu_backward(const float *gate, const float *up, const float *dh, i64 rows, int cols, u16 *dgate, u16 *dup,
-                                           int stride) {
-    i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    if (i >= rows * stride) return;
-    i64 row = i / stride;
-    int col = (int)(i % stride);
-    i64 at = row * cols + col;
-    float dg[4] = {}, du[4] = {};
-    if (cols % 4 == 0 && col < cols) {
-        float4 g = *(const float4 *)(gate + at), u = *(const float4 *)(up + at), d = *(const float4 *)(dh + at);
-        gated_backward(g.x, u.x, d.x, dg, du), gated_backward(g.y, u.y, d.y, dg + 1, du + 1);
-        gated_backward(g.z, u.z, d.z, dg + 2, du + 2), gated_backward(g.w, u.w, d.w, dg + 3, du + 3);
-    } else {
-        for (int j = 0; j < 4; j++)
-            if (col + j < cols) gated_backward(gate[at + j], up[at + j], dh[at + j], dg + j, du + j);
-    }
-    *(uint2 *)(dgate + i) = make_uint2(pack(dg[0], dg[1]), pack(dg[2], dg[3]));
-    *(uint2 *)(dup + i) = make_uint2(pack(du[0], du[1]), pack(du[2], du[3]));
+    float *to = out + ((i64)row * n_kv_heads + head) * head_dim + d;
+    if (step == 4)
+        *(float4 *)to = sum;
+    else
+        *to = sum.x;
 }
 
 // ---- updates
 
+// A stretch of a vector: where it begins and how long it is.
+struct Squared {
+    const float *x;
+    i64 len;
+};
+
 // The sum of squares of each stretch, in f64.
-extern "C" __global__ void sum_squares(const float *x, i64 len, int stretch, double *sums) {
+extern "C" __global__ void sum_squares(const Squared *stretches, double *sums) {
     __shared__ double room[256];
-    i64 first = (i64)blockIdx.x * stretch, last = min(len, first + stretch);
+    Squared at = stretches[blockIdx.x];
     double sum = 0.0;
-    for (i64 i = first + threadIdx.x; i < last; i += 256) sum += (double)x[i] * (double)x[i];
+    for (i64 i = threadIdx.x; i < at.len; i += 256) sum += (double)at.x[i] * (double)at.x[i];
     room[threadIdx.x] = sum;
     __syncthreads();
     for (int half = 128; half > 0; half >>= 1) {
@@ -317,15 +310,24 @@ extern "C" __global__ void sum_squares(const float *x, i64 len, int stretch, dou
     if (threadIdx.x == 0) sums[blockIdx.x] = room[0];
 }
 
-extern "C" __global__ void adamw(float *w, float *m, float *v, const float *grad, i64 len, float lr, float beta1, float beta2, float eps,
-                                 float decay, float correction1, float correction2, float grad_scale) {
-    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= len) return;
-    float g = grad[i] * grad_scale;
-    m[i] = beta1 * m[i] + (1.0f - beta1) * g;
-    v[i] = beta2 * v[i] + (1.0f - beta2) * g * g;
-    float root = sqrtf(v[i] / correction2) + eps;
-    w[i] = w[i] * (1.0f - lr * decay) - lr * (m[i] / correction1) / root;
+// A stretch of a weight, its moments and its gradient.
+struct Moved {
+    float *w, *m, *v, *grad;
+    i64 len;
+};
+
+// Moves weights, and clears their gradients where that is asked for.
+extern "C" __global__ void adamw(const Moved *all, int clear, float lr, float beta1, float beta2, float eps, float decay,
+                                 float correction1, float correction2, float grad_scale) {
+    Moved at = all[blockIdx.x];
+    for (i64 i = threadIdx.x; i < at.len; i += blockDim.x) {
+        float g = at.grad[i] * grad_scale;
+        float m = beta1 * at.m[i] + (1.0f - beta1) * g, v = beta2 * at.v[i] + (1.0f - beta2) * g * g;
+        at.m[i] = m, at.v[i] = v;
+        float root = sqrtf(v / correction2) + eps;
+        at.w[i] = at.w[i] * (1.0f - lr * decay) - lr * (m / correction1) / root;
+        if (clear) at.grad[i] = 0.0f;
+    }
 }
 
 // ---- comparing algorithms
