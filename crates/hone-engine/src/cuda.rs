@@ -13,10 +13,10 @@ mod cut;
 mod decode;
 mod device;
 mod few;
-mod gates;
 mod graph;
 mod head;
 mod library;
+mod low;
 mod memory;
 mod operations;
 mod plan;
@@ -105,7 +105,7 @@ pub struct Cuda {
     products: product::Products,
     decoders: std::sync::Mutex<decode::Decoders>,
     choices: decode::Choices,
-    agreed: gates::Agreed,
+    agreed: low::Agreed,
 }
 
 impl Cuda {

@@ -272,10 +272,14 @@ impl Backend for Cuda {
 
     fn linear(&self, x: &Act, rows: Range<usize>, w: &Weight, put: Put, y: &mut Buf, to: usize) {
         assert_eq!(x.cols, w.cols);
+        let y = y.address() + (to * w.rows * 4) as u64;
+        if put == Put::Add && self.adds_narrow(x, rows.clone(), w, y) {
+            return;
+        }
         let strides = [x.stride, w.stride, w.rows];
         let shape = Shape { kind: Kind::Forward, rows: rows.len(), n: w.rows, k: w.cols, strides, batch: 1, offsets: [0; 3] };
         let from = x.address() + (rows.start * x.stride * 2) as u64;
-        self.products.multiply(shape, from, w.address(), put, y.address() + (to * w.rows * 4) as u64);
+        self.products.multiply(shape, from, w.address(), put, y);
     }
 
     fn linear_backward(&self, dy: &Act, rows: Range<usize>, w: &Weight, put: Put, dx: &mut Buf, to: usize) {
@@ -299,7 +303,10 @@ impl Backend for Cuda {
             let strides = [dy.stride, w.stride, w.cols];
             let shape = Shape { kind: Kind::Backward, rows: rows.len(), n: w.cols, k, strides, batch: 1, offsets: [0; 3] };
             let from = dy.address() + (rows.start * dy.stride * 2) as u64;
-            self.products.multiply(shape, from, w.address(), put, dx.address() + (to * w.cols * 4) as u64);
+            let sums = dx.address() + (to * w.cols * 4) as u64;
+            if put == Put::Set || !self.adds_narrow_backward((from, dy.stride), w, k, sums, rows.len()) {
+                self.products.multiply(shape, from, w.address(), put, sums);
+            }
             put = Put::Add;
         }
     }

@@ -1,6 +1,8 @@
 //! Every operation of a backend with host vectors at both ends, and the cases that all backends are held to.
 
-use hone_engine::backend::{AdamStep, Backend, Heads, Put, Scored, ScoredGrad, Target, Turn};
+use std::ops::Range;
+
+use hone_engine::backend::{AdamStep, Backend, Heads, LinearBackward, Low, Moved, Put, Scored, ScoredGrad, Target, Turn};
 use hone_engine::layout::{Group, Packed};
 use hone_engine::random::Stream;
 
@@ -52,6 +54,8 @@ pub(crate) trait Ops {
     fn attention(&self, heads: Heads, packed: &Packed) -> Vec<f32>;
     fn rope(&self, packed: &Packed, n_heads: usize, head_dim: usize) -> Vec<f32>;
     fn swiglu(&self, gate: &[f32], up: &[f32], dh: &[f32], cols: usize) -> Vec<f32>;
+    fn swiglu_low(&self, shape: [usize; 3], adapters: &[(Range<usize>, [bool; 2])]) -> Vec<f32>;
+    fn linears_backward(&self, rows: usize, n_in: usize, outs: &[usize], rank: usize) -> Vec<f32>;
     fn head(&self, x: &[f32], w: &[f32], shape: [usize; 3], targets: &[Target]) -> Vec<f32>;
     fn adamw(&self, w: &[f32], grad: &[f32]) -> Vec<f32>;
     fn sum_squares(&self, x: &[f32]) -> Vec<f32>;
@@ -171,6 +175,50 @@ impl<B: Backend> Ops for B {
         out
     }
 
+    fn swiglu_low(&self, [rows, cols, rank]: [usize; 3], adapters: &[(Range<usize>, [bool; 2])]) -> Vec<f32> {
+        let drawn = |seed: u64, len: usize| self.upload(&values(seed, len));
+        let (mut gate, mut up, mut dh) = (drawn(1, rows * cols), drawn(2, rows * cols), drawn(3, rows * cols));
+        let narrows: Vec<_> = (0u64..)
+            .zip(adapters)
+            .map(|(i, (rows, _))| self.act(&drawn(10 + i, rows.len() * rank), rows.len(), rank, 0.5))
+            .collect();
+        let (b, a) =
+            (self.weight(&drawn(4, cols * rank), cols, rank, true), self.weight(&drawn(5, rank * cols), rank, cols, true));
+        let low = |(x, (rows, _)): (_, &(Range<usize>, _)), w| Low { x, rows: rows.clone(), w };
+        let both = |part @ (_, (_, is_adapted)): (_, &(Range<usize>, [bool; 2]))| is_adapted.map(|is| is.then(|| low(part, &b)));
+        let lows: Vec<_> = narrows.iter().zip(adapters).map(both).collect();
+        let dlow: Vec<_> = narrows.iter().zip(adapters).map(|part| low(part, &a)).collect();
+        let mut out = read(self, &Backend::swiglu_low(self, &mut gate, &mut up, cols, &lows), rows, cols);
+        let (dgate, dup) = self.swiglu_low_backward(&gate, &up, &mut dh, cols, &lows, &dlow);
+        out.extend(read(self, &dgate, rows, cols));
+        out.extend(read(self, &dup, rows, cols));
+        out
+    }
+
+    fn linears_backward(&self, rows: usize, n_in: usize, outs: &[usize], rank: usize) -> Vec<f32> {
+        let drawn = |seed: u64, len: usize| self.upload(&values(seed, len));
+        let bufs = |seed: u64, widths: &[usize]| -> Vec<B::Buf> {
+            (seed..).zip(widths).map(|(seed, width)| drawn(seed, rows * width)).collect()
+        };
+        let weights = |seed: u64, heights: &[usize]| -> Vec<B::Weight> {
+            let each = (seed..).zip(heights).map(|(seed, &height)| self.weight(&drawn(seed, height * n_in), height, n_in, true));
+            let mut all: Vec<B::Weight> = each.collect();
+            self.adjoin(&mut all.iter_mut().collect::<Vec<_>>());
+            all
+        };
+        let ranks = vec![rank; outs.len()];
+        let [wide, narrow] = [(1, outs), (20, &ranks[..])].map(|(seed, widths)| {
+            let bufs = bufs(seed, widths);
+            let sized: Vec<_> = bufs.iter().zip(widths).map(|(buf, width)| (buf, *width)).collect();
+            (self.acts(&sized, rows, 0.5), weights(seed + 10, widths))
+        });
+        let part = |dy, w| LinearBackward { dy, rows: 0..rows, w, to: 1 };
+        let parts = (0..outs.len()).flat_map(|i| [part(&wide.0[i], &wide.1[i]), part(&narrow.0[i], &narrow.1[i])]);
+        let mut dx = drawn(40, (rows + 1) * n_in);
+        Backend::linears_backward(self, parts.collect(), Put::Set, &mut dx);
+        self.download(&dx)
+    }
+
     fn head(&self, x: &[f32], w: &[f32], [rows, dim, vocab]: [usize; 3], targets: &[Target]) -> Vec<f32> {
         let act = self.act(&self.upload(x), rows, dim, 1.0);
         let weight = self.weight(&self.upload(w), vocab, dim, true);
@@ -208,7 +256,20 @@ impl<B: Backend> Ops for B {
             grad_scale: 0.5,
         };
         Backend::adamw(self, &mut w, &mut m, &mut v, &grad, &step);
-        [w, m, v].iter().flat_map(|buf| self.download(buf)).collect()
+        let [mut other_w, mut other_m, mut other_v, mut other_grad] = [&w, &m, &v, &grad].map(|buf| self.copy(buf));
+        let [mut third_w, mut third_m, mut third_v, mut third_grad] = [&w, &m, &v, &grad].map(|buf| self.copy(buf));
+        self.adamw_all(vec![
+            Moved { w: &mut other_w, m: &mut other_m, v: &mut other_v, grad: &mut other_grad, step },
+            Moved {
+                w: &mut third_w,
+                m: &mut third_m,
+                v: &mut third_v,
+                grad: &mut third_grad,
+                step: AdamStep { lr: 0.1, ..step },
+            },
+        ]);
+        let all = [w, m, v, other_w, other_m, other_v, other_grad, third_w, third_m, third_v, third_grad];
+        all.iter().flat_map(|buf| self.download(buf)).collect()
     }
 
     fn sum_squares(&self, x: &[f32]) -> Vec<f32> {
@@ -245,6 +306,15 @@ pub(crate) fn products(check: Check<'_>) {
         check("linear_backward", 4e-6, &|b| b.linear_backward(&dy, &w, shape));
         check("weight_gradient", 4e-6, &|b| b.weight_gradient(&dy, &x, shape));
     }
+    for shape @ [rows, n_in, n_out] in [[70, 16, 144], [7, 32, 16], [130, 48, 96], [65, 64, 80]] {
+        let (x, w) = (values(1, rows * n_in), values(2, n_in * n_out));
+        check("narrow add", 4e-6, &|b| b.linear(&x, &w, shape, Put::Add));
+    }
+    for (rows, n_in, outs, rank) in
+        [(67, 96, &[96, 32, 32][..], 16), (9, 64, &[72, 72], 8), (5, 30, &[20, 12], 16), (70, 48, &[64], 64)]
+    {
+        check("linears_backward", 6e-6, &|b| b.linears_backward(rows, n_in, outs, rank));
+    }
 }
 
 /// Tables, gathers and biases.
@@ -270,6 +340,15 @@ pub(crate) fn gated_units_and_updates(check: Check<'_>) {
         check("swiglu", 2e-6, &|b| b.swiglu(&gate, &up, &dh, cols));
         check("adamw", 2e-6, &|b| b.adamw(&gate, &up));
         check("sum_squares", 1e-6, &|b| b.sum_squares(&gate));
+    }
+    // Some are added in the kernel of the gates, others before it. Results are rounded, to one side or the other.
+    for shape @ [rows, _, _] in [[6, 48, 16], [67, 96, 16], [70, 64, 32], [5, 32, 64], [9, 50, 16], [6, 48, 8], [20, 32, 48]] {
+        let (one, all) = (rows / 2, 0..rows);
+        for adapters in
+            [vec![(all.clone(), [true; 2])], vec![(all, [false, true])], vec![(0..one, [true; 2]), (one..rows, [true, false])]]
+        {
+            check("swiglu_low", 1e-2, &|b| b.swiglu_low(shape, &adapters));
+        }
     }
 }
 

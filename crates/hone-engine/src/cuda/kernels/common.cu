@@ -90,6 +90,13 @@ __device__ __forceinline__ void await_previous() {
 #endif
 }
 
+// Eight or sixteen bytes at once: behind a branch, the compiler takes a structure's parts one by one.
+__device__ __forceinline__ void store2(void *to, u32 x, u32 y) { asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(to), "r"(x), "r"(y) : "memory"); }
+
+__device__ __forceinline__ void store4(float *to, float4 x) {
+    asm volatile("st.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+}
+
 // d += a·b for a 16×16 a, a 16×8 b.
 __device__ __forceinline__ void multiply(float *d, const u32 *a, const u32 *b) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

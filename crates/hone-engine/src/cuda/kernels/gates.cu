@@ -44,50 +44,28 @@ extern "C" __global__ void swiglu_backward(const float *gate, const float *up, c
 
 // ---- with an adapter
 //
-// A warp has sixteen rows and LOW_COLS columns of each matrix, a thread two rows and four neighbours of every sixteen columns. What the
-// adapter adds to them is a product over its rank by the tensor core, whose eight columns are dealt so that a thread's are neighbours.
+// A warp has sixteen rows and PIECE columns of each matrix, a thread two rows and four neighbours of every sixteen columns. What the
+// adapter adds to them is a product over its rank, K sixteens, by the tensor core, whose eight columns are dealt so that a thread's are
+// neighbours. Blocks go along the rows, as memory does.
 
-#define LOW_COLS 32
+#define PIECE 32
+#define ADDED 64
 
+// What an adapter adds: narrow activations and weights, with elements from row to row; nothing where they are null.
 struct Low {
-    const u16 *x, *w; // nothing is added where they are null
+    const u16 *x, *w;
+    int x_stride, w_stride;
 };
 
+// The two rows of a thread.
 struct Spot {
     i64 rows[2];
     bool live[2];
     int group, quad;
 };
 
-// TURNED: the weights are `[rank, cols]` and not `[cols, rank]`. RANK is the rank where it is known, or 0.
-template <int RANK, bool TURNED>
-__device__ __forceinline__ void add_low(float4 *v, Low low, int rank, int cols, int col0, const Spot &at) {
-    if (!low.x) return;
-    float sums[2][4] = {};
-    const u16 *first = low.x + at.rows[0] * rank + at.quad * 2, *second = low.x + at.rows[1] * rank + at.quad * 2;
-#pragma unroll
-    for (int k = 0; k < (RANK ? RANK : rank); k += 16) {
-        u32 a[4] = {*(const u32 *)(first + k), *(const u32 *)(second + k), *(const u32 *)(first + k + 8), *(const u32 *)(second + k + 8)};
-#pragma unroll
-        for (int t = 0; t < 2; t++) {
-            int col = col0 + (at.group >> 1) * 4 + 2 * t + (at.group & 1);
-            u32 b[2];
-            if (TURNED) {
-                const u16 *w = low.w + (i64)(k + at.quad * 2) * cols + col;
-                b[0] = w[0] | (u32)w[cols] << 16, b[1] = w[8 * cols] | (u32)w[9 * cols] << 16;
-            } else {
-                const u16 *w = low.w + (i64)col * rank + k + at.quad * 2;
-                b[0] = *(const u32 *)w, b[1] = *(const u32 *)(w + 8);
-            }
-            multiply(sums[t], a, b);
-        }
-    }
-    v[0].x += sums[0][0], v[0].y += sums[0][1], v[0].z += sums[1][0], v[0].w += sums[1][1];
-    v[1].x += sums[0][2], v[1].y += sums[0][3], v[1].z += sums[1][2], v[1].w += sums[1][3];
-}
-
 __device__ __forceinline__ Spot spot_of(int rows) {
-    int lane = threadIdx.x & 31, row0 = (blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5)) * 16;
+    int lane = threadIdx.x & 31, row0 = (blockIdx.y * (blockDim.x >> 5) + (threadIdx.x >> 5)) * 16;
     Spot at = {{}, {}, lane >> 2, lane & 3};
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -98,77 +76,153 @@ __device__ __forceinline__ Spot spot_of(int rows) {
     return at;
 }
 
-__device__ __forceinline__ void load_rows4(float4 *v, const float *x, int cols, int col, const Spot &at) {
+__device__ __forceinline__ void load_fours(float4 *v, const float *x, int cols, int col, const Spot &at) {
 #pragma unroll
     for (int i = 0; i < 2; i++) v[i] = *(const float4 *)(x + at.rows[i] * cols + col);
 }
 
-template <int RANK>
-__device__ __forceinline__ void swiglu_low_piece(const float *gate, const float *up, int cols, Low to_gate, Low to_up, int rank, u16 *out,
-                                                 const Spot &at) {
+template <int K>
+__device__ __forceinline__ void load_narrow(u32 (*a)[4], const Low &low, const Spot &at) {
+    if (!low.x) return;
+    const u16 *first = low.x + at.rows[0] * low.x_stride + at.quad * 2, *second = low.x + at.rows[1] * low.x_stride + at.quad * 2;
 #pragma unroll
-    for (int j = 0; j < LOW_COLS; j += 16) {
-        int col0 = blockIdx.y * LOW_COLS + j, col = col0 + at.quad * 4;
+    for (int k = 0; k < K; k++) {
+        a[k][0] = __ldg((const u32 *)(first + 16 * k)), a[k][1] = __ldg((const u32 *)(second + 16 * k));
+        a[k][2] = __ldg((const u32 *)(first + 16 * k + 8)), a[k][3] = __ldg((const u32 *)(second + 16 * k + 8));
+    }
+}
+
+// TURNED: the weights are `[rank, cols]` and not `[cols, rank]`.
+template <int K, bool TURNED>
+__device__ __forceinline__ void add_low(float4 *v, const u32 (*a)[4], const Low &low, int col0, const Spot &at) {
+    if (!low.x) return;
+    float sums[2][4] = {};
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            int col = col0 + (at.group >> 1) * 4 + 2 * t + (at.group & 1);
+            u32 b[2];
+            if (TURNED) {
+                const u16 *w = low.w + (i64)(16 * k + at.quad * 2) * low.w_stride + col, *further = w + 8 * (i64)low.w_stride;
+                b[0] = __ldg(w) | (u32)__ldg(w + low.w_stride) << 16;
+                b[1] = __ldg(further) | (u32)__ldg(further + low.w_stride) << 16;
+            } else {
+                const u16 *w = low.w + (i64)col * low.w_stride + 16 * k + at.quad * 2;
+                b[0] = __ldg((const u32 *)w), b[1] = __ldg((const u32 *)(w + 8));
+            }
+            multiply(sums[t], a[k], b);
+        }
+    }
+    v[0].x += sums[0][0], v[0].y += sums[0][1], v[0].z += sums[1][0], v[0].w += sums[1][1];
+    v[1].x += sums[0][2], v[1].y += sums[0][3], v[1].z += sums[1][2], v[1].w += sums[1][3];
+}
+
+// Everything is asked for before the first answer is needed; columns behind the last are those of the piece's first.
+template <int K>
+__device__ __forceinline__ void gates_forward(const float *gate, const float *up, int rows, int cols, Low to_gate, Low to_up, u16 *out) {
+    Spot at = spot_of(rows);
+    float4 g[PIECE / 16][2], u[PIECE / 16][2];
+    u32 gate_a[K][4], up_a[K][4];
+    int first = blockIdx.x * PIECE;
+#pragma unroll
+    for (int j = 0; j < PIECE / 16; j++) {
+        int col = (first + 16 * j < cols ? first + 16 * j : first) + at.quad * 4;
+        load_fours(g[j], gate, cols, col, at), load_fours(u[j], up, cols, col, at);
+    }
+    load_narrow<K>(gate_a, to_gate, at), load_narrow<K>(up_a, to_up, at);
+#pragma unroll
+    for (int j = 0; j < PIECE / 16; j++) {
+        int col0 = first + 16 * j;
         if (col0 >= cols) break;
-        float4 g[2], u[2];
-        load_rows4(g, gate, cols, col, at);
-        load_rows4(u, up, cols, col, at);
-        add_low<RANK, false>(g, to_gate, rank, cols, col0, at);
-        add_low<RANK, false>(u, to_up, rank, cols, col0, at);
+        add_low<K, false>(g[j], gate_a, to_gate, col0, at), add_low<K, false>(u[j], up_a, to_up, col0, at);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            u32 low = pack(gated(g[i].x, u[i].x), gated(g[i].y, u[i].y)), high = pack(gated(g[i].z, u[i].z), gated(g[i].w, u[i].w));
-            if (at.live[i]) *(uint2 *)(out + at.rows[i] * cols + col) = make_uint2(low, high);
+            float4 x = g[j][i], y = u[j][i];
+            u32 low = pack(gated(x.x, y.x), gated(x.y, y.y)), high = pack(gated(x.z, y.z), gated(x.w, y.w));
+            if (at.live[i]) store2(out + at.rows[i] * cols + col0 + at.quad * 4, low, high);
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) swiglu_low(const float *gate, const float *up, int rows, int cols, const u16 *gate_x,
-                                                             const u16 *gate_w, const u16 *up_x, const u16 *up_w, int rank, u16 *out) {
+template <int K>
+__device__ __forceinline__ void gates_backward(const float *gate, const float *up, const float *dh, int rows, int cols, Low to_gate,
+                                               Low to_up, Low to_dh, u16 *dgate, u16 *dup, int stride) {
     Spot at = spot_of(rows);
-    Low to_gate = {gate_x, gate_w}, to_up = {up_x, up_w};
-    if (rank == 16)
-        swiglu_low_piece<16>(gate, up, cols, to_gate, to_up, 16, out, at);
-    else
-        swiglu_low_piece<0>(gate, up, cols, to_gate, to_up, rank, out, at);
-}
-
-template <int RANK>
-__device__ __forceinline__ void swiglu_low_backward_piece(const float *gate, const float *up, const float *dh, int cols, Low to_gate,
-                                                          Low to_up, Low to_dh, int rank, u16 *dgate, u16 *dup, int stride,
-                                                          const Spot &at) {
+    float4 g[PIECE / 16][2], u[PIECE / 16][2], d[PIECE / 16][2];
+    u32 gate_a[K][4], up_a[K][4], dh_a[K][4];
+    int first = blockIdx.x * PIECE;
 #pragma unroll
-    for (int j = 0; j < LOW_COLS; j += 16) {
-        int col0 = blockIdx.y * LOW_COLS + j, col = col0 + at.quad * 4;
+    for (int j = 0; j < PIECE / 16; j++) {
+        int col = (first + 16 * j < cols ? first + 16 * j : first) + at.quad * 4;
+        load_fours(g[j], gate, cols, col, at), load_fours(u[j], up, cols, col, at), load_fours(d[j], dh, cols, col, at);
+    }
+    load_narrow<K>(gate_a, to_gate, at), load_narrow<K>(up_a, to_up, at), load_narrow<K>(dh_a, to_dh, at);
+#pragma unroll
+    for (int j = 0; j < PIECE / 16; j++) {
+        int col0 = first + 16 * j;
         if (col0 >= cols) break;
-        float4 g[2], u[2], d[2];
-        load_rows4(g, gate, cols, col, at);
-        load_rows4(u, up, cols, col, at);
-        load_rows4(d, dh, cols, col, at);
-        add_low<RANK, false>(g, to_gate, rank, cols, col0, at);
-        add_low<RANK, false>(u, to_up, rank, cols, col0, at);
-        add_low<RANK, true>(d, to_dh, rank, cols, col0, at);
+        add_low<K, false>(g[j], gate_a, to_gate, col0, at), add_low<K, false>(u[j], up_a, to_up, col0, at);
+        add_low<K, true>(d[j], dh_a, to_dh, col0, at);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
+            float4 x = g[j][i], y = u[j][i], z = d[j][i];
             float dg[4], du[4];
-            gated_backward(g[i].x, u[i].x, d[i].x, dg, du), gated_backward(g[i].y, u[i].y, d[i].y, dg + 1, du + 1);
-            gated_backward(g[i].z, u[i].z, d[i].z, dg + 2, du + 2), gated_backward(g[i].w, u[i].w, d[i].w, dg + 3, du + 3);
+            gated_backward(x.x, y.x, z.x, dg, du), gated_backward(x.y, y.y, z.y, dg + 1, du + 1);
+            gated_backward(x.z, y.z, z.z, dg + 2, du + 2), gated_backward(x.w, y.w, z.w, dg + 3, du + 3);
             if (!at.live[i]) continue;
-            i64 to = at.rows[i] * stride + col;
-            *(uint2 *)(dgate + to) = make_uint2(pack(dg[0], dg[1]), pack(dg[2], dg[3]));
-            *(uint2 *)(dup + to) = make_uint2(pack(du[0], du[1]), pack(du[2], du[3]));
+            i64 to = at.rows[i] * stride + col0 + at.quad * 4;
+            store2(dgate + to, pack(dg[0], dg[1]), pack(dg[2], dg[3]));
+            store2(dup + to, pack(du[0], du[1]), pack(du[2], du[3]));
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) swiglu_low_backward(const float *gate, const float *up, const float *dh, int rows,
-                                                                      int cols, const u16 *gate_x, const u16 *gate_w, const u16 *up_x,
-                                                                      const u16 *up_w, const u16 *dh_x, const u16 *dh_w, int rank,
-                                                                      u16 *dgate, u16 *dup, int stride) {
+// y += x·wᵀ, or x·w, for x of K sixteens.
+template <int K, bool TURNED>
+__device__ __forceinline__ void add_narrow(float *y, int rows, int cols, Low low) {
     Spot at = spot_of(rows);
-    Low to_gate = {gate_x, gate_w}, to_up = {up_x, up_w}, to_dh = {dh_x, dh_w};
-    if (rank == 16)
-        swiglu_low_backward_piece<16>(gate, up, dh, cols, to_gate, to_up, to_dh, 16, dgate, dup, stride, at);
-    else
-        swiglu_low_backward_piece<0>(gate, up, dh, cols, to_gate, to_up, to_dh, rank, dgate, dup, stride, at);
+    float4 v[ADDED / 16][2];
+    u32 a[K][4];
+    int first = blockIdx.x * ADDED;
+#pragma unroll
+    for (int j = 0; j < ADDED / 16; j++)
+        load_fours(v[j], y, cols, (first + 16 * j < cols ? first + 16 * j : first) + at.quad * 4, at);
+    load_narrow<K>(a, low, at);
+#pragma unroll
+    for (int j = 0; j < ADDED / 16; j++) {
+        int col0 = first + 16 * j;
+        if (col0 >= cols) break;
+        add_low<K, TURNED>(v[j], a, low, col0, at);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            if (at.live[i]) store4(y + at.rows[i] * cols + col0 + at.quad * 4, v[j][i]);
+    }
 }
+
+#define FOR_RANK(RANK)                                                                                                                    \
+    extern "C" __global__ void __launch_bounds__(128) swiglu_low_##RANK(const float *gate, const float *up, int rows, int cols,           \
+                                                                        const u16 *gate_x, const u16 *gate_w, const u16 *up_x,            \
+                                                                        const u16 *up_w, u16 *out) {                                      \
+        gates_forward<RANK / 16>(gate, up, rows, cols, {gate_x, gate_w, RANK, RANK}, {up_x, up_w, RANK, RANK}, out);                      \
+    }                                                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(128)                                                                                     \
+        swiglu_low_backward_##RANK(const float *gate, const float *up, const float *dh, int rows, int cols, const u16 *gate_x,            \
+                                   const u16 *gate_w, const u16 *up_x, const u16 *up_w, const u16 *dh_x, const u16 *dh_w, u16 *dgate,     \
+                                   u16 *dup, int stride) {                                                                                \
+        gates_backward<RANK / 16>(gate, up, dh, rows, cols, {gate_x, gate_w, RANK, RANK}, {up_x, up_w, RANK, RANK},                       \
+                                  {dh_x, dh_w, RANK, cols}, dgate, dup, stride);                                                          \
+    }                                                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(128) add_narrow_##RANK(const u16 *x, int x_stride, const u16 *w, int w_stride, float *y, \
+                                                                        int rows, int cols, int turned) {                                 \
+        Low low = {x, w, x_stride, w_stride};                                                                                             \
+        if (turned)                                                                                                                       \
+            add_narrow<RANK / 16, true>(y, rows, cols, low);                                                                              \
+        else                                                                                                                              \
+            add_narrow<RANK / 16, false>(y, rows, cols, low);                                                                             \
+    }
+
+FOR_RANK(16)
+FOR_RANK(32)
+FOR_RANK(48)
+FOR_RANK(64)
