@@ -8,9 +8,12 @@ use hone_trace::store::{Event, Store, StoreError};
 pub(crate) struct Place {
     /// The number of the last event.
     number: u64,
-    /// Which one that was, unless it was damaged.
-    last: Option<EventId>,
+    /// A line that stood in the log when this was the place, where one was read.
+    witness: Option<Line>,
 }
+
+/// The number of a line, and which one it is.
+type Line = (u64, EventId);
 
 /// What has come behind a place.
 pub(crate) enum News {
@@ -24,7 +27,7 @@ pub(crate) enum News {
 impl Place {
     /// Behind the event of this number.
     pub(crate) fn behind(number: u64) -> Self {
-        Self { number, last: None }
+        Self { number, witness: None }
     }
 
     /// Reads on.
@@ -35,30 +38,23 @@ impl Place {
         limit: u32,
         say: impl Fn(String),
     ) -> Result<News, StoreError> {
-        let mut number = self.number;
-        let events = read(store, stream, &mut number, limit, say).await?;
-        if !self.is_there(store, stream).await? {
+        let (events, damaged) = read_past(store, stream, self.number, limit, say).await?;
+        if !self.is_there(store).await? {
             *self = Self::default();
             return Ok(News::Replaced);
         }
-        match events.last() {
-            Some((number, event)) => *self = Self { number: *number, last: Some(event.id) },
-            None if number != self.number => *self = Self::behind(number),
-            None => {}
+        if let Some(last) = events.last().map(|(number, event)| (*number, event.id)).or(damaged) {
+            *self = Self { number: last.0, witness: Some(last) };
         }
         Ok(News::Events(events))
     }
 
-    /// Whether the event that was read last stands where it stood. It is looked up after what comes behind it was read, so that nothing
-    /// is taken of another store.
-    async fn is_there(&self, store: &dyn Store, stream: &str) -> Result<bool, StoreError> {
-        let Some(last) = self.last else { return Ok(true) };
-        match store.events(Some(stream), self.number.saturating_sub(1), 1).await {
-            Ok(events) => Ok(events.first().is_some_and(|(number, event)| (*number, event.id) == (self.number, last))),
-            // It can be read no longer, and tells nothing.
-            Err(StoreError::Damaged { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
+    /// Whether the log is the one that was read. It is looked up after what comes behind the place was read, so that nothing is taken of
+    /// another store. What the line says is not read for that: it may be large, and the look is frequent.
+    async fn is_there(&self, store: &dyn Store) -> Result<bool, StoreError> {
+        let Some(witness) = self.witness else { return Ok(true) };
+        let found = store.event_ids(None, witness.0.saturating_sub(1), 1).await?;
+        Ok(found.first() == Some(&witness))
     }
 }
 
@@ -71,41 +67,131 @@ pub(crate) async fn read(
     limit: u32,
     say: impl Fn(String),
 ) -> Result<Vec<(u64, Event)>, StoreError> {
-    let mut limit = limit;
+    let (events, damaged) = read_past(store, stream, *after, limit, say).await?;
+    if let Some((number, _)) = damaged {
+        *after = number;
+    }
+    Ok(events)
+}
+
+/// The same, with the last damaged one that comes before them.
+async fn read_past(
+    store: &dyn Store,
+    stream: &str,
+    mut after: u64,
+    mut limit: u32,
+    say: impl Fn(String),
+) -> Result<(Vec<(u64, Event)>, Option<Line>), StoreError> {
+    let mut damaged = None;
     loop {
-        match store.events(Some(stream), *after, limit).await {
+        match store.events(Some(stream), after, limit).await {
             // Those before it are read first, one by one.
             Err(StoreError::Damaged { .. }) if limit > 1 => limit = 1,
             Err(StoreError::Damaged { what, reason }) => {
+                let next = store.event_ids(Some(stream), after, 1).await?;
+                // Where it is gone, the store is being put in another's place.
+                let Some((number, _)) = next.first() else { return Ok((Vec::new(), damaged)) };
                 say(format!("{what} is damaged and passed by, `hone store verify` names all that are: {reason}"));
-                *after = number_of(store, stream, *after, &what).await?;
+                (after, damaged) = (*number, next.first().copied());
             }
-            read => return read,
+            read => return read.map(|events| (events, damaged)),
         }
     }
 }
 
-/// The number of the damaged event that comes next: the store names it without its number, but gives what comes behind that.
-async fn number_of(store: &dyn Store, stream: &str, mut before: u64, what: &str) -> Result<u64, StoreError> {
-    let mut step = 1;
-    while !is_behind(store, stream, before.saturating_add(step), what).await? {
-        before = before.saturating_add(step);
-        step = step.saturating_mul(2);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_store::Options;
+    use hone_trace::{Tenant, Time};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    const STREAM: &str = "followed";
+
+    /// A log in a folder of its own.
+    struct Log {
+        store: Arc<dyn hone_store::Database>,
+        folder: tempfile::TempDir,
     }
-    let mut behind = before.saturating_add(step);
-    while behind - before > 1 {
-        let middle = before + (behind - before) / 2;
-        match is_behind(store, stream, middle, what).await? {
-            true => behind = middle,
-            false => before = middle,
+
+    impl Log {
+        async fn of(names: &[&str]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let place = hone_store::Place::Folder(folder.path().to_owned());
+            let log = Self { store: hone_store::open(&place, &Options::default()).await.unwrap(), folder };
+            log.write(names).await;
+            log
+        }
+
+        async fn write(&self, names: &[&str]) {
+            for name in names {
+                let (id, at, tenant) = (EventId::derived(&[name]), Time::from_unix_nanos(1), Tenant::default());
+                let event = Event { id, at, tenant, stream: STREAM.into(), kind: "line".into(), body: json!({"name": name}) };
+                self.store.put(vec![hone_trace::store::Write::Event(event)]).await.unwrap();
+            }
+        }
+
+        fn change(&self, sql: &str) {
+            rusqlite::Connection::open(self.folder.path().join("hone.db")).unwrap().execute_batch(sql).unwrap();
+        }
+
+        fn damage_last(&self) {
+            self.change("UPDATE events SET body = '{' WHERE seq = (SELECT max(seq) FROM events)");
+        }
+
+        /// Puts a log of these lines into its place, with numbers from 1 on.
+        async fn replace(&self, names: &[&str]) {
+            self.change("DELETE FROM events; DELETE FROM sqlite_sequence");
+            self.write(names).await;
+        }
+
+        /// The names of the lines that are new, or `None` where the log is another one.
+        async fn news(&self, place: &mut Place) -> Option<Vec<String>> {
+            match place.news(&*self.store, STREAM, 10, drop).await.unwrap() {
+                News::Replaced => None,
+                News::Events(events) => {
+                    Some(events.iter().map(|(_, event)| event.body["name"].as_str().unwrap().to_owned()).collect())
+                }
+            }
         }
     }
-    Ok(behind)
-}
 
-async fn is_behind(store: &dyn Store, stream: &str, number: u64, what: &str) -> Result<bool, StoreError> {
-    match store.events(Some(stream), number, 1).await {
-        Err(StoreError::Damaged { what: found, .. }) => Ok(found != what),
-        read => read.map(|_| true),
+    fn names(names: &[&str]) -> Option<Vec<String>> {
+        Some(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[tokio::test]
+    async fn another_log_is_noticed_and_read_from_its_beginning() {
+        let (log, mut place) = (Log::of(&["a", "b"]).await, Place::default());
+        assert_eq!(log.news(&mut place).await, names(&["a", "b"]));
+        log.write(&["c"]).await;
+        assert_eq!(log.news(&mut place).await, names(&["c"]));
+        assert_eq!(log.news(&mut place).await, names(&[]));
+        log.replace(&["a", "b", "x", "y"]).await;
+        assert_eq!(log.news(&mut place).await, None);
+        assert_eq!(log.news(&mut place).await, names(&["a", "b", "x", "y"]));
+    }
+
+    #[tokio::test]
+    async fn another_log_is_noticed_behind_a_damaged_line() {
+        let (log, mut place) = (Log::of(&["a", "b"]).await, Place::default());
+        log.damage_last();
+        assert_eq!(log.news(&mut place).await, names(&["a"]));
+        assert_eq!(log.news(&mut place).await, names(&[]));
+        assert_eq!(log.news(&mut place).await, names(&[]), "the damaged one stands where it stood");
+        log.replace(&["a", "x", "y"]).await;
+        assert_eq!(log.news(&mut place).await, None);
+        assert_eq!(log.news(&mut place).await, names(&["a", "x", "y"]));
+    }
+
+    #[tokio::test]
+    async fn what_the_last_line_says_is_not_read_again() {
+        let (log, mut place) = (Log::of(&["a", "b"]).await, Place::default());
+        assert_eq!(log.news(&mut place).await, names(&["a", "b"]));
+        // Who reads it learns nothing from it now, and would not notice.
+        log.replace(&["a", "x"]).await;
+        log.damage_last();
+        assert_eq!(log.news(&mut place).await, None);
     }
 }

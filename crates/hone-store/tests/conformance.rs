@@ -463,6 +463,11 @@ fn events_are_numbered_in_the_order_in_which_readers_see_them() {
         let of_one = store.events(Some("s3"), 0, 1000).await.unwrap();
         let order: Vec<u64> = of_one.iter().map(|(_, event)| event.body["n"].as_u64().unwrap()).collect();
         assert_eq!(order, (0..25).collect::<Vec<_>>());
+        for (stream, after, limit) in [(None, 0, 1000), (None, 90, 7), (Some("s3"), 0, 1000), (Some("s3"), 100, 2)] {
+            let events = store.events(stream, after, limit).await.unwrap();
+            let ids: Vec<_> = events.iter().map(|(number, event)| (*number, event.id)).collect();
+            assert_eq!(store.event_ids(stream, after, limit).await.unwrap(), ids, "{stream:?} after {after}");
+        }
     });
 }
 

@@ -187,6 +187,7 @@ fn a_record_that_cannot_be_read_is_named_and_the_database_is_not_blamed() {
         assert_eq!(named(store.document(Kind::Config, &config.id).await), format!("config {}", config.id));
         assert_eq!(named(store.documents(Kind::Config, None, 10).await), format!("config {}", config.id));
         assert_eq!(named(store.events(Some("s"), 0, 10).await), format!("event {event_id}"));
+        assert_eq!(store.event_ids(Some("s"), 0, 10).await.unwrap(), [(1, event_id)], "who does not read it is told which it is");
         assert!(named(store.traces(&Default::default(), None, 10).await).contains("trace "));
         // A list by a field without an index looks into every body.
         let field = Some(Field { path: "metadata.customer".into(), value: "c1".into() });

@@ -48,6 +48,9 @@ pub trait Store: Send + Sync {
     /// The events after number `after`, oldest first. Who has read number n will never see a smaller new one.
     fn events<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, Event)>>;
 
+    /// Which events those are, without what they say: that is not even read, be it large or damaged.
+    fn event_ids<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>>;
+
     /// Keeps these bytes under their hash, and answers when they are durable.
     fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash>;
 

@@ -105,7 +105,9 @@ impl World {
     /// Puts what a back-up has in the place of all that there is, while the server runs.
     pub(crate) async fn restore(&self, backup: &std::path::Path) {
         let tables = ["turns", "rewards", "trace_fields", "bodies", "traces", "links", "documents", "events"];
-        self.change(&tables.map(|table| format!("DELETE FROM {table};")).concat());
+        // A database that is made anew numbers its lines from the first on.
+        let sql = tables.map(|table| format!("DELETE FROM {table};")).concat() + "DELETE FROM sqlite_sequence;";
+        self.change(&sql);
         hone_store::restore(&*self.store, backup, |_| ()).await.unwrap();
     }
 

@@ -194,6 +194,26 @@ impl Store for Postgres {
         })
     }
 
+    fn event_ids<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+        let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::from(limit));
+        Box::pin(async move {
+            ask!(self.pool, PROMPT, |connection| {
+                let client = &connection.client;
+                let rows = match stream {
+                    Some(stream) => {
+                        let sql = "SELECT seq, id FROM hone.events WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+                        client.query(sql, &[&stream, &after, &limit]).await
+                    }
+                    None => {
+                        let sql = "SELECT seq, id FROM hone.events WHERE seq > $1 ORDER BY seq LIMIT $2";
+                        client.query(sql, &[&after, &limit]).await
+                    }
+                };
+                Ok(rows.map_err(self.failed())?.iter().map(read::event_id).collect())
+            })
+        })
+    }
+
     fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
         Box::pin(async move {
             let hash = BlobHash::of(&bytes);

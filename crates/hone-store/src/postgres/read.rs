@@ -341,9 +341,14 @@ pub(crate) fn link(row: &Row) -> Link {
     Link { from: row.get(0), rel: row.get(1), to: row.get(2) }
 }
 
+/// seq, id.
+pub(crate) fn event_id(row: &Row) -> (u64, EventId) {
+    (row.get::<_, i64>(0).unsigned_abs(), EventId::from_bytes(row.get::<_, Uuid>(1).into_bytes()))
+}
+
 /// seq, id, at, tenant, stream, kind, body.
 pub(crate) fn event(row: &Row) -> Result<(u64, Event), StoreError> {
-    let id = EventId::from_bytes(row.get::<_, Uuid>(1).into_bytes());
+    let (number, id) = event_id(row);
     let what = || format!("event {id}");
     let event = Event {
         id,
@@ -353,5 +358,5 @@ pub(crate) fn event(row: &Row) -> Result<(u64, Event), StoreError> {
         kind: row.get(5),
         body: parsed(row, 6, what)?,
     };
-    Ok((row.get::<_, i64>(0).unsigned_abs(), event))
+    Ok((number, event))
 }

@@ -212,6 +212,21 @@ impl Store for Sqlite {
         })
     }
 
+    fn event_ids<'a>(&'a self, stream: Option<&'a str>, after: u64, limit: u32) -> Answer<'a, Vec<(u64, EventId)>> {
+        let stream = stream.map(str::to_owned);
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        self.read(move |connection| match stream {
+            Some(stream) => connection
+                .prepare_cached("SELECT seq, id FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?
+                .query_map(params![stream, after, limit], event_id)?
+                .collect(),
+            None => connection
+                .prepare_cached("SELECT seq, id FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?
+                .query_map(params![after, limit], event_id)?
+                .collect(),
+        })
+    }
+
     fn put_blob(&self, bytes: Vec<u8>) -> Answer<'_, BlobHash> {
         self.files(move |blobs| blobs.put(&bytes))
     }
@@ -526,6 +541,11 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, Event)> {
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), event))
     };
     fate::named(read(), || format!("event {id}"))
+}
+
+fn event_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, EventId)> {
+    // Where the id itself is damaged there is still a number.
+    Ok((row.get::<_, i64>(0)?.unsigned_abs(), EventId::from_bytes(row.get(1).unwrap_or_default())))
 }
 
 /// A query that cannot be asked, such as one with a malformed path.
