@@ -8,12 +8,12 @@ use hone_trace::store::{Event, Store, StoreError};
 pub(crate) struct Place {
     /// The number of the last event.
     number: u64,
-    /// A line that stood in the log when this was the place, where one was read.
+    /// A line that stood in the log when this was the place. Nobody reads behind another number than 0 without one.
     witness: Option<Line>,
 }
 
 /// The number of a line, and which one it is.
-type Line = (u64, EventId);
+pub(crate) type Line = (u64, EventId);
 
 /// What has come behind a place.
 pub(crate) enum News {
@@ -25,9 +25,9 @@ pub(crate) enum News {
 }
 
 impl Place {
-    /// Behind the event of this number.
-    pub(crate) fn behind(number: u64) -> Self {
-        Self { number, witness: None }
+    /// Behind the event of this number, in the log in which this line stands.
+    pub(crate) fn behind(number: u64, witness: Line) -> Self {
+        Self { number, witness: Some(witness) }
     }
 
     /// Reads on.
@@ -44,7 +44,7 @@ impl Place {
             return Ok(News::Replaced);
         }
         if let Some(last) = events.last().map(|(number, event)| (*number, event.id)).or(damaged) {
-            *self = Self { number: last.0, witness: Some(last) };
+            *self = Self::behind(last.0, last);
         }
         Ok(News::Events(events))
     }
@@ -183,6 +183,15 @@ mod tests {
         log.replace(&["a", "x", "y"]).await;
         assert_eq!(log.news(&mut place).await, None);
         assert_eq!(log.news(&mut place).await, names(&["a", "x", "y"]));
+    }
+
+    #[tokio::test]
+    async fn another_log_is_noticed_by_who_has_read_only_a_witness() {
+        let log = Log::of(&["a", "b", "c"]).await;
+        let mut place = Place::behind(2, (3, EventId::derived(&["c"])));
+        assert_eq!(log.news(&mut place.clone()).await, names(&["c"]));
+        log.replace(&["a", "b"]).await;
+        assert_eq!(log.news(&mut place).await, None);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 //!
 //! Marks of another store know nothing of the requests that stand before them here, so that a merge leaves them out (`hone-store`).
 
-use crate::events;
+use crate::events::{self, Place};
 use crate::server::Gateway;
 use hone_trace::store::{Event, StoreError, Write};
 use hone_trace::{EventId, Tenant};
@@ -28,20 +28,22 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Reads what is there. Says up to which number everything is written.
-    pub(super) async fn begin(&mut self, gateway: &Gateway) -> Result<u64, StoreError> {
-        let (mut numbers, mut last, mut done) = (HashMap::new(), 0, 0);
+    /// Reads what is there. Says from where on something may not be written: that is so as long as the mark stands that says it.
+    pub(super) async fn begin(&mut self, gateway: &Gateway) -> Result<Place, StoreError> {
+        let (mut numbers, mut last, mut done, mut place) = (HashMap::new(), 0, 0, Place::default());
         loop {
             let marks = read(gateway, &mut last).await?;
             for (number, mark) in &marks {
                 last = *number;
                 numbers.insert(mark.id, last);
                 let named = mark.body["done"].as_str().and_then(|id| id.parse().ok());
-                done = done.max(named.and_then(|id: EventId| numbers.get(&id).copied()).unwrap_or(0));
+                if let Some(number) = named.and_then(|id: EventId| numbers.get(&id).copied()).filter(|number| *number >= done) {
+                    (done, place) = (number, Place::behind(number, (last, mark.id)));
+                }
             }
             if marks.is_empty() {
                 self.last = last;
-                return Ok(done);
+                return Ok(place);
             }
         }
     }

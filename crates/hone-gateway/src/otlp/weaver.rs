@@ -106,7 +106,7 @@ impl Weaver {
 
     /// Reads from where all is written.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        self.place = Place::behind(self.marks.begin(&self.gateway).await?);
+        self.place = self.marks.begin(&self.gateway).await?;
         self.read().await
     }
 
@@ -165,7 +165,7 @@ impl Weaver {
         self.gateway.log("the store was replaced: its log of spans is read anew".into());
         self.marks = Marks::default();
         self.open.values_mut().for_each(|open| open.first = 0);
-        self.place = Place::behind(self.marks.begin(&self.gateway).await?);
+        self.place = self.marks.begin(&self.gateway).await?;
         Ok(())
     }
 

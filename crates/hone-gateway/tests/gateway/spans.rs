@@ -306,6 +306,25 @@ async fn spans_become_traces_in_a_store_that_was_restored_under_the_server() {
 }
 
 #[tokio::test]
+async fn spans_become_traces_in_a_store_that_was_restored_under_a_server_that_got_none_since_its_start() {
+    let mut world = world().await;
+    let mut world = world.restarted(soon()).await;
+    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    assert_eq!(told(&world, 1).await, ["a1"]);
+    let backup = world.back_up().await;
+    for n in 2..6 {
+        sent(&world, &request(&[chat(n, 1, &["u", "lost"], vec![])])).await;
+    }
+    told(&world, 5).await;
+    let world = world.restarted(soon()).await;
+    // By then it has read how far spans are written.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.restore(backup.path()).await;
+    sent(&world, &request(&[chat(7, 1, &["u7", "a7"], vec![])])).await;
+    assert_eq!(told(&world, 2).await, ["a1", "a7"]);
+}
+
+#[tokio::test]
 async fn a_merge_does_not_say_of_spans_here_that_they_are_written() {
     let backup = backed_up().await;
     let mut world = world().await;
