@@ -27,6 +27,7 @@ use hone_trace::format::otlp::protobuf::Message;
 use hone_trace::store::{Event, RECORD_BYTES_MAX, StoreError, Write};
 use hone_trace::{EventId, Tenant, TraceId};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{Notify, Semaphore};
 
@@ -41,6 +42,8 @@ const N_ENDED_MAX: usize = 10_000;
 pub(crate) struct Spans {
     /// Something was written to the log.
     grown: Notify,
+    /// The log may be another one.
+    is_replaced: AtomicBool,
     /// Traces that have ended with a span that is not kept.
     ended: Mutex<Vec<(Tenant, String)>>,
     reading: Semaphore,
@@ -48,7 +51,12 @@ pub(crate) struct Spans {
 
 impl Default for Spans {
     fn default() -> Self {
-        Self { grown: Notify::new(), ended: Mutex::default(), reading: Semaphore::new(N_READING_MAX) }
+        Self {
+            grown: Notify::new(),
+            is_replaced: AtomicBool::new(false),
+            ended: Mutex::default(),
+            reading: Semaphore::new(N_READING_MAX),
+        }
     }
 }
 
@@ -60,6 +68,16 @@ impl Spans {
         ended.extend(traces.into_iter().take(room).map(|trace| (tenant.clone(), trace)));
         drop(ended);
         self.grown.notify_one();
+    }
+
+    /// The store was put in another's place, and its log is to be read from where that one says that all is written.
+    pub(crate) fn begin_anew(&self) {
+        self.is_replaced.store(true, Ordering::Release);
+        self.grown.notify_one();
+    }
+
+    fn take_replaced(&self) -> bool {
+        self.is_replaced.swap(false, Ordering::AcqRel)
     }
 
     fn take_ended(&self) -> Vec<(Tenant, String)> {

@@ -5,6 +5,7 @@
 //! it, a new segment begins with the whole of it.
 
 use crate::episode::{Digest, Episode, Episodes, digest};
+use crate::lookout::STREAM;
 use hone_arbiter::log::Assigned;
 use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
 use hone_trace::{
@@ -229,7 +230,7 @@ impl Record {
             id: EventId::derived(&["not_recorded", &told.at.unix_nanos().to_string(), &told.n.to_string()]),
             at: told.at,
             tenant: Tenant::default(),
-            stream: "gateway".to_owned(),
+            stream: STREAM.to_owned(),
             kind: "not_recorded".to_owned(),
             body: json!({"n": told.n}),
         };

@@ -13,6 +13,7 @@ use crate::catalogue::{Catalogue, Model};
 use crate::dashboard::{Curves, Dashboard, Sessions};
 use crate::error::Refused;
 use crate::follow::Follower;
+use crate::lookout::Lookout;
 use crate::metrics::Metrics;
 use crate::otlp::{Spans, Weaver};
 use crate::rate::Rates;
@@ -360,7 +361,8 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
         () = async { key_follower.catch_up().await; follower.catch_up().await } => {}
         () = &mut stop => return,
     }
-    let following = [tokio::spawn(key_follower.run()), tokio::spawn(follower.run())];
+    let lookout = Lookout::new(gateway.clone());
+    let following = [tokio::spawn(key_follower.run()), tokio::spawn(follower.run()), tokio::spawn(lookout.run())];
     let (finish, finished) = oneshot::channel();
     let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
     let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());

@@ -136,7 +136,7 @@ async fn can_write(store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
     let (at, process) = (now(), std::process::id());
     let id = EventId::derived(&["started", &at.unix_nanos().to_string(), &process.to_string()]);
     let body = json!({"version": env!("CARGO_PKG_VERSION"), "process": process});
-    let (stream, kind) = ("gateway".to_owned(), "started".to_owned());
+    let (stream, kind) = (hone_gateway::STREAM.to_owned(), "started".to_owned());
     let event = Event { id, at, tenant: tenant.clone(), stream, kind, body };
     match store.put(vec![Write::Event(event)]).await {
         Err(error @ StoreError::Unavailable { .. }) => {

@@ -24,6 +24,8 @@ const N_UNMARKED: u64 = 100;
 const N_READ: u32 = 16;
 /// How often it is looked whether a conversation is all there.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The same where none is open and the store was replaced: a restore takes its time, and nobody says when the last of it is there.
+const PAUSE_RESTORED: Duration = Duration::from_secs(1);
 /// How long after the last span of a trace others of it may still come, from other threads and processes.
 const MOMENT: Duration = Duration::from_millis(1000);
 /// What was said in a call comes before the span of it, which comes when the call ends; so long it is waited for.
@@ -46,6 +48,8 @@ pub(crate) struct Weaver {
     gateway: Gateway,
     /// Where the last request that was read stands.
     place: Place,
+    /// Whether the store was put in another's place, and lines may come that no server has just written.
+    is_restored: bool,
     /// How many were read since the last mark.
     n_unmarked: u64,
     marks: Marks,
@@ -74,7 +78,7 @@ impl Open {
 impl Weaver {
     pub(crate) fn new(gateway: Gateway) -> Self {
         let (marks, open, belongs) = (Marks::default(), HashMap::new(), HashMap::new());
-        Self { gateway, place: Place::default(), n_unmarked: 0, marks, open, belongs }
+        Self { gateway, place: Place::default(), is_restored: false, n_unmarked: 0, marks, open, belongs }
     }
 
     /// Follows the log until it is told to stop, and then writes what there is.
@@ -89,7 +93,11 @@ impl Weaver {
         loop {
             let gateway = self.gateway.clone();
             let grown = gateway.spans().grown.notified();
-            let pause = if self.open.is_empty() { Duration::from_secs(3600) } else { PAUSE };
+            let pause = match self.is_restored {
+                _ if !self.open.is_empty() => PAUSE,
+                true => PAUSE_RESTORED,
+                false => Duration::from_secs(3600),
+            };
             let is_last = tokio::select! {
                 _ = tokio::time::timeout(pause, grown) => false,
                 _ = &mut stop => true,
@@ -111,6 +119,9 @@ impl Weaver {
     }
 
     async fn follow(&mut self, is_last: bool) -> Result<(), StoreError> {
+        if self.gateway.spans().take_replaced() {
+            self.begin_anew().await?;
+        }
         self.read().await?;
         for (tenant, trace) in self.gateway.spans().take_ended() {
             let key = self.key(&tenant, None, &trace);
@@ -163,7 +174,9 @@ impl Weaver {
     /// The store is another one, which has its own marks. What is open was told by the one before, and is written to this one.
     async fn begin_anew(&mut self) -> Result<(), StoreError> {
         self.gateway.log("the store was replaced: its log of spans is read anew".into());
-        self.marks = Marks::default();
+        self.is_restored = true;
+        // Where this fails, the log is read from its beginning.
+        (self.place, self.marks) = (Place::default(), Marks::default());
         self.open.values_mut().for_each(|open| open.first = 0);
         self.place = self.marks.begin(&self.gateway).await?;
         Ok(())

@@ -2,7 +2,9 @@
 
 use crate::upstream::nested;
 use crate::world::{World, messages};
+use hone_trace::store::Kind;
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_plain_model_is_asked_about_a_type_of_task_too() {
@@ -50,8 +52,27 @@ async fn a_call_is_on_the_record_when_its_answer_is_there() {
     let call = &turn.llm_calls[0];
     assert_eq!((call.tokens_in, call.tokens_out, call.tokens_cached), (20, 5, 4));
     assert!(call.duration_ms.is_some());
-    let config = world.store.document(hone_trace::store::Kind::Config, &trace.config.to_string()).await.unwrap().unwrap();
+    let config = world.store.document(Kind::Config, &trace.config.to_string()).await.unwrap().unwrap();
     assert_eq!((&config.body["model"], &config.body["prompt"]), (&json!("well"), &json!("be kind")));
+}
+
+/// Asks this model, and says whether the config of the trace is on the record.
+async fn keeps_config(world: &World, model: &str) -> bool {
+    let told = world.chat(model, &[("user", "hi")], &[]).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
+    world.store.document(Kind::Config, &trace.config.to_string()).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn configs_are_on_the_record_of_a_store_that_was_restored_under_a_server_without_agents() {
+    let world = World::open().await;
+    let backup = world.back_up().await;
+    world.say_started().await;
+    assert!(keeps_config(&world, "well").await);
+    world.restore(backup.path()).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert!(keeps_config(&world, "well").await);
 }
 
 #[tokio::test]

@@ -325,6 +325,18 @@ async fn spans_become_traces_in_a_store_that_was_restored_under_a_server_that_go
 }
 
 #[tokio::test]
+async fn spans_of_a_store_that_was_restored_under_the_server_become_traces_though_none_comes() {
+    let mut left = world().await;
+    left.stop_and_wait().await;
+    leave(&*left.store, &[chat(1, 1, &["u1", "a1"], vec![])]).await;
+    let backup = left.back_up().await;
+    let world = world().await;
+    world.say_started().await;
+    world.restore(backup.path()).await;
+    assert_eq!(told(&world, 1).await, ["a1"]);
+}
+
+#[tokio::test]
 async fn a_merge_does_not_say_of_spans_here_that_they_are_written() {
     let backup = backed_up().await;
     let mut world = world().await;

@@ -7,8 +7,8 @@ use hone_gateway::{
 };
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
-use hone_trace::store::TraceQuery;
-use hone_trace::{AgentName, Category, Clock, Tenant, Time, Trace};
+use hone_trace::store::{Event, TraceQuery, Write};
+use hone_trace::{AgentName, Category, Clock, EventId, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -109,6 +109,15 @@ impl World {
         let sql = tables.map(|table| format!("DELETE FROM {table};")).concat() + "DELETE FROM sqlite_sequence;";
         self.change(&sql);
         hone_store::restore(&*self.store, backup, |_| ()).await.unwrap();
+    }
+
+    /// Says on the record that a server has started, as `hone serve` does, and lets this one read it.
+    pub(crate) async fn say_started(&self) {
+        let id = EventId::derived(&["started", &self.url]);
+        let (at, stream, kind) = (Time::from_unix_nanos(1), hone_gateway::STREAM.to_owned(), "started".to_owned());
+        let event = Event { id, at, tenant: tenant(), stream, kind, body: json!({}) };
+        self.store.put(vec![Write::Event(event)]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
     /// Writes a back-up of the store.
