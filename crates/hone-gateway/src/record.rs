@@ -14,7 +14,7 @@ use hone_trace::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use std::time::Duration;
 const N_EPISODES_MAX: usize = 100_000;
 /// Configs that are known to be on the record.
 const N_CONFIGS_MAX: usize = 10_000;
+/// How long that is relied on. A store may have lost a config without anything that tells: then it is there again with the next call.
+const CONFIG_KNOWN_NS: u64 = 1_000_000_000;
 /// Other servers of the same store may have written the next turn first; so often the place is looked up again. The longest pause before
 /// that is in milliseconds: servers that keep getting in each other's way take turns by it.
 const N_TRIES: u64 = 100;
@@ -89,7 +91,8 @@ pub(crate) struct Record {
     episodes: Mutex<Episodes>,
     /// Who writes to an episode now. An entry lives as long as somebody does.
     writing: Mutex<HashMap<TraceId, Arc<tokio::sync::Mutex<()>>>>,
-    configs: Mutex<HashSet<ConfigHash>>,
+    /// Configs that are on the record, and since when that is known.
+    configs: Mutex<HashMap<ConfigHash, Time>>,
     lost: Mutex<Option<Lost>>,
     begun: Arc<Mutex<HashMap<TraceId, Tenant>>>,
 }
@@ -277,6 +280,7 @@ impl Record {
             }
             let (write, turn_idx) = next(&call, episode.as_ref());
             let config = self.config(&call);
+            let is_told = config.is_some();
             let answered = call.answered.clone().filter(|_| episode.is_none()).map(Write::Event);
             let puts = self.store.put([config, answered, Some(write)].into_iter().flatten().collect()).await?;
             if puts.last() == Some(&Put::Conflict) {
@@ -297,20 +301,28 @@ impl Record {
             let Call { tenant, assigned, others, .. } = call;
             let trace = call.episode.trace();
             lock(&self.episodes).keep(Episode { trace, tenant, n_turns: turn_idx + 1, history, n_answered, others, assigned });
-            let mut configs = lock(&self.configs);
-            if configs.len() >= N_CONFIGS_MAX {
-                configs.clear();
+            if is_told {
+                self.know(call.config_hash, call.ended);
             }
-            configs.insert(call.config_hash);
             return Ok(());
         }
         let what = format!("trace {}", call.episode.trace());
         Err(NotKept::Store(StoreError::Invalid { what, reason: "somebody else kept writing to it".to_owned() }))
     }
 
+    /// A config is on the record now.
+    fn know(&self, config: ConfigHash, now: Time) {
+        let mut configs = lock(&self.configs);
+        if configs.len() >= N_CONFIGS_MAX {
+            configs.clear();
+        }
+        configs.insert(config, now);
+    }
+
     /// The config as a document, unless it is known to be on the record.
     fn config(&self, call: &Call) -> Option<Write> {
-        let is_known = lock(&self.configs).contains(&call.config_hash);
+        let is_recent = |since: &Time| call.ended.unix_nanos().abs_diff(since.unix_nanos()) < CONFIG_KNOWN_NS;
+        let is_known = lock(&self.configs).get(&call.config_hash).is_some_and(is_recent);
         (!is_known).then(|| Write::Document(Document::of(&call.config, 0, call.tenant.clone(), call.ended)))
     }
 

@@ -75,6 +75,17 @@ async fn configs_are_on_the_record_of_a_store_that_was_restored_under_a_server_w
     assert!(keeps_config(&world, "well").await);
 }
 
+/// The log of a back-up that was made between the start and the first call tells nothing: all of it stands where it stood.
+#[tokio::test]
+async fn configs_come_back_to_a_store_of_which_nothing_tells_that_it_was_restored() {
+    let world = World::open().await;
+    world.say_started().await;
+    assert!(keeps_config(&world, "well").await);
+    world.change("DELETE FROM bodies; DELETE FROM traces; DELETE FROM documents");
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert!(keeps_config(&world, "well").await);
+}
+
 #[tokio::test]
 async fn a_conversation_that_goes_on_is_one_trace() {
     let world = World::open().await;
