@@ -15,6 +15,7 @@ use hone_arbiter::log::{Assigned, Chosen, Ended, InCanary};
 use hone_arbiter::{Arm, Known, Linear, Situation, assign, pick};
 use hone_policy::local::Voice;
 use hone_policy::upstream::Wire;
+use hone_trace::store::StoreError;
 use hone_trace::{AdapterId, AgentName, Category, Config, ConfigHash, Draws, EventId, Message, Role, Tenant, Time, TraceId};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +31,33 @@ pub trait Adapters: Send + Sync {
 }
 
 /// A voice, in a while.
-pub type VoiceMade<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Voice>, String>> + Send + 'a>>;
+pub type VoiceMade<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Voice>, NoVoice>> + Send + 'a>>;
+
+/// Why there is no model with an adapter on it.
+#[derive(Debug, thiserror::Error)]
+pub enum NoVoice {
+    /// There is none as things are, and who asks again is told the same.
+    #[error("{0}")]
+    Unable(String),
+    /// The store did not answer, and may do so the next time.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<String> for NoVoice {
+    fn from(why: String) -> Self {
+        Self::Unable(why)
+    }
+}
+
+impl From<StoreError> for NoVoice {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } => Self::Store(error),
+            error => Self::Unable(error.to_string()),
+        }
+    }
+}
 
 /// A name that stands for whichever of these agents does best.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! log are written down, and the registry is brought to what they say; both are known by what caused them, so that it does not matter
 //! how many processes do so. Outcomes that did not come in time are looked up once more, and then counted as missing.
 
-use crate::agents::{Adapters, Canary, Entry, RouteBy, Version, View};
+use crate::agents::{Adapters, Canary, Entry, NoVoice, RouteBy, Version, View};
 use crate::catalogue::{Model, Who};
 use crate::dashboard::Past;
 use crate::events::{News, Place};
@@ -19,7 +19,7 @@ use hone_trace::store::{Kind, Store, StoreError, Write};
 use hone_trace::{Agent, AgentName, Category, Config, ConfigHash, Tenant};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long nobody looks when nothing was written here.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -29,6 +29,11 @@ const N_UNSEEN: usize = 8;
 const N_OVERDUE: usize = 64;
 /// Whatever went wrong with the store is tried again after this.
 const RETRY: Duration = Duration::from_millis(500);
+/// So often the store is asked for adapters that it does not give. Until then everybody is sent where the log said before; then the
+/// version cannot answer, and the others wait no longer.
+const N_WAITS: u32 = 20;
+/// From then on it is asked again after this.
+const LATER: Duration = Duration::from_secs(5);
 
 /// Who follows the log.
 pub(crate) struct Follower {
@@ -44,6 +49,12 @@ pub(crate) struct Follower {
     pasts: HashMap<AgentName, Arc<Past>>,
     /// What has changed and was not acted on yet.
     changes: Changes,
+    /// How often the store was asked in vain for adapters, since it gave the last.
+    n_waited: u32,
+    /// Agents with a version whose adapter the store did not give.
+    unready: HashSet<AgentName>,
+    /// When that was.
+    asked: Instant,
 }
 
 /// An agent as the registry has it.
@@ -66,7 +77,21 @@ impl Follower {
     pub(crate) fn new(gateway: Gateway, adapters: Option<Arc<dyn Adapters>>) -> Self {
         let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), HashMap::new());
         let (pasts, changes) = (HashMap::new(), Changes::default());
-        Self { gateway, adapters, fleet, place: Place::default(), is_behind: true, agents, shares, pasts, changes }
+        let (n_waited, unready, asked) = (0, HashSet::new(), Instant::now());
+        Self {
+            gateway,
+            adapters,
+            fleet,
+            place: Place::default(),
+            is_behind: true,
+            agents,
+            shares,
+            pasts,
+            changes,
+            n_waited,
+            unready,
+            asked,
+        }
     }
 
     /// Reads all that was written so far.
@@ -83,6 +108,7 @@ impl Follower {
             let gateway = self.gateway.clone();
             drop(tokio::time::timeout(PAUSE, gateway.agents().grown.notified()).await);
             let followed = async {
+                self.ask_again();
                 self.read().await?;
                 self.look_up_overdue().await
             };
@@ -149,6 +175,14 @@ impl Follower {
         self.changes.is_any = true;
     }
 
+    /// Looks again at agents with a version whose adapter the store did not give.
+    fn ask_again(&mut self) {
+        if !self.unready.is_empty() && self.asked.elapsed() >= LATER {
+            self.changes.is_any = true;
+            self.changes.concerned.extend(self.unready.drain());
+        }
+    }
+
     /// Keeps how canaries stand, for people to look at.
     fn remember(&mut self) {
         for deployment in self.fleet.deployments().filter(|deployment| deployment.is_running()) {
@@ -213,7 +247,7 @@ impl Follower {
         for (version, config_hash) in wanted {
             let ready = match known.get(&version).filter(|known| known.config_hash == config_hash && known.model.is_ok()) {
                 Some(ready) => Arc::clone(ready),
-                None => Arc::new(self.ready(config_hash).await?),
+                None => Arc::new(self.ready(name, config_hash).await?),
             };
             // Who looked before and found the same has said so.
             let is_said = known.get(&version).is_some_and(|known| known.model.as_ref().err() == ready.model.as_ref().err());
@@ -229,21 +263,36 @@ impl Follower {
     }
 
     /// A version that can answer, or why it cannot.
-    async fn ready(&self, config_hash: ConfigHash) -> Result<Version, StoreError> {
+    async fn ready(&mut self, agent: &AgentName, config_hash: ConfigHash) -> Result<Version, StoreError> {
         let document = self.store().document(Kind::Config, &config_hash.to_string()).await?;
         let Some(config) = document.map(|document| document.word::<Config>()).transpose()? else {
             let model = Err("its config is not on the record".to_owned());
             return Ok(Version { config: Config::default(), config_hash, model });
         };
-        let model = self.model(&config).await;
+        let model = match self.model(&config).await {
+            Ok(model) => Ok(model),
+            Err(NoVoice::Unable(why)) => Err(why),
+            Err(NoVoice::Store(error)) if self.n_waited < N_WAITS => {
+                self.n_waited += 1;
+                return Err(error);
+            }
+            Err(NoVoice::Store(error)) => {
+                self.asked = Instant::now();
+                self.unready.insert(agent.clone());
+                Err(error.to_string())
+            }
+        };
+        if model.is_ok() && config.adapter.is_some() {
+            self.n_waited = 0;
+        }
         Ok(Version { config, config_hash, model })
     }
 
-    async fn model(&self, config: &Config) -> Result<Arc<Model>, String> {
-        let name = config.model.as_deref().ok_or("its config names no model")?;
+    async fn model(&self, config: &Config) -> Result<Arc<Model>, NoVoice> {
+        let name = config.model.as_deref().ok_or_else(|| "its config names no model".to_owned())?;
         let model = self.gateway.catalogue().get(name).ok_or_else(|| format!("the server has no model `{name}`"))?;
         let Some(adapter) = config.adapter else { return Ok(Arc::clone(model)) };
-        let adapters = self.adapters.as_ref().ok_or("the server loads no adapters")?;
+        let adapters = self.adapters.as_ref().ok_or_else(|| "the server loads no adapters".to_owned())?;
         let voice = adapters.voice(name, adapter).await?;
         Ok(Arc::new(Model::new(name, [Who::Local(Arc::new(Local::new(voice)))])))
     }

@@ -44,7 +44,7 @@ mod task;
 mod tls;
 
 pub use access::{Access, AccessError, Identity, Role, Token};
-pub use agents::{Adapters, Route, RouteBy, VoiceMade};
+pub use agents::{Adapters, NoVoice, Route, RouteBy, VoiceMade};
 pub use catalogue::{Catalogue, CatalogueError, Model, Who};
 pub use dashboard::{Dashboard, Setting};
 pub use error::Refused;

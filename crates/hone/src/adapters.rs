@@ -9,7 +9,7 @@ use hone_engine::config::ModelConfig;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
 use hone_engine::peft;
-use hone_gateway::{Adapters, VoiceMade};
+use hone_gateway::{Adapters, NoVoice, VoiceMade};
 use hone_policy::local::{Local, Voice};
 use hone_trace::store::{Document, Kind, Store, Write};
 use hone_trace::{Adapter, AdapterId, Tenant, Time, V1};
@@ -53,17 +53,17 @@ pub(crate) async fn keep(
 }
 
 /// The folder of an adapter, written below `cache` unless it is there and whole.
-pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Result<PathBuf, String> {
+pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Result<PathBuf, NoVoice> {
     let folder = cache.join(id.to_string());
     let there = folder.clone();
     if off_thread(move || is_whole(&there, id)).await? {
         return Ok(folder);
     }
     let missing = || format!("adapter {id} is not on the record");
-    let document = store.document(Kind::Adapter, &id.to_string()).await.map_err(|error| error.to_string())?;
-    let adapter: Adapter = document.ok_or_else(missing)?.word().map_err(|error| error.to_string())?;
-    let bytes = store.blob(adapter.blob).await.map_err(|error| error.to_string())?.ok_or_else(missing)?;
-    off_thread(move || {
+    let document = store.document(Kind::Adapter, &id.to_string()).await?;
+    let adapter: Adapter = document.ok_or_else(missing)?.word()?;
+    let bytes = store.blob(adapter.blob).await?.ok_or_else(missing)?;
+    let laid_down = off_thread(move || {
         let damaged = || format!("the blob of adapter {id} is damaged");
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
         let (config, weights) = (&bytes[..end], &bytes[end + 1..]);
@@ -72,8 +72,8 @@ pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Res
         }
         lay_down(&folder, id, config, weights).map_err(|failure| format!("{:#}", failure.cause))?;
         Ok(folder)
-    })
-    .await?
+    });
+    Ok(laid_down.await??)
 }
 
 /// Files are large, and whoever waits for them must not keep others from being answered.
@@ -137,17 +137,45 @@ mod tests {
     use super::*;
     use hone_store::{Options, Place};
 
-    #[tokio::test]
-    async fn a_damaged_folder_is_fetched_again() {
-        let desk = tempfile::tempdir().expect("a folder");
-        let place = Place::Folder(desk.path().join("store"));
-        let store = hone_store::open(&place, &Options::default()).await.expect("a store");
-        let (config, weights) = (b"{\"r\":8}".as_slice(), b"not really weights".as_slice());
+    const CONFIG_TEXT: &[u8] = b"{\"r\":8}";
+    const WEIGHTS_TEXT: &[u8] = b"not really weights";
+
+    /// A store in this folder, with an adapter.
+    async fn stored(folder: &Path) -> (Arc<dyn hone_store::Database>, Adapter) {
+        let store = hone_store::open(&Place::Folder(folder.join("store")), &Options::default()).await.expect("a store");
+        let (config, weights) = (CONFIG_TEXT, WEIGHTS_TEXT);
         let (id, tenant, now) = (AdapterId::of(weights), Tenant::default(), crate::clock::now());
         let blob = store.put_blob([config, b"\n", weights].concat()).await.expect("a blob");
         let adapter =
             Adapter { v: V1, id, tenant: tenant.clone(), at: now, base: "small".to_owned(), run: None, data: None, blob };
         store.put(vec![Write::Document(Document::of(&adapter, 0, tenant, now))]).await.expect("a record");
+        (store, adapter)
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_answer_is_told_from_an_adapter_that_is_not_there() {
+        let desk = tempfile::tempdir().expect("a folder");
+        let (store, adapter) = stored(desk.path()).await;
+        let hex = adapter.blob.to_string();
+        let blob = desk.path().join("store/blobs").join(&hex[..2]).join(&hex[2..]);
+        let cache = desk.path().join("adapters");
+        let fetched = async || fetch(adapter.id, &*store, &cache).await;
+        fs::remove_file(&blob).expect("no blob");
+        assert!(matches!(fetched().await, Err(NoVoice::Unable(why)) if why.ends_with("is not on the record")));
+        fs::create_dir(&blob).expect("a folder that cannot be read like a file");
+        assert!(matches!(fetched().await, Err(NoVoice::Store(_))));
+        fs::remove_dir(&blob).expect("no folder");
+        fs::write(&blob, b"something else").expect("a damaged blob");
+        assert!(matches!(fetched().await, Err(NoVoice::Unable(why)) if why.ends_with("is damaged")));
+        fs::write(&blob, [CONFIG_TEXT, b"\n", WEIGHTS_TEXT].concat()).expect("the blob");
+        assert!(fetched().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_folder_is_fetched_again() {
+        let desk = tempfile::tempdir().expect("a folder");
+        let (store, adapter) = stored(desk.path()).await;
+        let (id, config, weights) = (adapter.id, CONFIG_TEXT, WEIGHTS_TEXT);
         let cache = desk.path().join("adapters");
         let check = async || {
             let folder = fetch(id, &*store, &cache).await.expect("an adapter");

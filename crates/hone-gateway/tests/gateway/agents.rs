@@ -5,8 +5,9 @@ use hone_arbiter::canary::{Command, Rule, Settings};
 use hone_arbiter::log::{Line, STREAM, Start};
 use hone_gateway::{Limits, registry};
 use hone_trace::store::{Event, Kind, Write};
-use hone_trace::{Agent, AgentName, Config, EventId, Time};
+use hone_trace::{AdapterId, Agent, AgentName, Config, EventId, Time};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const NOW: Time = Time::from_unix_nanos(1_800_000_000_000_000_000);
@@ -129,6 +130,36 @@ async fn a_server_follows_the_agents_of_a_store_that_was_restored_under_it() {
     let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
     assert_eq!((trace.turns().count(), trace.segments[0].turns[0].input.len()), (1, 3));
     assert!(world.store.document(Kind::Config, &trace.config.to_string()).await.unwrap().is_some(), "and so does its config");
+}
+
+/// Begins a canary of a version with an adapter that the store does not give so often.
+async fn start_dressed(world: &World, n_failing: u64) {
+    add(world, "desk", "v1", "own/tiny").await;
+    until(world, "desk", |told| told["live"] == "v1").await;
+    let adapter = Some(AdapterId::of(b"an adapter"));
+    let config = Config { model: Some("own/tiny".into()), adapter, ..Config::default() };
+    world.wardrobe.n_failing.store(n_failing, Ordering::Release);
+    assert!(registry::add(&*world.store, &name("desk"), "v2", &config, &tenant(), NOW).await.unwrap());
+    start(world, "desk", "v1", "v2").await;
+}
+
+#[tokio::test]
+async fn an_adapter_that_the_store_does_not_give_at_once_is_no_fault_of_the_canary() {
+    let world = World::open().await;
+    start_dressed(&world, 3).await;
+    let told = until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    assert_eq!(told["versions"][1]["problem"], json!(null), "nobody is sent there before it can answer");
+}
+
+#[tokio::test]
+async fn an_adapter_that_the_store_does_not_give_holds_up_no_other_agent_and_is_asked_for_again() {
+    let world = World::open().await;
+    start_dressed(&world, 21).await;
+    add(&world, "clerk", "v1", "well").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    let told = until(&world, "desk", |told| share(told, "v2") == 0.1).await;
+    assert_eq!(told["versions"][1]["problem"], "the store: it does not answer");
+    until(&world, "desk", |told| told["versions"][1]["problem"].is_null()).await;
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 use crate::tiny;
 use crate::upstream::{self, Heard};
 use hone_gateway::{
-    Access, Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Tls, Who, serve,
+    Access, Adapters, Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Tls,
+    VoiceMade, Who, serve,
 };
 use hone_policy::upstream::{Client, ClientOptions, Key, Retry, Transfer};
 use hone_store::{Database, Options, Place};
-use hone_trace::store::{Event, TraceQuery, Write};
-use hone_trace::{AgentName, Category, Clock, EventId, Tenant, Time, Trace};
+use hone_trace::store::{Event, StoreError, TraceQuery, Write};
+use hone_trace::{AdapterId, AgentName, Category, Clock, EventId, Tenant, Time, Trace};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,9 +36,24 @@ pub(crate) struct World {
     pub(crate) http: reqwest::Client,
     /// What it has told the person who runs it.
     pub(crate) said: Arc<Mutex<Vec<String>>>,
+    pub(crate) wardrobe: Arc<Wardrobe>,
     stop: Option<oneshot::Sender<()>>,
     server: Option<tokio::task::JoinHandle<()>>,
     pub(crate) folder: Arc<tempfile::TempDir>,
+}
+
+/// Puts any adapter on any model, which then speaks like the small one, when the store has failed so often.
+#[derive(Default)]
+pub(crate) struct Wardrobe {
+    pub(crate) n_failing: AtomicU64,
+}
+
+impl Adapters for Wardrobe {
+    fn voice<'a>(&'a self, _: &'a str, _: AdapterId) -> VoiceMade<'a> {
+        let fails = self.n_failing.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok();
+        let failure = || StoreError::Unavailable { place: "the store".into(), reason: "it does not answer".into() };
+        Box::pin(async move { if fails { Err(failure().into()) } else { Ok(tiny::voice()) } })
+    }
 }
 
 /// An answer to a request.
@@ -186,13 +202,14 @@ impl World {
                 heard_by.lock().unwrap().push(text);
             }
         });
+        let wardrobe = Arc::new(Wardrobe::default());
         let scheme = if tls.is_some() { "https" } else { "http" };
         let setup = Setup {
             catalogue,
             routes: vec![best_of(RouteBy::Task), best_of(RouteBy::Features)],
             tasks: vec![TaskRule { task: Category::new("refund").unwrap(), words: vec!["money back".into()] }],
             outcome: None,
-            adapters: None,
+            adapters: Some(Arc::clone(&wardrobe) as Arc<dyn Adapters>),
             store: Arc::clone(&store) as Arc<dyn hone_trace::store::Store>,
             clock,
             access,
@@ -208,7 +225,7 @@ impl World {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(serve(Gateway::new(setup), listener, async { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { url, heard, store, http, said, stop: Some(stop), server: Some(server), folder }
+        Self { url, heard, store, http, said, wardrobe, stop: Some(stop), server: Some(server), folder }
     }
 
     /// Tells the server to stop.
