@@ -109,9 +109,16 @@ fn groups(traces: &[Trace]) -> Vec<Vec<&Trace>> {
     }
     let together = |((group, _), all): ((Option<GroupId>, _), Vec<_>)| {
         let n_parts = if group.is_some() { 1 } else { all.len().div_ceil(N_TOGETHER) };
-        all.chunks(all.len().div_ceil(n_parts)).map(<[_]>::to_vec).collect::<Vec<_>>()
+        parted(all, n_parts)
     };
     by_question.into_iter().flat_map(together).collect()
+}
+
+/// All of them in so many parts, of which none has more than one more than another.
+fn parted<T>(all: Vec<T>, n_parts: usize) -> Vec<Vec<T>> {
+    let (n_each, n_longer) = (all.len() / n_parts, all.len() % n_parts);
+    let mut rest = all.into_iter();
+    (0..n_parts).map(|part| rest.by_ref().take(n_each + usize::from(part < n_longer)).collect()).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +152,12 @@ mod tests {
         };
         assert_eq!(lens(N_TOGETHER + 1, None), [N_TOGETHER.div_ceil(2) + 1, N_TOGETHER / 2]);
         assert_eq!(lens(2 * N_TOGETHER, Some(GroupId::derived(&["g"]))), [2 * N_TOGETHER]);
+        assert_eq!(lens(57, None), [8, 7, 7, 7, 7, 7, 7, 7]);
+        for n_traces in 2..300 {
+            let lens = lens(n_traces, None);
+            assert_eq!(lens.iter().sum::<usize>(), n_traces);
+            assert!(lens.iter().all(|len| (2..=N_TOGETHER).contains(len)), "{n_traces}: {lens:?}");
+        }
     }
 
     #[test]
