@@ -148,6 +148,11 @@ impl Curve {
     fn read(&mut self, event: &Event) {
         // What cannot be read is of another version, and changes nothing.
         match event.kind.as_str() {
+            // What was measured before is of another run that had the name.
+            "begin" => {
+                self.steps.clear();
+                self.alarms.clear();
+            }
             "step" if self.steps.len() < N_STEPS_MAX => {
                 let Ok(read) = Step::deserialize(&event.body) else { return };
                 let step = self.steps.entry(read.step).or_insert_with(|| Step { values: BTreeMap::new(), ..read.clone() });
@@ -225,4 +230,30 @@ pub(super) async fn curve(gateway: &Gateway, tenant: &Tenant, name: &str) -> Res
     }
     kept.insert(key, Arc::clone(&curve));
     Ok(curve)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::EventId;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_that_begins_again_has_nothing_of_the_one_before_it() {
+        let mut curve = Curve::default();
+        let event = |kind: &str, body: Value| Event {
+            id: EventId::derived(&[kind, &body.to_string()]),
+            at: Time::from_unix_nanos(0),
+            tenant: Tenant::default(),
+            stream: "run:r".to_owned(),
+            kind: kind.to_owned(),
+            body,
+        };
+        let step = |step: u64, reward: f64| event("step", json!({"step": step, "at": 1.0, "values": {"reward": reward}}));
+        let alarm = json!({"kind": "length", "step": 1, "sentence": "longer", "action": "look", "traces": []});
+        [step(1, 0.5), step(2, 0.75), event("alarm", alarm)].iter().for_each(|event| curve.read(event));
+        assert_eq!((curve.series("reward").len(), curve.alarms().count()), (2, 1));
+        [event("begin", Value::Null), step(1, 0.25)].iter().for_each(|event| curve.read(event));
+        assert_eq!((curve.series("reward"), curve.alarms().count()), (vec![(1.0, 0.25)], 0));
+    }
 }

@@ -1,10 +1,11 @@
 //! A run as the store has it: a document that says what it was started with and how far it has come, for who looks from elsewhere.
 //!
-//! The folder of the run is the truth; what it measured is a stream of events beside this.
+//! The folder of the run is the truth; what it measured is a stream of events beside this. Where a run begins under the name of one
+//! whose folder is gone, the stream says so: what stands before that is of the other.
 
 use super::runs::Run;
-use hone_trace::store::{Document, Kind, Store, StoreError, Write};
-use hone_trace::{Config, Run as Record, RunId, RunState, Tenant, Time, V1};
+use hone_trace::store::{Document, Event, Kind, Store, StoreError, Write};
+use hone_trace::{Config, EventId, Run as Record, RunId, RunState, Tenant, Time, V1};
 use serde_json::{Map, Value, json};
 
 /// So often another may be first.
@@ -21,25 +22,47 @@ pub(super) async fn tell(store: &dyn Store, run: &Run, tenant: &Tenant, state: R
     let config = Config { model: Some(run.model.clone()), ..Config::default() };
     for _ in 0..N_TRIES {
         let found = store.document(Kind::Run, &id.to_string()).await?;
-        let (started, revision) = match &found {
-            Some(document) => (document.word::<Record>()?.started, document.revision + 1),
-            None => (now, 0),
-        };
+        let known: Option<Record> = found.as_ref().map(Document::word).transpose()?;
+        let is_another = known.as_ref().is_some_and(|known| is_another(known, run));
+        let started = known.as_ref().filter(|_| !is_another).map_or(now, |known| known.started);
+        let revision = found.map_or(0, |document| document.revision + 1);
         let (tenant, stage, state) = (tenant.clone(), run.method.clone(), state.clone());
         let parent = run.fork.as_ref().map(|fork| self::id(&fork.run, &tenant));
         let (seed, settings, config_hash) = (run.seed, facts(run), config.hash());
         let record = Record { v: V1, id, tenant, stage, started, state, config: config_hash, seed, parent, settings };
-        if found.is_some_and(|document| document.word::<Record>().is_ok_and(|known| known == record)) {
+        if known.is_some_and(|known| known == record) {
             return Ok(());
         }
         let document = Document::of(&record, revision, record.tenant.clone(), now);
         let config = Document::of(&config, 0, record.tenant.clone(), now);
-        let puts = store.put(vec![Write::Document(document), Write::Document(config)]).await?;
+        let mut writes = vec![Write::Document(document), Write::Document(config)];
+        if is_another {
+            writes.push(Write::Event(begun(run, &record.tenant, now)));
+        }
+        let puts = store.put(writes).await?;
         if puts.first() != Some(&hone_trace::store::Put::Conflict) {
             return Ok(());
         }
     }
     Err(StoreError::Invalid { what: format!("run {}", run.name), reason: "somebody else kept writing to it".to_owned() })
+}
+
+/// The stream of what a run measured.
+pub(super) fn stream(name: &str) -> String {
+    format!("run:{name}")
+}
+
+/// Whether what the store knows under the name of a run is another one: it began at another time.
+fn is_another(known: &Record, run: &Run) -> bool {
+    let started = known.settings.get("settings").and_then(|settings| settings.get("started"));
+    started != run.settings.get("started")
+}
+
+/// Says in the stream of a run that another one of its name begins here.
+fn begun(run: &Run, tenant: &Tenant, at: Time) -> Event {
+    let (stream, body) = (stream(&run.name), json!({"started": run.settings.get("started")}));
+    let id = EventId::derived(&[&stream, tenant.as_str(), "begin", &body.to_string()]);
+    Event { id, at, tenant: tenant.clone(), stream, kind: "begin".to_owned(), body }
 }
 
 fn id(name: &str, tenant: &Tenant) -> RunId {

@@ -128,6 +128,11 @@ impl Runs {
         Self { folder: settings.folder.join("runs"), is_shared: matches!(settings.place, Place::Postgres(_)) }
     }
 
+    /// Whether others may have runs in the same store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Where a run stands, or will.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
         if is_name(name) {

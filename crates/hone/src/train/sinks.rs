@@ -46,7 +46,7 @@ impl<'a> Sinks<'a> {
         Ok(Self {
             context,
             run: run.clone(),
-            stream: format!("run:{}", run.name),
+            stream: record::stream(&run.name),
             log: Log::open(&folder.join(metrics::FILE_NAME))?,
             board: Board::open(&folder.join("tensorboard"))?,
             telemetry: collector.map(|collector| Telemetry::start(collector, run)).transpose()?,
@@ -193,6 +193,27 @@ mod tests {
             let failure = Sinks::open(&run(0.25), context).err().unwrap();
             assert_eq!(failure.to_string(), "the run `run-7` is there already with another lr");
             assert!(runs.folder("../up").is_err());
+        });
+    }
+
+    #[test]
+    fn a_run_whose_folder_is_gone_begins_again_as_another() {
+        let folder = tempfile::tempdir().unwrap();
+        in_folder(folder.path(), |context| {
+            let begin = |started: &str, reward: f64| {
+                let mut run = run(0.5);
+                run.settings.insert("started".to_owned(), started.into());
+                let mut sinks = Sinks::open(&run, context).unwrap();
+                sinks.add(&line(1, reward)).unwrap();
+            };
+            begin("monday", 0.1);
+            begin("monday", 0.2);
+            std::fs::remove_dir_all(folder.path().join(".hone/runs/run-7")).unwrap();
+            begin("tuesday", 0.3);
+            let events =
+                context.wait(async |context| Ok(context.store().await?.events(Some("run:run-7"), 0, 100).await?)).unwrap();
+            let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind.as_str()).collect();
+            assert_eq!(kinds, ["step", "step", "begin", "step"]);
         });
     }
 

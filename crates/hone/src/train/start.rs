@@ -355,8 +355,12 @@ fn fresh(
     Ok((Run { v: V1, name, method, model, model_hash: None, env, seed, settings: kept, fork, tenant }, settings, made))
 }
 
-/// Refuses a name under which the store has a run of another folder, whose steps would stand between those of this one.
+/// Refuses a name under which a store of several machines has a run, whose steps would stand between those of this one. In a store of
+/// this folder alone it can only be a run of this folder that was removed, and nobody goes on with it.
 fn is_free(name: &str, runs: &Runs, context: &Context<'_>) -> Result<(), Failure> {
+    if !runs.is_shared() {
+        return Ok(());
+    }
     let is_known = context.wait(async |context| {
         let Some(store) = context.store_if_there().await? else { return Ok(false) };
         Ok(super::record::is_known(&*store, name, &context.settings.tenant).await?)
@@ -365,7 +369,7 @@ fn is_free(name: &str, runs: &Runs, context: &Context<'_>) -> Result<(), Failure
         return Ok(());
     }
     let folder = runs.folder(name)?;
-    Err(Failure::user(format_args!("the store has a run `{name}` already, and it is not of this folder")).hint(format!(
+    Err(Failure::user(format_args!("the store has a run `{name}` already, and its folder is not here")).hint(format!(
         "give this one another name; to go on with that one, copy its folder to {} and use --resume",
         folder.display()
     )))

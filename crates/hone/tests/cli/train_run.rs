@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::practice::{COMMON, RECIPE};
-use super::{Desk, judge, provider};
+use super::{Desk, judge, provider, server};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Mutex;
@@ -56,15 +56,33 @@ fn a_run_that_is_killed_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_name_that_the_store_has_from_another_folder_is_refused_until_that_folder_comes() {
+fn a_run_whose_folder_was_removed_begins_again() {
     let (desk, short) = (Desk::of_practice(), grpo("--steps 1").replacen("--steps 6 ", "", 1));
+    desk.hone(&short).expect(0, "\"reason\":\"steps\"", "");
+    desk.hone(&short).expect(2, "", "there is a run `r` already");
+    fs::remove_dir_all(desk.path(".hone/runs/r")).unwrap();
+    desk.hone(&short).expect(0, "\"reason\":\"steps\"", "");
+    let page = desk.hone("train show r").expect(0, "grpo", "");
+    assert!(page.err.is_empty(), "{}", page.err);
+}
+
+#[test]
+fn a_name_that_a_shared_store_has_from_another_folder_is_refused_until_that_folder_comes() {
+    let Some(url) = server() else {
+        println!("skipped: HONE_TEST_POSTGRES is not set (`cargo xtask test` sets it)");
+        return;
+    };
+    let (desk, short) = (Desk::of_practice(), grpo("--steps 1").replacen("--steps 6 ", "", 1));
+    // Other tests may use the same database: this one works on a tenant of its own.
+    let tenant = desk.folder.path().file_name().unwrap().to_string_lossy().into_owned();
+    let desk = desk.set("HONE_DATABASE_URL", &url).set("HONE_STORE_TENANT", &tenant);
     desk.hone(&short).expect(0, "\"reason\":\"steps\"", "");
     // As another machine sees it that has the same store.
     fs::rename(desk.path(".hone/runs/r"), desk.path("elsewhere")).unwrap();
-    let refused = desk.hone(&short).expect(2, "", "the store has a run `r` already, and it is not of this folder");
+    let refused = desk.hone(&short).expect(2, "", "the store has a run `r` already, and its folder is not here");
     assert!(refused.err.contains("copy its folder to "), "{}", refused.err);
     assert!(!desk.path(".hone/runs/r").exists(), "a run that cannot begin leaves nothing");
-    desk.hone(&format!("{short} --tenant other")).expect(0, "\"reason\":\"steps\"", "");
+    desk.hone(&format!("{short} --tenant {tenant}-other")).expect(0, "\"reason\":\"steps\"", "");
     fs::remove_dir_all(desk.path(".hone/runs/r")).unwrap();
     fs::rename(desk.path("elsewhere"), desk.path(".hone/runs/r")).unwrap();
     desk.hone("train grpo --run r --threads 1 --json --quiet --resume").expect(0, "\"reason\":\"steps\"", "");
