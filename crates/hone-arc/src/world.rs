@@ -57,6 +57,11 @@ impl ArcOptions {
     pub fn new(path: PathBuf) -> Self {
         Self { path, turns_max: turns_max(), augmented: 0, regenerated: 0, edit: false }
     }
+
+    /// What the world is called on its traces and in recipes.
+    pub fn world(&self) -> &'static str {
+        if self.edit { EDITING } else { "arc" }
+    }
 }
 
 fn turns_max() -> usize {
@@ -102,7 +107,7 @@ impl ArcWorld {
         let (tasks, splits): (Vec<Task>, Vec<Split>) = tasks.into_iter().unzip();
         match tasks.iter().find(|task| task.test.is_empty()) {
             Some(task) => Err(wrong(format!("the task `{}` has no test pair", task.id))),
-            None => Ok(Self { name: if options.edit { EDITING } else { "arc" }, options, tasks, splits }),
+            None => Ok(Self { name: options.world(), options, tasks, splits }),
         }
     }
 

@@ -36,6 +36,13 @@ pub struct CodeOptions {
     pub edit: bool,
 }
 
+impl CodeOptions {
+    /// What the world is called on its traces and in recipes.
+    pub fn world(&self) -> &'static str {
+        if self.edit { "code-edit" } else { "code" }
+    }
+}
+
 fn turns_max() -> usize {
     3
 }
@@ -107,7 +114,7 @@ fn damaged(problem: &Problem, seed: u64) -> Option<String> {
 
 impl Env for Code {
     fn name(&self) -> &str {
-        if self.options.edit { "code-edit" } else { "code" }
+        self.options.world()
     }
 
     fn scenarios(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Scenario>, EnvError> {

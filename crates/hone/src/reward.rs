@@ -13,6 +13,7 @@ pub(crate) use weigh::{Weighed, weigh};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
+use crate::world::name_on_traces;
 use hone_reward::lint::obstacle;
 use hone_reward::{Recipe, lint as findings};
 use std::path::Path;
@@ -42,25 +43,24 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
 }
 
-/// The recipe in a file, or the one of a world.
+/// The recipe in a file, or the one of a world, by what the world is called on its traces.
 fn recipe(file: Option<&Path>, world: Option<&str>, context: &Context<'_>) -> Result<Recipe, Failure> {
     if let Some(path) = file {
         let text = std::fs::read_to_string(path).map_err(at_path(path))?;
         return Recipe::parse(&text).map_err(|error| Failure::user(format_args!("{}: {error}", path.display())));
     }
-    let Some(world) = world else {
+    let Some(name) = world else {
         return Err(Failure::user("no recipe is named").hint("give a file with --recipe, or a world with --env"));
     };
-    let name = world_of(world);
     context.settings.rewards.get(name).cloned().or_else(|| Recipe::for_world(name)).ok_or_else(|| {
         Failure::user(format_args!("there is no recipe for `{name}`"))
             .hint(format!("write one under `[reward.{name}]` in hone.toml"))
     })
 }
 
-/// What a world is called in settings and on its traces: its name without variant and options.
-fn world_of(name: &str) -> &str {
-    name.split([':', '?']).next().unwrap_or(name)
+/// What a world is called on its traces, as far as one is named.
+fn world_of(env: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Failure> {
+    env.map(|env| context.wait(async |context| name_on_traces(env, context).await)).transpose()
 }
 
 /// Refuses a recipe that teaches something else than is meant, unless that can be forced and is.

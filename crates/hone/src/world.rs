@@ -88,7 +88,7 @@ impl Default for ReplayChoice {
 impl World {
     /// The world of this name.
     pub(crate) async fn named(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
-        if name.starts_with("http://") || name.starts_with("https://") {
+        if is_address(name) {
             let url = name.to_owned();
             // The client blocks, which the runtime's own threads must not.
             let external = tokio::task::spawn_blocking(move || External::connect(&url, ExternalOptions::default()));
@@ -160,6 +160,26 @@ impl World {
         let recipe = wanted.cloned().unwrap_or_else(|| own_recipe.clone());
         Ok(Self { name: name.to_owned(), env, recipe, own_recipe, replay: None })
     }
+}
+
+/// What a world is called on its traces and in recipes, however the user writes it: variants do not change it, and of the options those
+/// that make another world of it do. Nothing is read for it but the name, unless the world is behind an address.
+pub(crate) async fn name_on_traces(name: &str, context: &Context<'_>) -> Result<String, Failure> {
+    if is_address(name) {
+        return Ok(World::named(name, context).await?.env.name().to_owned());
+    }
+    let (head, options) = name.split_once('?').unwrap_or((name, ""));
+    let (world, path) = head.split_once(':').unwrap_or((head, ""));
+    let given = format!("path={}\n", toml::Value::from(path));
+    Ok(match world {
+        "arc" => read::<ArcOptions>(name, options, &given)?.world().to_owned(),
+        "code" => read::<CodeOptions>(name, options, &given)?.world().to_owned(),
+        world => world.to_owned(),
+    })
+}
+
+fn is_address(name: &str) -> bool {
+    name.starts_with("http://") || name.starts_with("https://")
 }
 
 /// How worlds are weighed that bring no recipe: by whether they say that the task was solved.

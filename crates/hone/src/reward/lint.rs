@@ -33,7 +33,8 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let recipe = super::recipe(args.recipe.as_deref(), args.env.as_deref(), context)?;
+    let world = super::world_of(args.env.as_deref(), context)?;
+    let recipe = super::recipe(args.recipe.as_deref(), world.as_deref(), context)?;
     let mut findings = lint(&recipe);
     if let Some(env) = &args.env {
         let known = signals(env, &recipe, context);
@@ -70,7 +71,7 @@ fn signals(env: &str, recipe: &Recipe, context: &Context<'_>) -> BTreeSet<String
     let mut known = BTreeSet::new();
     for name in names {
         let Ok(world) = context.wait(async |context| World::named(name, context).await) else { continue };
-        // A name may stand for another world than its recipe, as `code:FILE?edit=true` does.
+        // The usual worlds of a name are weighed by its recipe, unless one says otherwise.
         if world.recipe == *recipe {
             known.extend(signals_of(&world, context));
         }

@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// A file with a recipe
     #[arg(long, value_name = "FILE", conflicts_with = "env")]
     recipe: Option<PathBuf>,
-    /// A world, by whose recipe its own traces are weighed; variants and options of its name do not narrow them
+    /// A world, by whose recipe its own traces are weighed; variants and options of its name do not narrow them, but for edit=true,
+    /// which makes another world of it
     #[arg(long, value_name = "WORLD")]
     env: Option<String>,
     /// Who judges, where the recipe asks for one: local:MODEL, PROVIDER:MODEL, URL#MODEL or script:FILE
@@ -83,7 +84,9 @@ struct Summary {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let recipe = super::recipe(args.recipe.as_deref(), args.env.as_deref(), context)?;
+    let world = super::world_of(args.env.as_deref(), context)?;
+    let world = world.as_deref();
+    let recipe = super::recipe(args.recipe.as_deref(), world, context)?;
     super::is_wise(&recipe, args.force)?;
     let bank = Bank::open(&args.policy)?;
     let ready = args.judge.as_ref().map(|name| Ready::named(name, &args.policy, 8, &bank, context)).transpose()?;
@@ -99,7 +102,6 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         standing::trust(name, judge.config().hash(), args.env.as_deref(), args.force, context)?;
     }
     let is_ranked = recipe.ruler().is_some();
-    let world = args.env.as_deref().map(super::world_of);
     let chosen = context.wait(async |context| choose(args, world, is_ranked, context).await)?;
     let Chosen { groups, beside, reported, n_left_out } = chosen;
     say_who_is_not_weighed(&beside, &reported, context);

@@ -38,6 +38,24 @@ fn problems_are_played_and_how_many_run_is_told() {
 }
 
 #[test]
+fn a_world_that_an_option_makes_another_is_weighed_by_its_own_recipe() {
+    let desk = Desk::with(&[("mbpp.jsonl", MBPP)]);
+    let play = |env: &str| {
+        desk.hone(&format!("rollout --env {env} --split train --policy gold -n 1 --samples 1 --quiet")).expect(0, "1 solved", "");
+    };
+    play("code:mbpp.jsonl");
+    let weighed = |env: &str| desk.hone(&format!("reward score --env {env} --quiet"));
+    weighed("code:mbpp.jsonl?edit=true").expect(0, "0 scored", "");
+    play("code:mbpp.jsonl?edit=true");
+    weighed("code:mbpp.jsonl?edit=true").expect(0, "1 scored in 1 group, mean reward 1.4", "");
+    weighed("code-edit").expect(0, "1 scored in 1 group, mean reward 1.4", "");
+    weighed("code:elsewhere.jsonl?turns_max=2").expect(0, "1 scored in 1 group, mean reward 1.100", "");
+    weighed("arc:tasks?edit=true").expect(0, "0 scored", "");
+    desk.hone("reward lint --env arc:tasks?edit=true").expect(0, "arc-edit", "");
+    weighed("code:mbpp.jsonl?edited=true").expect(2, "", "unknown field `edited`");
+}
+
+#[test]
 fn a_recipe_may_grade_by_a_program() {
     let source = "def grade(sample, item):\\n    return 1.0 if 'add_one' in sample['output_text'] else 0.0";
     let toml = format!(
