@@ -3,7 +3,8 @@
 //! A step gathers the rows of all sequences (a prompt is many rows, a continuing sequence one), runs the model once, and
 //! draws the next token of every sequence whose input is used up. The prompt of a request with n samples is fed once;
 //! then the sequence is forked: full pages are shared, the last one is copied. A request is admitted when pages for its
-//! longest outcome are there, so an admitted sequence is never thrown out.
+//! longest outcome are there, so an admitted sequence is never thrown out. One whose samples need more pages than there are
+//! waits in parts, which run one after another and draw the same tokens.
 //!
 //! Each sequence has its own random stream (request seed, sequence number) and draws at its position, so its tokens do
 //! not depend on what else is in the batch. Its adapter version is fixed when it is submitted.
@@ -32,8 +33,11 @@ use sequence::{Fork, Sequence, adapter_rows};
 
 pub use request::{BatchLimits, Event, Finish, Request, RequestId, SubmitError, Token};
 
+/// A request, or a part of its samples.
 struct Waiting<B: Backend> {
     id: RequestId,
+    /// The place of its first sample among those of the whole request.
+    sample: usize,
     request: Request<B>,
 }
 
@@ -108,7 +112,12 @@ impl<B: Backend> Batcher<B> {
         self.check(model, &request)?;
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        self.queue.push_back(Waiting { id, request });
+        let (mut sample, n_samples_max) = (0, n_samples_max(&request, self.limits.n_pages));
+        for request in request.in_parts(n_samples_max) {
+            let n_samples = request.n_samples;
+            self.queue.push_back(Waiting { id, sample, request });
+            sample += n_samples;
+        }
         Ok(id)
     }
 
@@ -116,7 +125,7 @@ impl<B: Backend> Batcher<B> {
     pub fn cancel(&mut self, id: RequestId) {
         let cancelled = |sample| Event { request: id, sample, tokens: vec![], finish: Some(Finish::Cancelled) };
         for waiting in self.queue.iter().filter(|waiting| waiting.id == id) {
-            self.early.extend((0..waiting.request.n_samples).map(cancelled));
+            self.early.extend((waiting.sample..waiting.sample + waiting.request.n_samples).map(cancelled));
         }
         self.queue.retain(|waiting| waiting.id != id);
         let (gone, kept) = std::mem::take(&mut self.running).into_iter().partition(|seq| seq.request == id);
@@ -150,8 +159,8 @@ impl<B: Backend> Batcher<B> {
         if request.prompt.len() > model.n_positions || n_tokens > model.n_positions {
             return Err(SubmitError::TooLong { n_tokens, n_tokens_max: model.n_positions });
         }
-        let (first, further) = pages_needed(request);
-        if first + further * (request.n_samples - 1) > self.limits.n_pages {
+        // Several samples need not run at once.
+        if pages_needed(request).0 > self.limits.n_pages {
             return Err(SubmitError::TooLong { n_tokens, n_tokens_max: self.limits.n_pages * PAGE });
         }
         Ok(())
@@ -261,7 +270,7 @@ impl<B: Backend> Batcher<B> {
     }
 
     fn start(&mut self, waiting: Waiting<B>, (n_first, n_further): (usize, usize)) -> Sequence<B> {
-        let Waiting { id, request } = waiting;
+        let Waiting { id, sample, request } = waiting;
         let version = self.version(request.adapter.as_ref().map(|(version, _)| *version));
         let n_prompt = request.prompt.len();
         // The last prompt token is always fed: its row predicts the first token.
@@ -284,7 +293,7 @@ impl<B: Backend> Batcher<B> {
         let expected = expected(&request.prompt, &request.prediction).into();
         Sequence {
             request: id,
-            sample: 0,
+            sample,
             version,
             adapter: request.adapter.map(|(_, adapter)| adapter),
             ids: request.prompt,
@@ -393,7 +402,7 @@ impl<B: Backend> Batcher<B> {
             }
             forked.push(Sequence {
                 request: seq.request,
-                sample: i + 1,
+                sample: seq.sample + i + 1,
                 version: seq.version,
                 adapter: seq.adapter.clone(),
                 ids: seq.ids.clone(),
@@ -437,4 +446,10 @@ fn pages_needed<B: Backend>(request: &Request<B>) -> (usize, usize) {
     let n_prompt = request.prompt.len();
     let all = (n_prompt + request.n_tokens_max).div_ceil(PAGE);
     (all, all - n_prompt / PAGE)
+}
+
+/// How many samples of a request there are pages for at once; at least one.
+fn n_samples_max<B: Backend>(request: &Request<B>, n_pages: usize) -> usize {
+    let (first, further) = pages_needed(request);
+    1 + n_pages.saturating_sub(first) / further.max(1)
 }

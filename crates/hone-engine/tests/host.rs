@@ -123,6 +123,34 @@ fn requests_that_cannot_be_met_are_refused() {
 }
 
 #[test]
+fn samples_for_which_there_are_too_few_pages_at_once_come_one_after_another() {
+    // Each needs three of the seven pages, so that five samples run as two, two and one.
+    let limits = BatchLimits { n_pages: 7, n_sequences_max: 8, n_rows_max: 16, queue_len_max: 100 };
+    let request = |n_rules: usize| Request {
+        n_samples: 5,
+        seed: 3,
+        sequence: 9,
+        constraints: (0..n_rules).map(|idx| Box::new(Even { n: idx }) as Box<dyn Constraint>).collect(),
+        ..Request::new(vec![5, 6, 7], 40)
+    };
+    for n_rules in [0, 5] {
+        let mut short = host_of(Cpu::new(Dtype::F32, 1), limits);
+        let samples = short.sample(vec![request(n_rules), request(n_rules)]).expect("good requests");
+        assert_eq!(host().sample(vec![request(n_rules), request(n_rules)]).expect("good requests"), samples);
+        assert!(samples[0].iter().all(|sample| sample.finish != Finish::Cancelled) && samples[0][0] != samples[0][4]);
+    }
+    // Withdrawn, all five end: those that run and those that wait.
+    let mut short = host_of(Cpu::new(Dtype::F32, 1), limits);
+    let id = short.submit(request(0)).expect("a good request");
+    short.sample_step();
+    short.cancel(id);
+    let mut ended: Vec<usize> =
+        short.sample_step().iter().filter(|event| event.finish.is_some()).map(|event| event.sample).collect();
+    ended.sort_unstable();
+    assert_eq!((ended, short.is_idle()), (vec![0, 1, 2, 3, 4], true));
+}
+
+#[test]
 fn pages_run_out_and_come_back() {
     // Room for two of these at a time; thirty must all finish, also after the cache is full of old prefixes.
     let limits = BatchLimits { n_pages: 6, n_sequences_max: 4, n_rows_max: 16, queue_len_max: 100 };

@@ -82,6 +82,27 @@ impl<B: Backend> Request<B> {
             asker: 0,
         }
     }
+
+    /// The same samples in parts of at most so many, each of which draws what it would draw among all.
+    pub(super) fn in_parts(mut self, n_samples_max: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        while self.n_samples > n_samples_max {
+            let n_rules = self.constraints.len().min(n_samples_max);
+            parts.push(Self {
+                prompt: self.prompt.clone(),
+                n_samples: n_samples_max,
+                stop_ids: self.stop_ids.clone(),
+                adapter: self.adapter.clone(),
+                constraints: self.constraints.drain(..n_rules).collect(),
+                prediction: self.prediction.clone(),
+                ..self
+            });
+            self.n_samples -= n_samples_max;
+            self.sequence = self.sequence.wrapping_add(n_samples_max as u64);
+        }
+        parts.push(self);
+        parts
+    }
 }
 
 /// One token of a sample.
