@@ -41,9 +41,13 @@ fn weights() -> RandomWeights {
 }
 
 fn engine(n_sequences_max: usize) -> Engine<Cpu> {
+    Engine::start(host(n_sequences_max, 600)).unwrap()
+}
+
+fn host(n_sequences_max: usize, n_pages: usize) -> Host<Cpu> {
     let backend = Cpu::new(Dtype::Bf16, 2);
     let model = Model::load(&backend, &weights(), CONTEXT, Passes::Forward).unwrap();
-    Engine::start(Host::new(backend, model, BatchLimits { n_pages: 600, n_sequences_max, ..BatchLimits::default() })).unwrap()
+    Host::new(backend, model, BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() })
 }
 
 fn options(renderer: &Renderer) -> LocalOptions {
@@ -330,6 +334,31 @@ fn several_answers_to_one_question_have_numbers_of_their_own() {
     let (alone, _) = choices(&policy, &Wishes::default());
     assert_eq!(alone[0].answered.sampled, spoken[0].answered.sampled, "the first is what it is alone");
     assert!(alone[0].tokens.is_empty(), "nothing is told that was not wished for");
+}
+
+#[test]
+fn several_answers_are_the_same_where_there_is_memory_for_one_at_a_time() {
+    let wishes = Wishes { n_others: 3, tokens: Some(2), ..Wishes::default() };
+    let short = local(&Engine::start(host(8, 10)).unwrap(), |_| {});
+    assert_eq!(choices(&short, &wishes), choices(&local(&engine(8), |_| {}), &wishes));
+}
+
+#[test]
+fn what_is_held_for_a_model_is_let_go_with_the_last_who_uses_it() {
+    struct Held(mpsc::Sender<()>);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+    let (sender, let_go) = mpsc::channel();
+    let engine = Engine::start_with(host(1, 600), Held(sender)).unwrap();
+    let policy = local(&engine, |_| {});
+    drop(engine);
+    policy.open(&opening(1)).unwrap().answer(&[user("hi")], LIMITS).unwrap();
+    assert!(let_go.try_recv().is_err());
+    drop(policy);
+    let_go.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `hone chat`: talk to a model, as a person would who wants to know whether it works.
 
 use crate::context::Context;
+use crate::device::Grant;
 use crate::failure::{Exit, Failure, at_path};
 use crate::model::Opened;
 use crate::printer::{Printer, Style};
@@ -144,6 +145,7 @@ struct Chat<'a> {
     episode: Option<Episode>,
     n_answers: u64,
     setting: Setting,
+    _grant: Grant,
 }
 
 impl<'a> Chat<'a> {
@@ -166,14 +168,14 @@ impl<'a> Chat<'a> {
         }
         let backend = crate::device::open(args.threads, context)?;
         let limits = BatchLimits { n_pages: n_positions / 8 + 16, n_sequences_max: 1, ..BatchLimits::default() };
-        let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
+        let (limits, grant) = crate::device::sampling(&backend, opened.weights.config(), limits, 1, context.printer)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let mut host = Host::new(backend, model, limits);
         let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder)).transpose()?;
         let adapter = adapter.map(|weights| host.load(&weights));
         let setting = Setting { now: Some(crate::clock::now()), ..Setting::default() };
-        let (episode, n_answers) = (None, 0);
-        Ok(Self { args, opened: Arc::new(opened), host, adapter, grammar, sampler, n_positions, episode, n_answers, setting })
+        let (opened, episode, n_answers, _grant) = (Arc::new(opened), None, 0, grant);
+        Ok(Self { args, opened, host, adapter, grammar, sampler, n_positions, episode, n_answers, setting, _grant })
     }
 
     /// Takes a message and shows the answer as it comes.

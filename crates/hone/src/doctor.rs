@@ -10,7 +10,7 @@ mod gpu;
 mod memory;
 
 pub(crate) use gpu::folders as cuda_folders;
-pub(crate) use memory::usable as usable_memory;
+pub(crate) use memory::{taken as taken_memory, usable as usable_memory};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

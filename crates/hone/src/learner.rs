@@ -7,6 +7,7 @@
 mod imitation;
 
 use crate::context::Context;
+use crate::device::Grant;
 use crate::failure::Failure;
 use crate::model::Opened;
 use hone_engine::backend::Dtype;
@@ -109,7 +110,7 @@ impl Learner {
         let trainer = Trainer::full(&backend, &weights, options.adam, Recompute::Never).map_err(Failure::bug)?;
         let local = LocalOptions::new(name, stop_ids, spec.context_len);
         let limits = options.limits(spec.context_len);
-        let learner = Self::start(backend, &weights, renderer, local, trainer, limits, options)?;
+        let learner = Self::start(backend, &weights, renderer, local, trainer, (limits, None), options)?;
         Ok(Self { files: Some(files), ..learner })
     }
 
@@ -118,7 +119,7 @@ impl Learner {
         opened: Opened,
         lora: &LoraSpec,
         backend: Machine,
-        plan: MemoryPlan,
+        (plan, grant): (MemoryPlan, Grant),
         options: LearnerOptions,
     ) -> Result<Self, Failure> {
         if !opened.has_template {
@@ -131,7 +132,8 @@ impl Learner {
         let mut local = LocalOptions::new(opened.name, opened.stop_ids, n_positions);
         local.now = options.now;
         let limits = BatchLimits { n_pages: plan.n_pages, ..options.limits(n_positions) };
-        let learner = Self::start(backend, &opened.weights, Arc::new(opened.renderer), local, trainer, limits, options)?;
+        let (weights, renderer) = (&opened.weights, Arc::new(opened.renderer));
+        let learner = Self::start(backend, weights, renderer, local, trainer, (limits, Some(grant)), options)?;
         Ok(Self { recompute: plan.recompute, ..learner })
     }
 
@@ -141,11 +143,11 @@ impl Learner {
         renderer: Arc<Renderer>,
         local: LocalOptions,
         trainer: Trainer<Machine>,
-        limits: BatchLimits,
+        (limits, grant): (BatchLimits, Option<Grant>),
         options: LearnerOptions,
     ) -> Result<Self, Failure> {
         let model = Model::load(&backend, weights, local.context_len_max, Passes::ForwardBackward).map_err(Failure::world)?;
-        let engine = Engine::start(Host::new(backend, model, limits)).map_err(Failure::world)?;
+        let engine = Engine::start_with(Host::new(backend, model, limits), grant).map_err(Failure::world)?;
         let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
         let local = LocalOptions { sampler, memory: options.memory, ..local };
         let config = weights.config().clone();

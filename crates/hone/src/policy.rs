@@ -26,8 +26,11 @@ use std::sync::Arc;
 /// several answer under a name, the next one is asked.
 const ASKED_MS_MAX: u64 = 5_000;
 
+/// What a model of this machine is named by.
+pub(crate) const LOCAL: &str = "local:";
+
 /// How policies sample, and what they may cost.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct PolicyArgs {
     /// How adventurous answers are; 0 always takes the likeliest token
@@ -51,6 +54,9 @@ pub(crate) struct PolicyArgs {
     /// How many threads compute for a local model; without this, all cores
     #[arg(long, value_name = "N", value_parser = crate::device::threads::<usize>())]
     threads: Option<usize>,
+    /// Local models that are still to be opened to stay beside one another, this one included: they share the memory.
+    #[arg(skip = 1_usize)]
+    n_models: usize,
 }
 
 impl PolicyArgs {
@@ -59,9 +65,23 @@ impl PolicyArgs {
         Self { temperature: 1.0, context, threads, ..Self::of_judge(None) }
     }
 
+    /// The same for the first of so many local models that stay open beside one another.
+    pub(crate) fn first_of(self, n_models: usize) -> Self {
+        Self { n_models, ..self }
+    }
+
     /// Those of a judge: no adventure, and no budget of its own.
     pub(crate) fn of_judge(price: Option<Price>) -> Self {
-        Self { temperature: 0.0, context: 4096, adapter: None, budget: None, price, max_answer_seconds: 600, threads: None }
+        Self {
+            temperature: 0.0,
+            context: 4096,
+            adapter: None,
+            budget: None,
+            price,
+            max_answer_seconds: 600,
+            threads: None,
+            n_models: 1,
+        }
     }
 }
 
@@ -129,7 +149,7 @@ impl Ready {
             let script = script.map_err(|error| Failure::user(format_args!("{}: {error}", path.display())))?;
             return Ok(Self::Policy(Box::new(script), None));
         }
-        if let Some(model) = name.strip_prefix("local:") {
+        if let Some(model) = name.strip_prefix(LOCAL) {
             return Ok(Self::Policy(Box::new(local(model, args, n_concurrent, context)?.0), None));
         }
         let spec = UpstreamSpec::named(name, variable(context)).map_err(|error| {
@@ -192,7 +212,8 @@ fn local(
     let n_sequences_max = n_concurrent.clamp(1, 256);
     let n_pages = n_sequences_max * (n_positions / hone_engine::layout::PAGE + 1) + 16;
     let limits = BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() };
-    let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
+    let config = opened.weights.config();
+    let (limits, grant) = crate::device::sampling(&backend, config, limits, args.n_models, context.printer)?;
     let weights = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
     let mut host = Host::new(backend, weights, limits);
     let adapter = args.adapter.as_ref().map(|folder| opened.adapter(folder).map(|weights| (folder, weights))).transpose()?;
@@ -204,7 +225,7 @@ fn local(
         }
         None => None,
     };
-    let engine = Engine::start(host).map_err(Failure::world)?;
+    let engine = Engine::start_with(host, grant).map_err(Failure::world)?;
     let mut options = LocalOptions::new(opened.name.clone(), opened.stop_ids.clone(), n_positions);
     (options.sampler, options.adapter) = (sampler, adapter);
     options.now = Some(crate::clock::now());
@@ -213,15 +234,17 @@ fn local(
     Ok((Local::new(engine, Arc::new(opened.renderer), options).map_err(Failure::user)?, config))
 }
 
-/// A model of this process behind the gateway, for so many conversations at once, and what adapters for it must fit.
+/// A model of this process behind the gateway, for so many conversations at once, and what adapters for it must fit. It is the first of
+/// `n_models` that are to be opened.
 pub(crate) fn voice(
     model: &str,
     n_positions: usize,
     n_concurrent: usize,
     threads: Option<usize>,
+    n_models: usize,
     context: &Context<'_>,
 ) -> Result<(Local<Machine>, ModelConfig), Failure> {
-    local(model, &PolicyArgs::of_gateway(n_positions, threads), n_concurrent, context)
+    local(model, &PolicyArgs::of_gateway(n_positions, threads).first_of(n_models), n_concurrent, context)
 }
 
 /// A provider's model behind the gateway. Calls wait for nobody here: the gateway says how many there may be.

@@ -6,7 +6,7 @@ use crate::adapters::Wardrobe;
 use crate::clock::{RealClock, now};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::policy;
+use crate::policy::{self, LOCAL};
 use crate::printer::counted;
 use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
@@ -24,8 +24,6 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// What a model of this machine is named by.
-const LOCAL: &str = "local:";
 /// Tokens of a conversation with a local model, and how many it has at once.
 const CONTEXT: usize = 4096;
 const N_LOCAL_CONVERSATIONS: u32 = 32;
@@ -105,9 +103,10 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     };
     let prices = prices(context.settings.serve.prices.iter().chain(&args.prices), &named)?;
     let mut locals = BTreeMap::new();
+    let mut n_to_open = specs(&named).filter(|spec| spec.starts_with(LOCAL)).count();
     let models = named
         .into_iter()
-        .map(|named| model(named, args, &prices, &budget, &mut locals, context))
+        .map(|named| model(named, args, &prices, &budget, (&mut locals, &mut n_to_open), context))
         .collect::<Result<Vec<_>, _>>()?;
     let catalogue = Catalogue::new(models).map_err(Failure::user)?;
     let of_settings = &context.settings.serve;
@@ -258,9 +257,13 @@ pub(crate) fn dashboard(is_encrypted: bool, context: &Context<'_>) -> Dashboard 
 
 /// Whether these name a model of this machine, and whether they name a provider's.
 fn kinds(named: &[&String]) -> (bool, bool) {
-    let specs = || named.iter().filter_map(|named| named.split_once('=')).flat_map(|(_, specs)| specs.split(','));
     let is_local = |spec: &str| spec.starts_with(LOCAL);
-    (specs().any(is_local), specs().any(|spec| !is_local(spec)))
+    (specs(named).any(is_local), specs(named).any(|spec| !is_local(spec)))
+}
+
+/// What stands behind all names.
+fn specs<'a>(named: &'a [&String]) -> impl Iterator<Item = &'a str> {
+    named.iter().filter_map(|named| named.split_once('=')).flat_map(|(_, specs)| specs.split(','))
 }
 
 /// The prices that texts such as `gpt=0.25,2` give, the last of a name. One of a name that no provider has would have no effect.
@@ -280,13 +283,13 @@ fn prices<'a>(texts: impl Iterator<Item = &'a String>, named: &[&String]) -> Res
     Ok(prices)
 }
 
-/// The model that a text such as `gpt=openai:gpt-5-mini` names.
+/// The model that a text such as `gpt=openai:gpt-5-mini` names. Beside the local ones it is told how many are to be opened yet.
 fn model(
     named: &str,
     args: &Args,
     prices: &HashMap<&str, Price>,
     budget: &Arc<Budget>,
-    locals: &mut Locals,
+    (locals, n_to_open): (&mut Locals, &mut usize),
     context: &Context<'_>,
 ) -> Result<Model, Failure> {
     let (name, specs) = named.split_once('=').filter(|(name, specs)| !name.is_empty() && !specs.is_empty()).ok_or_else(|| {
@@ -300,7 +303,9 @@ fn model(
     let mut who = |spec: &str| match spec.strip_prefix(LOCAL) {
         Some(model) => {
             let n_concurrent = args.local_conversations.unwrap_or(N_LOCAL_CONVERSATIONS) as usize;
-            let (voice, config) = policy::voice(model, args.context.unwrap_or(CONTEXT), n_concurrent, args.threads, context)?;
+            let n_positions = args.context.unwrap_or(CONTEXT);
+            let (voice, config) = policy::voice(model, n_positions, n_concurrent, args.threads, *n_to_open, context)?;
+            *n_to_open -= 1;
             let voice = Arc::new(voice);
             locals.insert(name.to_owned(), (Arc::clone(&voice), config));
             Ok(Who::Local(Arc::new(Local::new(voice))))

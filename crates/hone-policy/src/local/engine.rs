@@ -82,6 +82,11 @@ enum Told {
 impl<B: Backend> Engine<B> {
     /// Gives the host a thread of its own.
     pub fn start(host: Host<B>) -> std::io::Result<Self> {
+        Self::start_with(host, ())
+    }
+
+    /// The same, and something else lives as long as the host, such as a grant of the memory that it is in.
+    pub fn start_with(host: Host<B>, held: impl Send + 'static) -> std::io::Result<Self> {
         let (jobs, received) = mpsc::sync_channel(QUEUE_LEN_MAX);
         let why = Arc::new(OnceLock::new());
         let told = Arc::clone(&why);
@@ -90,6 +95,7 @@ impl<B: Backend> Engine<B> {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| serve(host, &received))) {
                 told.get_or_init(|| words_of(&*panic));
             }
+            drop(held);
         };
         std::thread::Builder::new().name("engine".into()).spawn(work)?;
         Ok(Self { jobs, why })

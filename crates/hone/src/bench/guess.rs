@@ -2,6 +2,7 @@
 
 use super::figures::Spread;
 use crate::context::Context;
+use crate::device::Grant;
 use crate::failure::{Exit, Failure};
 use crate::model::Opened;
 use hone_engine::backend::Backend as _;
@@ -155,6 +156,7 @@ struct Bench<'a> {
     opened: Opened,
     host: Host<Machine>,
     grammar: Grammar,
+    _grant: Grant,
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -197,11 +199,11 @@ impl<'a> Bench<'a> {
         let backend = crate::device::open(args.threads, context)?;
         let limits = BatchLimits { n_pages: CONTEXT / 8, n_sequences_max: 1, ..BatchLimits::default() };
         let n_positions = CONTEXT.min(opened.weights.config().context_len);
-        let limits = crate::device::sampling(&backend, opened.weights.config(), limits)?;
+        let (limits, grant) = crate::device::sampling(&backend, opened.weights.config(), limits, 1, context.printer)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;
         let grammar = GrammarHost::new(opened.renderer.tokenizer()).and_then(|host| host.schema(&schema()));
         let grammar = grammar.map_err(Failure::user)?;
-        Ok(Self { args, opened, host: Host::new(backend, model, limits), grammar })
+        Ok(Self { args, opened, host: Host::new(backend, model, limits), grammar, _grant: grant })
     }
 
     /// The figures of a kind, and how many of its answers differ.

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::cost::{self, Forecast, Projected};
 use crate::failure::{Exit, Failure};
 use crate::play::{Play, PlayArgs, unseen_tools};
-use crate::policy::{Bank, PolicyArgs, Ready};
+use crate::policy::{Bank, LOCAL, PolicyArgs, Ready};
 use crate::scale::Scale;
 use crate::world::{SHIPPED, World};
 use hone_env::replay::{Report, drift};
@@ -92,8 +92,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let policies = if args.policies.is_empty() { scripts() } else { args.policies.clone() };
     let bank = Bank::open(&args.policy)?;
     let n_concurrent = usize::from(args.play.concurrency);
-    let ready = |name: &String| Ready::named(name, &args.policy, n_concurrent, &bank, context);
-    let ready: Vec<Ready> = policies.iter().map(ready).collect::<Result<_, _>>()?;
+    let ready = |(idx, name): (usize, &String)| {
+        let n_models = policies[idx..].iter().filter(|name| name.starts_with(LOCAL)).count();
+        Ready::named(name, &args.policy.clone().first_of(n_models), n_concurrent, &bank, context)
+    };
+    let ready: Vec<Ready> = policies.iter().enumerate().map(ready).collect::<Result<_, _>>()?;
     let players: Vec<(&String, &Ready)> = policies.iter().zip(&ready).collect();
     let mut games = envs.iter().map(|env| Game::named(env, &players, args, context)).collect::<Result<Vec<_>, _>>()?;
     cost::announce(games.iter().flat_map(|game| game.forecasts.iter().flatten()), &bank, context.printer)?;

@@ -55,7 +55,8 @@ impl<'a> Arbiter<'a> {
         runtime: &'a Runtime,
         context: &Context<'_>,
     ) -> Result<Self, Failure> {
-        let (voice, config) = policy::voice(model, context_len, N_CONVERSATIONS, threads, context)?;
+        // While it answers, the same model learns beside it.
+        let (voice, config) = policy::voice(model, context_len, N_CONVERSATIONS, threads, 2, context)?;
         let voice = Arc::new(voice);
         let who = Who::Local(Arc::new(Local::new(Arc::clone(&voice) as _)));
         let catalogue = Catalogue::new(vec![Model::new(model, vec![who])]).map_err(Failure::user)?;

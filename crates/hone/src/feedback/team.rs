@@ -59,8 +59,10 @@ pub(super) fn run(args: &Args, agent: &AgentName, context: &Context<'_>) -> Resu
     let mut journal = Journal::open(&format!("agent-{agent}"), args.resume, runtime, context)?;
     let begun = journal.known(BEGIN)?.unwrap_or_else(|| args.clone());
     let args = &Args { resume: args.resume, threads: args.threads, ..begun };
-    let bank = Bank::open(&PolicyArgs::of_judge(args.judge_price))?;
-    let judge = args.judge.as_ref().map(|name| Ready::named(name, &PolicyArgs::of_judge(args.judge_price), 8, &bank, context));
+    // Beside a local judge, a model learns and answers.
+    let judge_args = PolicyArgs::of_judge(args.judge_price).first_of(2);
+    let bank = Bank::open(&judge_args)?;
+    let judge = args.judge.as_ref().map(|name| Ready::named(name, &judge_args, 8, &bank, context));
     let judge = judge.transpose()?;
     let store = runtime.block_on(context.store())?;
     let (name, began) = (journal.name.clone(), Instant::now());
@@ -263,7 +265,7 @@ impl Team<'_> {
     /// The model of this machine that `[serve]` answers with under a name; without one it is the name itself.
     fn local<'s>(&'s self, served: &'s str) -> &'s str {
         let models = self.context.settings.serve.models.iter().filter_map(|model| model.split_once('='));
-        let found = models.filter(|(name, _)| *name == served).find_map(|(_, model)| model.strip_prefix("local:"));
+        let found = models.filter(|(name, _)| *name == served).find_map(|(_, model)| model.strip_prefix(policy::LOCAL));
         found.unwrap_or(served)
     }
 
@@ -345,7 +347,8 @@ impl Team<'_> {
         let world = self.runtime.block_on(World::named(&self.world(dealt), self.context))?;
         let settings = self.settings()?;
         let threads = self.args.threads.map(usize::from);
-        let (voice, config) = policy::voice(&standing.model, settings.context as usize, N_CONVERSATIONS, threads, self.context)?;
+        let (voice, config) =
+            policy::voice(&standing.model, settings.context as usize, N_CONVERSATIONS, threads, 1, self.context)?;
         let dressed = |folder: &Path| {
             let weights = peft::load(folder, &config).map_err(Failure::world)?;
             let id = AdapterId::of(peft::hash(&config, &weights).as_bytes());

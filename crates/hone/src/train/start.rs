@@ -153,7 +153,7 @@ pub(super) fn start<T: Teacher>(
         return Err(Failure::user("max_dollars has no effect: only a judge costs dollars"));
     }
     // A budget would leave groups unscored near its end; the run stops after the step that reaches max_dollars instead.
-    let policy_args = PolicyArgs::of_judge(made.judge_price);
+    let policy_args = PolicyArgs::of_judge(made.judge_price).first_of(2);
     let bank = Bank::open(&policy_args)?;
     let ready = made.judge.as_ref().map(|name| Ready::named(name, &policy_args, 8, &bank, context)).transpose()?;
     if settings.max_dollars.is_some() && ready.as_ref().is_none_or(|ready| ready.price().is_none()) {
@@ -447,12 +447,12 @@ fn learner(
     };
     let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
     let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
-    let plan = crate::device::plan(&machine, needs)?;
+    let (plan, grant) = crate::device::plan(&machine, needs, 1)?;
     // Less than that is there wherever anything runs.
     if plan.total() >= 1 << 30 {
         context.printer.say(&plan.to_string());
     }
-    Learner::adapted(opened, &lora, machine, plan, options)
+    Learner::adapted(opened, &lora, machine, (plan, grant), options)
 }
 
 /// `RUN` or `RUN@STEP`.
