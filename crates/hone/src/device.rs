@@ -15,6 +15,7 @@ use hone_engine::config::ModelConfig;
 use hone_engine::cuda::CudaOptions;
 use hone_engine::machine::Machine;
 use hone_engine::memory::{MemoryPlan, Run, TooLarge};
+use hone_engine::tape::Recompute;
 
 /// The most threads that compute. More than any machine has cores; the system refuses to start some ten thousand, in the midst of it.
 const N_THREADS_MAX: u64 = 1024;
@@ -93,7 +94,8 @@ pub(crate) fn sampling(
 ) -> Result<(BatchLimits, Grant), Failure> {
     let (plan, grant) = plan(machine, Run::of_sampling(machine.place(), config, &limits), n_models)?;
     if plan.is_short {
-        printer.say(&plan.to_string());
+        // Where nothing is trained, nothing is computed twice either.
+        printer.say(&MemoryPlan { recompute: Recompute::Never, ..plan }.to_string());
     }
     Ok((BatchLimits { n_pages: plan.n_pages, ..limits }, grant))
 }
