@@ -99,20 +99,37 @@ impl Episode {
         }
         let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         self.n_would_differ += usize::from(self.renderer.would_differ(&ids));
-        self.text.push_str(&self.renderer.tokenizer().decode_continuation(&ids));
-        self.messages.push(Message::text(Role::Assistant, self.renderer.answer_text(&ids)));
-        self.is_answered = true;
-        if let Some(segment) = self.segments.last_mut() {
-            for token in tokens {
-                segment.push(token.id, (!token.forced).then_some(token.logprob));
-            }
-        }
+        let message = Message::text(Role::Assistant, self.renderer.answer_text(&ids));
+        self.take(message, tokens);
         let answer = self.renderer.read(&ids);
         let forced = (0..).zip(tokens).filter(|(_, token)| token.forced).map(|(at, _)| at).collect();
         self.last_turn.logprobs = tokens.iter().map(|token| token.logprob).collect();
         self.last_turn.forced = forced;
         self.last_turn.ids = ids;
         Ok(answer)
+    }
+
+    /// Takes an answer that somebody else gave, up to one of the tokens that end one: carrying loss, or not.
+    pub fn imitate(&mut self, answer: Message, ends: &[u32], carries_loss: bool) -> Result<(), RenderError> {
+        if self.is_answered {
+            return Err(RenderError::Episode("it has an answer already; extend it by messages first".into()));
+        }
+        let ids = self.renderer.answer_after(&self.text, &self.messages, &answer, &self.setting, ends)?;
+        let tokens: Vec<Token> = ids.into_iter().map(|id| Token::new(id, 0.0, !carries_loss)).collect();
+        self.take(answer, &tokens);
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message, tokens: &[Token]) {
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        self.text.push_str(&self.renderer.tokenizer().decode_continuation(&ids));
+        self.messages.push(message);
+        self.is_answered = true;
+        if let Some(segment) = self.segments.last_mut() {
+            for token in tokens {
+                segment.push(token.id, (!token.forced).then_some(token.logprob));
+            }
+        }
     }
 
     /// Goes on with further messages, such as the results of tool calls.
@@ -130,7 +147,7 @@ impl Episode {
         if !rendered.text.starts_with(&self.text) {
             return self.begin_segment(rendered).map(Extension::NewSegment);
         }
-        let ids = self.renderer.tokenizer().encode_rendered(&rendered.after(self.text.len()))?;
+        let ids = self.renderer.tokenizer().encode_after(&rendered, self.text.len())?;
         self.text = rendered.text;
         Ok(Extension::Appended(self.append(ids)))
     }

@@ -37,6 +37,19 @@ impl Rendered {
         Self { text: self.text[n_bytes..].to_owned(), barriers }
     }
 
+    /// The first `n_bytes` bytes, which must end between two characters.
+    pub(crate) fn until(&self, n_bytes: usize) -> Self {
+        let barriers = self.barriers.iter().copied().filter(|&at| at < n_bytes).collect();
+        Self { text: self.text[..n_bytes].to_owned(), barriers }
+    }
+
+    /// One text after the other.
+    pub(crate) fn then(mut self, next: &Self) -> Self {
+        self.barriers.extend(next.barriers.iter().map(|at| at + self.text.len()));
+        self.text.push_str(&next.text);
+        self
+    }
+
     /// The stretches between barriers, each with its position.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = (usize, &str)> {
         let ends = self.barriers.iter().copied().chain([self.text.len()]);

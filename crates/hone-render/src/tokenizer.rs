@@ -48,6 +48,8 @@ pub struct Tokenizer {
     model: BPE,
     specials: Specials,
     spelling: Spelling,
+    /// Whether something is written before the first piece of a text.
+    adds_space: bool,
     /// The bytes of each id; empty where an id has no token.
     bytes: Vec<Box<[u8]>>,
     /// Bytes of the longest token, at least one.
@@ -109,6 +111,7 @@ impl Tokenizer {
             model: BPE::deserialize(part("model")).map_err(|error| RenderError::tokenizer(format!("`model`: {error}")))?,
             specials,
             spelling,
+            adds_space: adds_space(part("normalizer")) || adds_space(part("pre_tokenizer")),
             token_len_max: bytes.iter().map(|bytes| bytes.len()).max().unwrap_or(0).max(1),
             bytes,
             bos,
@@ -127,6 +130,18 @@ impl Tokenizer {
     /// The ids of a text from a template: its special tokens are recognised, those of its messages are not.
     pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>, RenderError> {
         self.encode_around(&rendered.text, &self.specials.spans(rendered))
+    }
+
+    /// The ids of what follows the first `n_bytes` bytes, as they are behind these bytes: some vocabularies write a space before
+    /// whatever comes first.
+    pub(crate) fn encode_after(&self, rendered: &Rendered, n_bytes: usize) -> Result<Vec<u32>, RenderError> {
+        if self.adds_space {
+            let (whole, before) = (self.encode_rendered(rendered)?, self.encode_rendered(&rendered.until(n_bytes))?);
+            if let Some(after) = whole.strip_prefix(before.as_slice()) {
+                return Ok(after.to_vec());
+            }
+        }
+        self.encode_rendered(&rendered.after(n_bytes))
     }
 
     /// Refuses a text that is longer than so many ids whatever they are: making them would take long, and much memory. A part
@@ -268,6 +283,17 @@ fn check_known(part: &Json, children: &str, known: &[&str]) -> Result<Vec<usize>
         growths.extend(check_known(child, children, known)?);
     }
     Ok(growths)
+}
+
+/// Whether a part may write something before the first piece of a text.
+fn adds_space(part: &Json) -> bool {
+    let is_set = |key: &str| part.get(key).and_then(Json::as_bool) == Some(true);
+    let children = ["normalizers", "pretokenizers"].iter().filter_map(|key| part.get(key)?.as_array()).flatten();
+    match part.get("type").and_then(Json::as_str) {
+        Some("Metaspace" | "Prepend") => true,
+        Some("ByteLevel") => is_set("add_prefix_space"),
+        _ => children.into_iter().any(adds_space),
+    }
 }
 
 /// How many times longer, in bytes of UTF-8, a part may make a word of one byte or more.

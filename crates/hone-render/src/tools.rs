@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 const PYTHON_TAG: &str = "<|python_tag|>";
-const THINK_OPEN: &str = "<think>";
-const THINK_CLOSE: &str = "</think>";
+pub(crate) const THINK_OPEN: &str = "<think>";
+pub(crate) const THINK_CLOSE: &str = "</think>";
 
 /// How a model writes tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub(crate) fn arguments(call: &ToolRequest) -> Json {
 }
 
 /// Splits off what was thought. A thought that was never closed is all there is.
-fn split_thinking(text: &str) -> (Option<String>, &str) {
+pub(crate) fn split_thinking(text: &str) -> (Option<String>, &str) {
     let opened = text.trim_start().strip_prefix(THINK_OPEN);
     match (opened.unwrap_or(text).split_once(THINK_CLOSE), opened) {
         (Some((thought, said)), _) => (Some(thought.trim_matches('\n').to_owned()), said.trim_start_matches('\n')),

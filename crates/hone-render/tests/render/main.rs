@@ -1,5 +1,6 @@
 //! The renderer as others see it: agreement with transformers, episodes, rules in the sampler, and hostile input.
 
+mod answer;
 mod episode;
 mod families;
 mod robust;

@@ -2,11 +2,10 @@
 
 use super::Learner;
 use crate::failure::{Failure, at_path};
-use hone_engine::batch::Token;
 use hone_engine::checkpoint;
 use hone_engine::optim::Schedule;
-use hone_render::{Ending, RenderError, Setting};
-use hone_trace::{Message, Trace};
+use hone_render::{RenderError, Setting};
+use hone_trace::Trace;
 use hone_train::episode::Episode;
 use hone_train::sft;
 use hone_train::step::{Objective, StepOptions};
@@ -146,36 +145,13 @@ impl Learner {
                     Some(mut open) => open.extend(turn.input.clone()).map(|_| open)?,
                 };
                 let is_wanted = wanted.next().copied().unwrap_or(false);
-                let token = |id| Token::new(id, 0.0, !is_wanted);
-                let ids = self.answer_ids(open.messages(), &turn.answer, &setting)?;
-                open.answer(&ids.into_iter().map(token).collect::<Vec<_>>())?;
+                open.imitate(turn.answer.clone(), &self.local.stop_ids, is_wanted)?;
                 episode = Some(open);
             }
             let told = episode.as_ref().map_or(&[][..], hone_render::Episode::segments);
             episodes.extend(told.iter().filter_map(|told| Episode::rendered(told.ids.clone(), &told.drawn).ok()));
         }
         Ok(episodes)
-    }
-
-    /// The tokens that the model would have had to sample for this answer.
-    fn answer_ids(&self, before: &[Message], answer: &Message, setting: &Setting) -> Result<Vec<u32>, RenderError> {
-        let tokenizer = self.renderer.tokenizer();
-        let ends = tokenizer.eos_ids();
-        if answer.tool_calls.is_empty() {
-            return Ok(tokenizer.encode(&answer.content.text())?.into_iter().chain(ends.first().copied()).collect());
-        }
-        // Only the template knows how calls are written.
-        let prompt = self.renderer.render(before, setting, Ending::Answer)?;
-        let mut all = before.to_vec();
-        all.push(answer.clone());
-        let whole = self.renderer.render(&all, setting, Ending::Message)?;
-        if !whole.text.starts_with(&prompt.text) {
-            return Err(RenderError::Episode("the template writes tool calls where they cannot be found again".into()));
-        }
-        let mut ids = tokenizer.encode_rendered(&whole.after(prompt.text.len()))?;
-        let n = ids.iter().position(|id| ends.contains(id)).map_or(ids.len(), |end| end + 1);
-        ids.truncate(n);
-        Ok(ids)
     }
 
     /// Whether the tokens of a trace are of this model's tokenizer: they say what the answers say.
