@@ -204,6 +204,7 @@ mod tests {
             "{{ messages is defined }} {{ tools is not none }} {{ 'a' in ['a', 'b'] }} {{ 'b' not in 'abc' }}",
             "True True True False",
         );
+        check("{% for x in 'abc' %}{{ loop.previtem }}{{ x }}{{ loop.nextitem }},{% endfor %}", "ab,abc,bc,");
         check("{% filter upper %}a{% endfilter %}{% set x | trim %} b {% endset %}{{ x }}", "Ab");
         check("{% for k, v in {'x': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "x1a2");
         check("{% for k, v in {'x': 1, 'a': 2} | items %}{{ k }}{{ v }}{% endfor %}{{ ([1] + [2]) | length }}", "x1a22");
