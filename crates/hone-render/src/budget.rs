@@ -223,6 +223,8 @@ impl Budget {
             (Some(value), Some(by)) => value.checked_rem(by) == Some(0),
             _ => false,
         });
+        // To the library, none is an empty list.
+        env.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
         env.add_function("range", |lower: i64, upper: Option<i64>, step: Option<i64>| {
             let is_small = |n: &i64| (-RANGE_MAX..=RANGE_MAX).contains(n);
             if ![Some(lower), upper, step].iter().flatten().all(is_small) {

@@ -205,6 +205,8 @@ mod tests {
             "True True True False",
         );
         check("{% for x in 'abc' %}{{ loop.previtem }}{{ x }}{{ loop.nextitem }},{% endfor %}", "ab,abc,bc,");
+        check("{{ none is iterable }} {{ [] is iterable }} {{ 'a' is iterable }} {{ 1 is iterable }}", "False True True False");
+        check("{% set t = none %}{% if t is iterable and t | length > 0 %}a{% else %}b{% endif %}", "b");
         check("{% filter upper %}a{% endfilter %}{% set x | trim %} b {% endset %}{{ x }}", "Ab");
         check("{% for k, v in {'x': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "x1a2");
         check("{% for k, v in {'x': 1, 'a': 2} | items %}{{ k }}{{ v }}{% endfor %}{{ ([1] + [2]) | length }}", "x1a22");
