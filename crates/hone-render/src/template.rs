@@ -67,15 +67,18 @@ impl Template {
         &self.source
     }
 
-    /// Whether it goes through the parts of a message itself: `{% for part in message.content %}`.
+    /// Whether it goes through the parts of a message itself: `{% for part in message.content %}`, or
+    /// `message.content | selectattr('type', 'equalto', 'text')`.
     pub fn takes_parts(&self) -> bool {
         let blocks = self.source.split("{%").skip(1).filter_map(|rest| rest.split("%}").next());
-        let loops =
+        let mut loops =
             blocks.filter_map(|block| block.trim_start_matches(['-', '+', ' ', '\n']).strip_prefix("for ")?.split_once(" in "));
-        loops.filter_map(|(_, over)| over.split(" if ").next()).any(|over| {
-            let name = over.trim_end_matches(|end: char| !end.is_alphanumeric());
-            name.ends_with("content")
-        })
+        let is_content = |text: &str| text.trim_end_matches(|end: char| !end.is_alphanumeric()).ends_with("content");
+        let is_choice =
+            |filter: &str| ["selectattr", "rejectattr", "map"].iter().any(|name| filter.trim_start().starts_with(name));
+        let mut filtered = self.source.split('|').zip(self.source.split('|').skip(1));
+        loops.any(|(_, over)| over.split(" if ").next().is_some_and(is_content))
+            || filtered.any(|(before, filter)| is_content(before) && is_choice(filter))
     }
 
     /// Renders a conversation.
@@ -253,6 +256,20 @@ mod tests {
         check_refused("a\n{{ 1 +", "line 2");
         check_refused("{% include 'x' %}", "other templates");
         check_refused(&"x".repeat(SOURCE_LEN_MAX + 1), "KiB");
+    }
+
+    #[test]
+    fn a_template_that_takes_parts_is_known_by_its_loops_and_filters() {
+        let check = |source: &str, expected: bool| {
+            assert_eq!(Template::new(source).expect("a sound template").takes_parts(), expected, "{source}");
+        };
+        check("{% for part in message.content %}{% endfor %}", true);
+        check("{% for x in message['content'] | selectattr('type', 'equalto', 'text') %}{{ x.text }}{% endfor %}", true);
+        check("{%- for x in (message.content|rejectattr('type', 'equalto', 'image')) if x %}{% endfor %}", true);
+        check("{{ m['content'] | selectattr('type', 'equalto', 'text') | map(attribute='text') | join }}", true);
+        check("{{ message.content | map(attribute='text') | join }}", true);
+        check("{% for message in messages %}{{ message.content | trim }}{% endfor %}", false);
+        check("{% for m in messages | selectattr('role', 'equalto', 'user') %}{{ m['content'] }}{% endfor %}", false);
     }
 
     #[test]
