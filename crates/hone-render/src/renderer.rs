@@ -72,8 +72,8 @@ impl Renderer {
     /// Renders a conversation.
     pub fn render(&self, messages: &[Message], setting: &Setting, ending: Ending) -> Result<Rendered, RenderError> {
         let template = self.template.as_ref().ok_or(RenderError::NoTemplate)?;
-        let takes_parts = template.takes_parts();
-        let plain = messages.iter().enumerate().map(|(i, message)| message_json(i, message, takes_parts));
+        let (takes_parts, empty) = (template.takes_parts(), if template.asks_for_content() { Json::Null } else { json!("") });
+        let plain = messages.iter().enumerate().map(|(i, message)| message_json(i, message, takes_parts, &empty));
         let plain: Vec<Json> = plain.collect::<Result<_, _>>()?;
         let tools: Vec<Json> = setting.tools.iter().map(tools::tool_json).collect();
         let mut texts = vec![template.source()];
@@ -128,10 +128,9 @@ impl Renderer {
 }
 
 /// A message in the form that templates expect. Most of them join the content with other texts, so a list of texts is one to them.
-fn message_json(at: usize, message: &Message, takes_parts: bool) -> Result<Json, RenderError> {
+fn message_json(at: usize, message: &Message, takes_parts: bool, empty: &Json) -> Result<Json, RenderError> {
     let content = match &message.content {
-        // Templates trim and join the content without asking whether there is any.
-        Content::None => json!(""),
+        Content::None => empty.clone(),
         Content::Text(text) => json!(text),
         Content::Parts(parts) if takes_parts => json!(parts),
         Content::Parts(parts) => match parts.iter().find(|part| part["type"] != "text" || !part["text"].is_string()) {

@@ -81,6 +81,15 @@ impl Template {
             || filtered.any(|(before, filter)| is_content(before) && is_choice(filter))
     }
 
+    /// Whether it asks if a message has content: `message.content is none`. Others join the content with texts without asking.
+    pub fn asks_for_content(&self) -> bool {
+        let is_content = |text: &str| text.trim_end_matches(|end: char| !end.is_alphanumeric()).ends_with("content");
+        let words: Vec<&str> = self.source.split_whitespace().collect();
+        let is_none = |word: &str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "none" | "None");
+        words.windows(3).any(|asked| is_content(asked[0]) && matches!(asked[1], "is" | "==" | "!=") && is_none(asked[2]))
+            || words.windows(4).any(|asked| is_content(asked[0]) && asked[1..3] == ["is", "not"] && is_none(asked[3]))
+    }
+
     /// Renders a conversation.
     pub fn render(&self, scene: &Scene) -> Result<String, RenderError> {
         let n_parts = (scene.messages.len() + scene.tools.len()) as u64;
@@ -109,6 +118,7 @@ impl Template {
 impl Scene {
     fn variables(&self) -> Value {
         let mut variables = self.extra.clone();
+        variables.entry("documents").or_insert(Json::Null);
         variables.insert("messages".into(), Json::Array(self.messages.clone()));
         // Templates ask whether there are tools by asking whether the list is true, or whether it is none.
         let tools = if self.tools.is_empty() { Json::Null } else { Json::Array(self.tools.clone()) };

@@ -2,8 +2,8 @@
 
 use crate::{CHATML, drawn, tiny, user};
 use hone_engine::batch::Token;
-use hone_render::{Episode, Extension, Renderer, Setting};
-use hone_trace::{Message, Role};
+use hone_render::{Ending, Episode, Extension, Renderer, Setting};
+use hone_trace::{Content, Message, Role};
 use std::sync::Arc;
 
 const THOUGHTS: &str = include_str!("../fixtures/qwen3.jinja");
@@ -20,6 +20,19 @@ fn sampled(renderer: &Renderer, text: &str) -> Vec<Token> {
 
 fn open(renderer: &Arc<Renderer>) -> Episode {
     Episode::open(renderer.clone(), vec![user("What is it?")], Setting::default()).expect("a prompt")
+}
+
+/// DeepSeek's template writes the calls of a message only where its content is none; others would print the word.
+#[test]
+fn a_template_that_asks_whether_there_is_content_is_told() {
+    let said = |template: &str| {
+        let silent = Message { content: Content::None, ..Message::text(Role::Assistant, "") };
+        tiny(Some(template)).render(&[silent], &Setting::default(), Ending::Message).expect("a rendering").text
+    };
+    assert_eq!(said("{% for m in messages %}{% if m['content'] is none %}call{% endif %}{% endfor %}"), "call");
+    assert_eq!(said("{% for m in messages %}{% if m.content is not none %}text{% else %}call{% endif %}{% endfor %}"), "call");
+    assert_eq!(said("{% for m in messages %}|{{ m.content }}|{% endfor %}"), "||");
+    assert_eq!(said("{{ documents is defined and documents is none }}"), "True");
 }
 
 #[test]
