@@ -4,16 +4,14 @@
 //! its operands here, whole and deep, and pays for them. Memory and time are then bounded by the purse, whatever the
 //! template does. Knows nothing of syntax: `guard.rs` puts the calls in.
 
+use crate::json;
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
-use serde::Serialize;
 use std::fmt::Write as _;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DEPTH_MAX: usize = 64;
-const INDENT_MAX: usize = 16;
 /// What a lazy list of unknown length costs.
 const UNKNOWN_WEIGHT: usize = 1024;
 
@@ -177,19 +175,9 @@ impl Budget {
         Ok(Value::from(indented.collect::<Vec<_>>().join("\n")))
     }
 
-    /// JSON as Python writes it: a space after commas and colons, keys in their order, nothing escaped for HTML.
-    fn to_json(&self, value: &Value, indent: Option<usize>) -> Result<Value, Error> {
+    fn to_json(&self, value: &Value, indent: Option<usize>, is_ascii: bool) -> Result<Value, Error> {
         self.weigh(value, 0)?;
-        let mut out = Vec::new();
-        let written = match indent {
-            Some(width) => {
-                let indent = vec![b' '; width.min(INDENT_MAX)];
-                let style = serde_json::ser::PrettyFormatter::with_indent(&indent);
-                value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, style))
-            }
-            None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, Spaced)),
-        };
-        written.map_err(|error| refuse(format!("a value has no JSON form: {error}")))?;
+        let out = json::write(value, indent, is_ascii).map_err(|error| refuse(format!("a value has no JSON form: {error}")))?;
         self.pay(out.len())?;
         Ok(Value::from(String::from_utf8_lossy(&out).into_owned()))
     }
@@ -265,10 +253,9 @@ impl Budget {
         let purse = budget();
         env.add_filter("tojson", move |value: &Value, options: Kwargs| {
             let indent = options.get::<Option<usize>>("indent")?;
-            // Escaping is what this option would turn on; templates turn it off, as it is here.
-            let _off = options.get::<Option<bool>>("ensure_ascii")?;
+            let is_ascii = options.get::<Option<bool>>("ensure_ascii")?;
             options.assert_all_used()?;
-            purse.to_json(value, indent)
+            purse.to_json(value, indent, is_ascii.unwrap_or(false))
         });
         let purse = budget();
         env.set_unknown_method_callback(move |state, value, name, args| purse.method(state, value, name, args));
@@ -305,21 +292,4 @@ fn settle(value: Value) -> Result<Value, Error> {
 /// An error that says what the template did.
 pub(crate) fn refuse(what: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what)
-}
-
-/// Python's default separators.
-struct Spaced;
-
-impl serde_json::ser::Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
 }

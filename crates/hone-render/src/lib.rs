@@ -15,6 +15,7 @@ mod episode;
 mod error;
 mod gguf;
 mod guard;
+mod json;
 mod mark;
 mod pattern;
 mod renderer;

@@ -71,8 +71,8 @@ pub(crate) struct Marker {
 impl Marker {
     /// A marker whose mark is in none of the texts: a noncharacter, or one for private use.
     pub(crate) fn unused_in<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let rare = |c: &char| matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{e000}'..='\u{f8ff}');
-        let taken: BTreeSet<char> = texts.into_iter().flat_map(|text| text.chars().filter(rare)).collect();
+        let rare = texts.into_iter().flat_map(|text| text.chars().filter(|c| may_be_mark(*c)));
+        let taken: BTreeSet<char> = rare.collect();
         let mut candidates = ('\u{fdd0}'..='\u{fdef}').chain('\u{e000}'..='\u{f8ff}');
         candidates.find(|c| !taken.contains(c)).map(|mark| Self { mark })
     }
@@ -116,6 +116,11 @@ impl Marker {
         rendered.barriers.dedup();
         rendered
     }
+}
+
+/// Whether a character may be chosen as a mark.
+pub(crate) fn may_be_mark(c: char) -> bool {
+    matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{e000}'..='\u{f8ff}')
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ impl Template {
             let n_kib = source.len() >> 10;
             return Err(RenderError::template(format!("it has {n_kib} KiB, at most {} are read", SOURCE_LEN_MAX >> 10)));
         }
-        let source = without_generation_tags(source);
+        // To Jinja, every end of a line is one character.
+        let source = without_generation_tags(&source.replace("\r\n", "\n").replace('\r', "\n"));
         guard::compile(&source).map_err(|error| explain(&error))?;
         Ok(Self { source })
     }
@@ -220,6 +221,11 @@ mod tests {
         check("{% for x in 'abc' %}{{ loop.previtem }}{{ x }}{{ loop.nextitem }},{% endfor %}", "ab,abc,bc,");
         check("{{ none is iterable }} {{ [] is iterable }} {{ 'a' is iterable }} {{ 1 is iterable }}", "False True True False");
         check("{% set t = none %}{% if t is iterable and t | length > 0 %}a{% else %}b{% endif %}", "b");
+        check("a\r\n{% if true %}\r\nb\rc{% endif %}{{ 'd\r\ne' }}", "a\nb\ncd\ne");
+        check(
+            "{{ {'ü': 0.00001} | tojson(ensure_ascii=true) }}{{ 'ü' | tojson(ensure_ascii=false) }}",
+            "{\"\\u00fc\": 1e-05}\"ü\"",
+        );
         check("{% filter upper %}a{% endfilter %}{% set x | trim %} b {% endset %}{{ x }}", "Ab");
         check("{% for k, v in {'x': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "x1a2");
         check("{% for k, v in {'x': 1, 'a': 2} | items %}{{ k }}{{ v }}{% endfor %}{{ ([1] + [2]) | length }}", "x1a22");

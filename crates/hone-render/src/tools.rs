@@ -107,6 +107,9 @@ pub(crate) fn tool_json(tool: &ToolSpec) -> Json {
     if !tool.parameters.is_null() {
         function.insert("parameters".into(), tool.parameters.clone());
     }
+    // What a client said besides, such as `strict`; what we note ourselves has names of ours.
+    let besides = tool.extra.iter().filter(|(key, _)| !key.starts_with("hone."));
+    function.extend(besides.map(|(key, value)| (key.clone(), value.clone())));
     json!({"type": "function", "function": function})
 }
 
@@ -249,6 +252,14 @@ mod tests {
         check(ToolFormat::Hermes, "<think>forever <tool_call>", "", &[]);
         // The template opened the thought, so the answer has only the end of it.
         check(ToolFormat::Hermes, "so\n</think>\n\nyes", "yes", &[]);
+    }
+
+    #[test]
+    fn what_a_client_says_of_a_tool_reaches_the_template() {
+        let extra = Map::from_iter([("strict".to_owned(), json!(true)), ("hone.no_type".to_owned(), json!(true))]);
+        let tool = ToolSpec { name: "f".into(), description: None, parameters: json!({"type": "object"}), extra };
+        let expected = r#"{"type":"function","function":{"name":"f","parameters":{"type":"object"},"strict":true}}"#;
+        assert_eq!(tool_json(&tool).to_string(), expected);
     }
 
     #[test]
