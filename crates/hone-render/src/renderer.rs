@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Renderer {
     tokenizer: Arc<Tokenizer>,
     template: Option<Template>,
+    /// For conversations with tools, where the model has another one for them.
+    tool_template: Option<Template>,
     tool_format: ToolFormat,
 }
 
@@ -47,16 +49,23 @@ pub enum Ending {
 impl Renderer {
     /// Takes the chat template that came with the tokenizer. Without one only plain text can be encoded.
     pub fn new(tokenizer: Tokenizer) -> Result<Self, RenderError> {
-        match tokenizer.chat_template().map(str::to_owned) {
-            Some(source) => Self::with_template(tokenizer, &source),
-            None => Ok(Self { tokenizer: Arc::new(tokenizer), template: None, tool_format: ToolFormat::None }),
+        let tool_source = tokenizer.tool_template().map(str::to_owned);
+        let mut renderer = match tokenizer.chat_template().map(str::to_owned) {
+            Some(source) => Self::with_template(tokenizer, &source)?,
+            None => Self { tokenizer: Arc::new(tokenizer), template: None, tool_template: None, tool_format: ToolFormat::None },
+        };
+        if let Some(source) = tool_source {
+            renderer.tool_template = Some(Template::new(&source)?);
+            renderer.tool_format = ToolFormat::detect(&source);
         }
+        Ok(renderer)
     }
 
     /// Takes another chat template.
     pub fn with_template(tokenizer: Tokenizer, source: &str) -> Result<Self, RenderError> {
         let template = Template::new(source)?;
-        Ok(Self { tokenizer: Arc::new(tokenizer), template: Some(template), tool_format: ToolFormat::detect(source) })
+        let (template, tool_format) = (Some(template), ToolFormat::detect(source));
+        Ok(Self { tokenizer: Arc::new(tokenizer), template, tool_template: None, tool_format })
     }
 
     /// The tokenizer.
@@ -71,7 +80,8 @@ impl Renderer {
 
     /// Renders a conversation.
     pub fn render(&self, messages: &[Message], setting: &Setting, ending: Ending) -> Result<Rendered, RenderError> {
-        let template = self.template.as_ref().ok_or(RenderError::NoTemplate)?;
+        let for_tools = self.tool_template.as_ref().filter(|_| !setting.tools.is_empty());
+        let template = for_tools.or(self.template.as_ref()).ok_or(RenderError::NoTemplate)?;
         let (takes_parts, empty) = (template.takes_parts(), if template.asks_for_content() { Json::Null } else { json!("") });
         let plain = messages.iter().enumerate().map(|(i, message)| message_json(i, message, takes_parts, &empty));
         let plain: Vec<Json> = plain.collect::<Result<_, _>>()?;

@@ -59,6 +59,7 @@ pub struct Tokenizer {
     eos_ids: Vec<u32>,
     add_bos: bool,
     chat_template: Option<String>,
+    tool_template: Option<String>,
 }
 
 impl Tokenizer {
@@ -119,6 +120,7 @@ impl Tokenizer {
             eos_ids,
             add_bos: config.get("add_bos_token").and_then(Json::as_bool).unwrap_or(false),
             chat_template: chat_template(config),
+            tool_template: named_template(config, "tool_use").map(str::to_owned),
         })
     }
 
@@ -243,6 +245,11 @@ impl Tokenizer {
     /// The chat template that came with the vocabulary.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
+    }
+
+    /// The chat template for conversations with tools, where the model has one of its own for them.
+    pub fn tool_template(&self) -> Option<&str> {
+        self.tool_template.as_deref()
     }
 
     pub(crate) fn specials(&self) -> &Specials {
@@ -381,12 +388,14 @@ fn special_text(config: &Json, key: &str) -> Option<String> {
 /// One template, or the one called `default` of several.
 fn chat_template(config: &Json) -> Option<String> {
     let value = config.get("chat_template")?;
-    let named = || {
-        let entries = value.as_array()?.iter();
-        let default = entries.clone().find(|entry| entry.get("name").and_then(Json::as_str) == Some("default"));
-        default.or_else(|| entries.clone().next())?.get("template")?.as_str()
-    };
-    value.as_str().or_else(named).map(str::to_owned)
+    let first = || value.get(0)?.get("template")?.as_str();
+    value.as_str().or_else(|| named_template(config, "default")).or_else(first).map(str::to_owned)
+}
+
+/// One of several templates.
+fn named_template<'a>(config: &'a Json, name: &str) -> Option<&'a str> {
+    let mut entries = config.get("chat_template")?.as_array()?.iter();
+    entries.find(|entry| entry.get("name").and_then(Json::as_str) == Some(name))?.get("template")?.as_str()
 }
 
 /// Cuts a text at its known tokens. Nothing is normalized yet, so that its ranges are those of the original, which the library
