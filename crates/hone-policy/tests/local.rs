@@ -388,6 +388,10 @@ fn plain_texts_go_on_beside_each_other_as_they_do_alone() {
         let Prompt::Text(text) = prompt else { continue };
         assert_eq!(sampled.input_ids, renderer(None).tokenizer().encode(text).unwrap(), "no template stands around it");
     }
+    let framed = go_on(&[Prompt::Text("<|im_start|>user\nthe cat<|im_end|>\n".into())]);
+    let (tokenizer, ids) = (renderer(None).tokenizer().clone(), &framed[0].answered.sampled.as_ref().unwrap().input_ids);
+    let control: Vec<String> = ids.iter().filter(|id| tokenizer.is_control(**id)).map(|id| tokenizer.decode(&[*id])).collect();
+    assert_eq!(control, ["<|im_start|>", "<|im_end|>"], "whoever writes the frame himself gets it");
     let n_read: usize = together.iter().map(|spoken| spoken.answered.sampled.as_ref().unwrap().input_ids.len()).sum();
     assert_eq!(together[0].answered.llm_calls[0].tokens_in as usize, n_read);
 }

@@ -57,7 +57,7 @@ pub struct Tokenizer {
     bos: Option<String>,
     eos: Option<String>,
     eos_ids: Vec<u32>,
-    add_bos: bool,
+    bos_id: Option<u32>,
     chat_template: Option<String>,
     tool_template: Option<String>,
 }
@@ -106,7 +106,12 @@ impl Tokenizer {
                 eos_ids.push(id);
             }
         }
+        let begins = match config.get("add_bos_token").and_then(Json::as_bool) {
+            Some(adds) => bos.as_deref().filter(|_| adds),
+            None => begin_token(part("post_processor")),
+        };
         Ok(Self {
+            bos_id: begins.and_then(|text| specials.id_of(text)),
             normalizer: piece(part("normalizer"), "normalizer")?,
             pre_tokenizer: piece(part("pre_tokenizer"), "pre_tokenizer")?,
             model: BPE::deserialize(part("model")).map_err(|error| RenderError::tokenizer(format!("`model`: {error}")))?,
@@ -118,7 +123,6 @@ impl Tokenizer {
             bos,
             eos,
             eos_ids,
-            add_bos: config.get("add_bos_token").and_then(Json::as_bool).unwrap_or(false),
             chat_template: chat_template(config),
             tool_template: named_template(config, "tool_use").map(str::to_owned),
         })
@@ -144,6 +148,14 @@ impl Tokenizer {
             }
         }
         self.encode_rendered(&rendered.after(n_bytes))
+    }
+
+    /// The ids of a text that is continued as it stands, by whoever renders conversations himself: special tokens in it are
+    /// recognised, and the one that begins a text is put before it unless it is there already.
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>, RenderError> {
+        let ids = self.encode_rendered(&Rendered::trusted(text))?;
+        let begin = self.bos_id.filter(|begin| ids.first() != Some(begin));
+        Ok(begin.into_iter().chain(ids).collect())
     }
 
     /// Refuses a text that is longer than so many ids whatever they are: making them would take long, and much memory. A part
@@ -229,7 +241,7 @@ impl Tokenizer {
 
     /// The token that begins a text, when the model wants it before plain text. Templates write their own.
     pub fn bos_id(&self) -> Option<u32> {
-        self.bos.as_deref().filter(|_| self.add_bos).and_then(|text| self.specials.id_of(text))
+        self.bos_id
     }
 
     /// The text of the begin token, for templates.
@@ -379,6 +391,15 @@ fn piece<'de, T: Deserialize<'de>>(part: &'de Json, name: &str) -> Result<Option
     Option::<T>::deserialize(part).map_err(|error| RenderError::tokenizer(format!("`{name}`: {error}")))
 }
 
+/// The token that a post-processor writes before every text.
+fn begin_token(part: &Json) -> Option<&str> {
+    match part.get("type")?.as_str()? {
+        "TemplateProcessing" => part.pointer("/single/0/SpecialToken/id")?.as_str(),
+        "Sequence" => part.get("processors")?.as_array()?.iter().find_map(begin_token),
+        _ => None,
+    }
+}
+
 /// A special token of `tokenizer_config.json`, which is a text or an object with one.
 fn special_text(config: &Json, key: &str) -> Option<String> {
     let value = config.get(key)?;
@@ -422,6 +443,7 @@ fn cut(whole: &NormalizedString, known: &[(Range<usize>, u32)]) -> Vec<(Normaliz
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
     use tokenizers::normalizer::Range::Original;
 
     fn tiny() -> Tokenizer {
@@ -448,6 +470,24 @@ mod tests {
             }
             prop_assert_eq!((at, ids), (text.len(), known.iter().map(|(_, id)| *id).collect()));
         }
+    }
+
+    #[test]
+    fn a_prompt_begins_with_the_token_of_the_post_processor_and_keeps_its_own() {
+        let files = crate::tiny::build(["a b c"], 300).expect("room enough");
+        let mut tokenizer: Json = serde_json::from_str(&files.tokenizer).expect("JSON");
+        let template = json!({"type": "TemplateProcessing", "single": [
+            {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]});
+        tokenizer["post_processor"] = json!({"type": "Sequence", "processors": [{"type": "ByteLevel"}, template]});
+        let check = |config: Json, text: &str, expected: &str| {
+            let tokenizer = Tokenizer::from_values(&tokenizer, &config).expect("a sound tokenizer");
+            let expected = tokenizer.encode_rendered(&Rendered::trusted(expected)).expect("ids");
+            assert_eq!(tokenizer.encode_prompt(text).expect("ids"), expected, "{text} with {config}");
+        };
+        check(json!({}), "a", "<|endoftext|>a");
+        check(json!({}), "<|endoftext|><|im_start|>a<think>", "<|endoftext|><|im_start|>a<think>");
+        check(json!({"add_bos_token": false, "bos_token": "<|endoftext|>"}), "a", "a");
+        check(json!({"add_bos_token": true, "bos_token": "<|im_start|>"}), "a", "<|im_start|>a");
     }
 
     #[test]

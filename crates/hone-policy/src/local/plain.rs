@@ -64,8 +64,7 @@ impl<B: Backend> Local<B> {
             Prompt::Ids(ids) => ids.clone(),
             Prompt::Text(text) => {
                 let checked = tokenizer.check_len(text, self.shared.options.context_len_max);
-                let ids = checked.and_then(|()| tokenizer.encode(text)).map_err(|error| unrendered(&error))?;
-                tokenizer.bos_id().into_iter().chain(ids).collect()
+                checked.and_then(|()| tokenizer.encode_prompt(text)).map_err(|error| unrendered(&error))?
             }
         };
         match ids.is_empty() {
