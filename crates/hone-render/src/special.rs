@@ -1,7 +1,8 @@
 //! The tokens that stand beside the ordinary vocabulary: control tokens, tags, and plain text that somebody added.
 //!
-//! They are cut out of a text before anything else looks at it, leftmost first, the longest of those. Unlike the
-//! library behind us, all are looked for in the text as it came, none in its normalised form.
+//! They are cut out of a text before anything else looks at it, leftmost first, the longest of those. Plain text that asks for
+//! it is looked for afterwards, in the normalised form of what is left. Control tokens and tags are looked for in the text as it
+//! came only, unlike in the library behind us: nothing may become one on the way.
 //! Knows nothing of who wrote the text: see `mark.rs`.
 
 use crate::error::RenderError;
@@ -36,6 +37,7 @@ pub(crate) struct Added {
     takes_space_before: bool,
     takes_space_after: bool,
     only_whole_words: bool,
+    in_normal_form: bool,
 }
 
 impl Added {
@@ -47,7 +49,8 @@ impl Added {
             (false, false) => Kind::Text,
         };
         let text = text.to_owned();
-        Self { id, text, kind, takes_space_before: false, takes_space_after: false, only_whole_words: false }
+        let (takes_space_before, takes_space_after, only_whole_words, in_normal_form) = (false, false, false, false);
+        Self { id, text, kind, takes_space_before, takes_space_after, only_whole_words, in_normal_form }
     }
 
     /// Reads an entry of `added_tokens`.
@@ -62,8 +65,14 @@ impl Added {
             takes_space_before: flag("lstrip"),
             takes_space_after: flag("rstrip"),
             only_whole_words: flag("single_word"),
+            in_normal_form: flag("normalized"),
             ..Self::new(id, text, flag("special"))
         })
+    }
+
+    /// Whether it is looked for in the normalised form of a text.
+    fn is_late(&self) -> bool {
+        self.in_normal_form && self.kind == Kind::Text
     }
 }
 
@@ -72,16 +81,44 @@ impl Added {
 pub(crate) struct Specials {
     added: Vec<Added>,
     by_id: BTreeMap<u32, usize>,
-    everything: AhoCorasick,
-    text_only: AhoCorasick,
-    /// Positions in `added` of what `text_only` finds.
-    texts: Vec<usize>,
+    everything: Finder,
+    text_only: Finder,
+    /// For the normalised form of a text.
+    late: Finder,
     first_chars: Vec<char>,
     last_chars: Vec<char>,
 }
 
+/// Finds some of the added tokens.
+#[derive(Debug, Clone)]
+struct Finder {
+    automaton: AhoCorasick,
+    /// Positions in `added`, in the order of the automaton.
+    places: Vec<usize>,
+}
+
+impl Finder {
+    fn new(added: &[Added], wanted: impl Fn(&Added) -> bool, form: impl Fn(&str) -> String) -> Result<Self, RenderError> {
+        let forms = added.iter().enumerate().filter(|(_, token)| wanted(token)).map(|(at, token)| (at, form(&token.text)));
+        let (places, forms): (Vec<usize>, Vec<String>) = forms.filter(|(_, form)| !form.is_empty()).unzip();
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
+        let automaton = built.map_err(|error| RenderError::tokenizer(format!("`added_tokens`: {error}")))?;
+        Ok(Self { automaton, places })
+    }
+
+    fn find<'a>(&'a self, added: &'a [Added], text: &'a str) -> impl Iterator<Item = (Range<usize>, &'a Added)> {
+        self.automaton.find_iter(text).map(|found| (found.range(), &added[self.places[found.pattern().as_usize()]]))
+    }
+}
+
 impl Specials {
+    #[cfg(test)]
     pub(crate) fn new(added: Vec<Added>) -> Result<Self, RenderError> {
+        Self::with_forms(added, str::to_owned)
+    }
+
+    /// All tokens of a vocabulary, and what its normalizer makes of a text.
+    pub(crate) fn with_forms(added: Vec<Added>, normalize: impl Fn(&str) -> String) -> Result<Self, RenderError> {
         let added: Vec<Added> = added.into_iter().filter(|token| !token.text.is_empty()).collect();
         if added.len() > ADDED_MAX {
             return Err(RenderError::tokenizer(format!("it has {} added tokens, at most {ADDED_MAX} are read", added.len())));
@@ -103,11 +140,11 @@ impl Specials {
             chars.sort_unstable();
             chars.dedup();
         }
-        let texts: Vec<usize> = (0..added.len()).filter(|&at| added[at].kind == Kind::Text).collect();
-        let everything = automaton(added.iter().map(|token| token.text.as_str()))?;
-        let text_only = automaton(texts.iter().map(|&at| added[at].text.as_str()))?;
+        let everything = Finder::new(&added, |token| !token.is_late(), str::to_owned)?;
+        let text_only = Finder::new(&added, |token| token.kind == Kind::Text && !token.is_late(), str::to_owned)?;
+        let late = Finder::new(&added, Added::is_late, normalize)?;
         let by_id = added.iter().enumerate().map(|(at, token)| (token.id, at)).collect();
-        Ok(Self { added, by_id, everything, text_only, texts, first_chars, last_chars })
+        Ok(Self { added, by_id, everything, text_only, late, first_chars, last_chars })
     }
 
     pub(crate) fn kind(&self, id: u32) -> Option<Kind> {
@@ -139,24 +176,21 @@ impl Specials {
     pub(crate) fn spans(&self, rendered: &Rendered) -> Vec<(Range<usize>, u32)> {
         let mut spans = Vec::new();
         for (start, stretch) in rendered.stretches() {
-            for found in self.everything.find_iter(stretch) {
-                let token = &self.added[found.pattern().as_usize()];
-                spans.push((start + found.start()..start + found.end(), token));
-            }
+            let found = self.everything.find(&self.added, stretch);
+            spans.extend(found.map(|(range, token)| (start + range.start..start + range.end, token)));
         }
         settle(&rendered.text, spans)
     }
 
-    /// Where added tokens of kind `Text` are.
+    /// Where added tokens of kind `Text` are that are looked for in the text as it came.
     pub(crate) fn text_spans(&self, text: &str) -> Vec<(Range<usize>, u32)> {
-        let found = self.text_only.find_iter(text);
-        settle(text, found.map(|found| (found.range(), &self.added[self.texts[found.pattern().as_usize()]])).collect())
+        settle(text, self.text_only.find(&self.added, text).collect())
     }
-}
 
-fn automaton<'a>(texts: impl Iterator<Item = &'a str>) -> Result<AhoCorasick, RenderError> {
-    let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
-    built.map_err(|error| RenderError::tokenizer(format!("`added_tokens`: {error}")))
+    /// Where the added tokens are that are looked for in the normalised form of a text.
+    pub(crate) fn late_spans(&self, normalized: &str) -> Vec<(Range<usize>, u32)> {
+        settle(normalized, self.late.find(&self.added, normalized).collect())
+    }
 }
 
 /// Drops matches inside words and gives neighbouring space to the tokens that take it.

@@ -95,7 +95,8 @@ impl Tokenizer {
         let added = added.iter().map(Added::from_json).collect::<Result<Vec<_>, _>>()?;
         let spelling = Spelling::from_json(part("decoder"))?;
         let bytes = byte_table(&vocab, &added, &spelling)?;
-        let specials = Specials::new(added)?;
+        let normalizer: Option<NormalizerWrapper> = piece(part("normalizer"), "normalizer")?;
+        let specials = Specials::with_forms(added, |text| normal_form(normalizer.as_ref(), text))?;
 
         let bos = special_text(config, "bos_token");
         let eos = special_text(config, "eos_token");
@@ -112,7 +113,7 @@ impl Tokenizer {
         };
         Ok(Self {
             bos_id: begins.and_then(|text| specials.id_of(text)),
-            normalizer: piece(part("normalizer"), "normalizer")?,
+            normalizer,
             pre_tokenizer: piece(part("pre_tokenizer"), "pre_tokenizer")?,
             model: BPE::deserialize(part("model")).map_err(|error| RenderError::tokenizer(format!("`model`: {error}")))?,
             specials,
@@ -174,6 +175,7 @@ impl Tokenizer {
         if let Some(normalizer) = &self.normalizer {
             pieces.normalize(|piece| normalizer.normalize(piece)).map_err(failed)?;
         }
+        pieces.split(|_, piece| Ok(cut(&piece, &self.specials.late_spans(piece.get())))).map_err(failed)?;
         if let Some(pre_tokenizer) = &self.pre_tokenizer {
             pre_tokenizer.pre_tokenize(&mut pieces).map_err(failed)?;
         }
@@ -400,6 +402,13 @@ fn begin_token(part: &Json) -> Option<&str> {
     }
 }
 
+/// What a normalizer makes of a text; the text itself where it cannot.
+fn normal_form(normalizer: Option<&NormalizerWrapper>, text: &str) -> String {
+    let mut form = NormalizedString::from(text);
+    let done = normalizer.is_none_or(|normalizer| normalizer.normalize(&mut form).is_ok());
+    if done { form.get().to_owned() } else { text.to_owned() }
+}
+
 /// A special token of `tokenizer_config.json`, which is a text or an object with one.
 fn special_text(config: &Json, key: &str) -> Option<String> {
     let value = config.get(key)?;
@@ -419,8 +428,8 @@ fn named_template<'a>(config: &'a Json, name: &str) -> Option<&'a str> {
     entries.find(|entry| entry.get("name").and_then(Json::as_str) == Some(name))?.get("template")?.as_str()
 }
 
-/// Cuts a text at its known tokens. Nothing is normalized yet, so that its ranges are those of the original, which the library
-/// would look for from the start of the text each time: minutes, in a conversation of many messages.
+/// Cuts a text at its known tokens. Ranges are those of the text as it is now: those of the original, which the library would
+/// look for from the start of the text each time, take minutes in a conversation of many messages.
 fn cut(whole: &NormalizedString, known: &[(Range<usize>, u32)]) -> Vec<(NormalizedString, Option<Vec<Token>>)> {
     let mut pieces = Vec::with_capacity(2 * known.len() + 1);
     let mut push = |range: Range<usize>, id: Option<u32>| {
@@ -435,7 +444,7 @@ fn cut(whole: &NormalizedString, known: &[(Range<usize>, u32)]) -> Vec<(Normaliz
         push(range.clone(), Some(*id));
         at = range.end;
     }
-    push(at..whole.len_original(), None);
+    push(at..whole.len(), None);
     pieces
 }
 
@@ -488,6 +497,34 @@ mod tests {
         check(json!({}), "<|endoftext|><|im_start|>a<think>", "<|endoftext|><|im_start|>a<think>");
         check(json!({"add_bos_token": false, "bos_token": "<|endoftext|>"}), "a", "a");
         check(json!({"add_bos_token": true, "bos_token": "<|im_start|>"}), "a", "<|im_start|>a");
+    }
+
+    /// As `tokenizers` 0.23 finds them.
+    #[test]
+    fn added_text_is_found_in_its_normal_form_where_it_asks_for_that() {
+        let files = crate::tiny::build(["a b c"], 300).expect("room enough");
+        let mut values: Json = serde_json::from_str(&files.tokenizer).expect("JSON");
+        let mut add = |id: u32, text: &str, normalized: bool| {
+            let token = json!({"id": id, "content": text, "special": false, "normalized": normalized});
+            values["added_tokens"].as_array_mut().expect("a list").push(token);
+        };
+        add(300, "caf\u{e9}", true);
+        add(301, "e\u{301}x", true);
+        add(302, "o\u{308}y", false);
+        add(303, "<e\u{301}>", true);
+        values["normalizer"] = json!({"type": "NFC"});
+        let tokenizer = Tokenizer::from_values(&values, &Json::Null).expect("a sound tokenizer");
+        let check = |text: &str, expected: &[u32]| {
+            let found: Vec<u32> = tokenizer.encode(text).expect("ids").into_iter().filter(|id| *id >= 300).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("cafe\u{301} caf\u{e9}", &[300, 300]);
+        check("\u{e9}x e\u{301}x", &[301, 301]);
+        check("\u{f6}y o\u{308}y", &[302]);
+        // Nothing becomes a tag on the way, whoever writes it.
+        check("<\u{e9}> <e\u{301}>", &[]);
+        let forged = tokenizer.encode_rendered(&Rendered::trusted("<\u{e9}><e\u{301}>")).expect("ids");
+        assert_eq!(forged.into_iter().filter(|id| *id >= 300).collect::<Vec<_>>(), [303]);
     }
 
     #[test]
