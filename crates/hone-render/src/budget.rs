@@ -21,6 +21,8 @@ pub(crate) const WEIGH: &str = "(weigh)";
 pub(crate) const WEIGH_ITEMS: &str = "(count)";
 /// Name of the filter that turns a lazy list into a plain one, which can be weighed. No template can write it.
 pub(crate) const SETTLE: &str = "(settle)";
+/// Name of the filter that takes the marks out of a text that is only compared. No template can write it.
+pub(crate) const BARE: &str = "(bare)";
 /// Name of the filter that multiplies. No template can write it.
 pub(crate) const TIMES: &str = "(times)";
 
@@ -37,11 +39,22 @@ const REMOVED: &[&str] = &["batch", "chain", "format", "groupby", "pprint", "sli
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     left: Arc<AtomicUsize>,
+    /// What stands in texts only to be found again: what a template asks about a text is answered without it.
+    mark: Option<char>,
 }
 
 impl Budget {
-    pub(crate) fn new(n_bytes: usize) -> Self {
-        Self { left: Arc::new(AtomicUsize::new(n_bytes)) }
+    pub(crate) fn new(n_bytes: usize, mark: Option<char>) -> Self {
+        Self { left: Arc::new(AtomicUsize::new(n_bytes)), mark }
+    }
+
+    /// A text without marks, for questions whose answer is no text.
+    fn bare(&self, value: &Value) -> Result<Value, Error> {
+        let Some((text, mark)) = value.as_str().zip(self.mark).filter(|(text, mark)| text.contains(*mark)) else {
+            return Ok(value.clone());
+        };
+        self.pay(text.len())?;
+        Ok(Value::from(text.replace(mark, "")))
     }
 
     fn pay(&self, n_bytes: usize) -> Result<(), Error> {
@@ -126,8 +139,7 @@ impl Budget {
         }
         if let Some(text) = value.as_str() {
             self.pay(text.len())?;
-            let chars: Vec<char> = text.chars().collect();
-            return Ok(Value::from(places(chars.len(), start, stop, step).map(|at| chars[at]).collect::<String>()));
+            return self.slice_text(text, start, stop, step).map(Value::from);
         }
         let mut items = Vec::new();
         match value.kind() {
@@ -143,6 +155,23 @@ impl Budget {
         let items: Vec<Value> = places(items.len(), start, stop, step).map(|at| items[at].clone()).collect();
         let is_tuple = value.downcast_object_ref::<Tuple>().is_some();
         Ok(if is_tuple { Value::from(Tuple::from(items)) } else { Value::from(items) })
+    }
+
+    /// Characters are cut out with the marks on both of their sides, which do not count.
+    fn slice_text(&self, text: &str, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<String, Error> {
+        let Some(mark) = self.mark.filter(|mark| text.contains(*mark)) else {
+            let chars: Vec<char> = text.chars().collect();
+            return Ok(places(chars.len(), start, stop, step).map(|at| chars[at]).collect());
+        };
+        let starts: Vec<usize> = text.char_indices().filter(|(_, c)| *c != mark).map(|(at, _)| at).collect();
+        let character = |idx: usize| {
+            let end = starts.get(idx + 1).copied().unwrap_or(text.len());
+            let n_before = if text[..starts[idx]].ends_with(mark) { mark.len_utf8() } else { 0 };
+            &text[starts[idx] - n_before..end]
+        };
+        let sliced: String = places(starts.len(), start, stop, step).map(character).collect();
+        self.pay(sliced.len())?;
+        Ok(sliced)
     }
 
     fn replace(&self, text: &str, old: &str, new: &str, n_max: Option<i64>) -> Result<Value, Error> {
@@ -193,6 +222,10 @@ impl Budget {
                 self.replace(text, old, new, args.get(2).and_then(Value::as_i64))
             }
             (Some(separator), "join") => self.join(args.first().ok_or_else(|| wrong("a list"))?, separator),
+            (Some(_), "startswith" | "endswith") => {
+                let args = args.iter().map(|arg| self.bare(arg)).collect::<Result<Vec<_>, _>>()?;
+                minijinja_contrib::pycompat::unknown_method_callback(state, &self.bare(value)?, name, &args)
+            }
             (Some(_), "format") => Err(refuse("`.format()` is not available in chat templates")),
             _ => {
                 let result = settle(minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?)?;
@@ -229,6 +262,12 @@ impl Budget {
         let purse = budget();
         env.add_filter(WEIGH_ITEMS, move |value: Value| purse.weigh_items(&value).map(|()| value));
         env.add_filter(SETTLE, settle);
+        let purse = budget();
+        env.add_filter(BARE, move |value: Value| purse.bare(&value));
+        for name in ["length", "count"] {
+            let purse = budget();
+            env.add_filter(name, move |value: &Value| minijinja::filters::length(&purse.bare(value)?));
+        }
         let purse = budget();
         env.add_filter(TIMES, move |left: &Value, right: &Value| purse.times(left, right));
         let purse = budget();

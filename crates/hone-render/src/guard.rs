@@ -6,7 +6,7 @@
 //! printed stays the same. A few things on which the library panics are done here or refused.
 //! Knows nothing of prices: see `budget.rs`.
 
-use crate::budget::{SETTLE, SLICE, TIMES, WEIGH, WEIGH_ITEMS, refuse};
+use crate::budget::{BARE, SETTLE, SLICE, TIMES, WEIGH, WEIGH_ITEMS, refuse};
 use minijinja::Error;
 use minijinja::machinery::ast::{
     BinOp, BinOpKind, Call, CallArg, CallBlock, Compare, CompareOp, Const, Do, EmitExpr, Expr, Filter, FilterBlock, ForLoop,
@@ -168,8 +168,8 @@ fn expr<'a>(node: &Expr<'a>) -> Expr<'a> {
         }
         Expr::BinOp(e) => bin_op(e),
         Expr::Compare(e) => {
-            let ops = e.ops.iter().map(|op| CompareOp { op: op.op, expr: weighed(&op.expr) }).collect();
-            Expr::Compare(put(Compare { expr: weighed(&e.expr), ops }, e.span()))
+            let ops = e.ops.iter().map(|op| CompareOp { op: op.op, expr: compared(&op.expr) }).collect();
+            Expr::Compare(put(Compare { expr: compared(&e.expr), ops }, e.span()))
         }
         Expr::IfExpr(e) => {
             let (test_expr, true_expr, false_expr) = (expr(&e.test_expr), expr(&e.true_expr), option(&e.false_expr));
@@ -201,8 +201,13 @@ fn expr<'a>(node: &Expr<'a>) -> Expr<'a> {
 }
 
 fn bin_op<'a>(e: &Spanned<BinOp<'a>>) -> Expr<'a> {
-    let is_choice = matches!(e.op, BinOpKind::ScAnd | BinOpKind::ScOr);
-    let operand = if is_choice { expr } else { weighed };
+    let operand = match e.op {
+        BinOpKind::ScAnd | BinOpKind::ScOr => expr,
+        BinOpKind::Eq | BinOpKind::Ne | BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte | BinOpKind::In => {
+            compared
+        }
+        _ => weighed,
+    };
     let (left, right) = (operand(&e.left), operand(&e.right));
     match e.op {
         BinOpKind::Mul => Expr::Filter(put(Filter { name: TIMES, expr: Some(left), args: vec![CallArg::Pos(right)] }, e.span())),
@@ -245,6 +250,15 @@ fn option<'a>(node: &Option<Expr<'a>>) -> Option<Expr<'a>> {
 
 fn weighed<'a>(node: &Expr<'a>) -> Expr<'a> {
     weigh(expr(node))
+}
+
+/// An operand of a comparison, whose marks are not compared.
+fn compared<'a>(node: &Expr<'a>) -> Expr<'a> {
+    let span = node.span();
+    match weighed(node) {
+        constant @ Expr::Const(_) => constant,
+        weighed => Expr::Filter(put(Filter { name: BARE, expr: Some(weighed), args: Vec::new() }, span)),
+    }
 }
 
 fn counted<'a>(node: &Expr<'a>) -> Expr<'a> {

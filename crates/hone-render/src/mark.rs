@@ -4,7 +4,8 @@
 //! characters must get them as plain text, or one message could forge another. But templates trim, join and quote
 //! messages, so the two cannot be told apart by position. Therefore content goes into the template with *marks*: a
 //! character that occurs nowhere else, set inside everything that could become a special token. Marks survive
-//! trimming and quoting; afterwards they are taken out again, and the places where they stood become *barriers* that
+//! trimming and quoting, and are not there when a template asks how long a text is, how it begins or what it is equal to;
+//! afterwards they are taken out again, and the places where they stood become *barriers* that
 //! no special token may reach across.
 //!
 //! Foreign text (user, system, tool, schemas) gets a mark after each first and before each last character of any
@@ -75,6 +76,11 @@ impl Marker {
         let taken: BTreeSet<char> = rare.collect();
         let mut candidates = ('\u{fdd0}'..='\u{fdef}').chain('\u{e000}'..='\u{f8ff}');
         candidates.find(|c| !taken.contains(c)).map(|mark| Self { mark })
+    }
+
+    /// The character.
+    pub(crate) fn mark(self) -> char {
+        self.mark
     }
 
     /// Breaks everything in a foreign text that could become, or become part of, a special token.

@@ -105,6 +105,7 @@ impl Renderer {
             bos_token: self.tokenizer.bos_text().to_owned(),
             eos_token: self.tokenizer.eos_text().to_owned(),
             extra: setting.extra.clone(),
+            mark: Some(marker.mark()),
             now: setting.now,
         };
         Ok(marker.unmark(&template.render(&scene)?))

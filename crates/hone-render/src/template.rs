@@ -46,6 +46,8 @@ pub struct Scene {
     pub eos_token: String,
     /// Further variables, such as `enable_thinking`.
     pub extra: Map<String, Json>,
+    /// A character that is in the texts only to be found again, and that is not there when a template asks about them.
+    pub mark: Option<char>,
     /// What `strftime_now` tells; without it, a template that asks for the time fails.
     pub now: Option<Time>,
 }
@@ -98,7 +100,8 @@ impl Template {
         let mut env = Environment::new();
         env.set_fuel(Some(FUEL.saturating_add(FUEL_PER_MESSAGE.saturating_mul(n_parts))));
         env.set_recursion_limit(RECURSION_MAX);
-        Budget::new(BUDGET_BYTES.saturating_add(BUDGET_PER_BYTE.saturating_mul(n_bytes))).install(&mut env);
+        let purse = BUDGET_BYTES.saturating_add(BUDGET_PER_BYTE.saturating_mul(n_bytes));
+        Budget::new(purse, scene.mark).install(&mut env);
         env.add_function("raise_exception", |why: String| -> Result<Value, Error> { Err(refuse(format!("it says: {why}"))) });
         let now = scene.now;
         env.add_function("strftime_now", move |format: &str| match now {
