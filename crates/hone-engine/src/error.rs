@@ -52,6 +52,14 @@ impl LoadError {
         Self::Missing { path: path.to_path_buf(), name: name.to_owned() }
     }
 
+    /// Says in which file an unsupported setting stands.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        match self {
+            Self::Unsupported(what) => Self::malformed(path, format!("unsupported: {what}")),
+            other => other,
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         |source| Self::Io { path: path.to_path_buf(), source }
     }

@@ -2,7 +2,8 @@
 //!
 //! Inside the engine rows are in Hugging Face order (GGUF models are put into it on load), so matrices are written as
 //! they are. The writer is canonical: equal weights give equal bytes, and the adapter's hash is taken of them.
-//! Reading accepts what `peft` writes for plain LoRA on the seven projections and refuses the rest by name.
+//! Reading accepts what `peft` writes for plain LoRA on the seven projections and refuses the rest by name, so also what
+//! belongs on other base weights than the model's: PiSSA, OLoRA, CorDA, LoRA-GA, LoftQ and KaSA change them before training.
 //! Knows nothing of devices.
 
 use std::collections::BTreeMap;
@@ -19,6 +20,30 @@ use crate::safetensors::{SafeTensors, encode, write_whole};
 use crate::trainer::lora_name;
 
 const PREFIX: &str = "base_model.model.";
+
+/// Settings of `peft` that compute something else than `w + scale·b·a` on whole projections.
+const NOT_PLAIN: [&str; 17] = [
+    "use_rslora",
+    "use_dora",
+    "use_qalora",
+    "use_bdlora",
+    "lora_bias",
+    "fan_in_fan_out",
+    "rank_pattern",
+    "alpha_pattern",
+    "modules_to_save",
+    "layers_to_transform",
+    "layer_replication",
+    "alora_invocation_tokens",
+    "trainable_token_indices",
+    "target_parameters",
+    "kasa_config",
+    "arrow_config",
+    "monteclora_config",
+];
+
+/// Values of `init_lora_weights`, beside true and false, that leave the base weights as they are.
+const KEEP_BASE: [&str; 4] = ["gaussian", "eva", "orthogonal", "mica"];
 
 /// The content address of an adapter: blake3 of its rank, scale and canonical weight bytes.
 pub fn hash(config: &ModelConfig, weights: &LoraWeights) -> String {
@@ -39,9 +64,9 @@ pub fn save(folder: &Path, config: &ModelConfig, weights: &LoraWeights, base: &s
 
 /// Reads an adapter folder for a model.
 pub fn load(folder: &Path, config: &ModelConfig) -> Result<LoraWeights, LoadError> {
-    let json = read_json(&folder.join("adapter_config.json"))?;
+    let config_path = folder.join("adapter_config.json");
+    let spec = spec(&read_json(&config_path)?).map_err(|error| error.at(&config_path))?;
     let file = SafeTensors::open(&folder.join("adapter_model.safetensors"))?;
-    let spec = spec(&json)?;
     let mut matrices = BTreeMap::new();
     for id in ids(config, &spec) {
         let name = format!("{PREFIX}{}", lora_name(id));
@@ -106,28 +131,16 @@ fn adapter_config(spec: &LoraSpec, base: &str) -> Json {
 }
 
 fn spec(json: &Json) -> Result<LoraSpec, LoadError> {
-    let on = |key: &str| json.get(key).is_some_and(|value| value.as_bool() == Some(true));
     if json.get("peft_type").and_then(Json::as_str) != Some("LORA") {
         return unsupported("peft_type is not LORA".into());
     }
     if json.get("bias").and_then(Json::as_str).unwrap_or("none") != "none" {
         return unsupported("adapter with bias".into());
     }
-    for key in ["use_rslora", "use_dora", "use_qalora", "use_bdlora", "lora_bias", "fan_in_fan_out"] {
-        if on(key) {
-            return unsupported(format!("adapter with {key}"));
-        }
+    if let Some(key) = NOT_PLAIN.into_iter().find(|key| json.get(key).is_some_and(is_set)) {
+        return unsupported(format!("adapter with {key}"));
     }
-    for key in ["rank_pattern", "alpha_pattern"] {
-        if json.get(key).and_then(Json::as_object).is_some_and(|map| !map.is_empty()) {
-            return unsupported(format!("adapter with {key}"));
-        }
-    }
-    for key in ["modules_to_save", "layers_to_transform", "layer_replication"] {
-        if json.get(key).is_some_and(|value| !value.is_null()) {
-            return unsupported(format!("adapter with {key}"));
-        }
-    }
+    refuse_changed_base(json)?;
     let rank = json.get("r").and_then(Json::as_u64).filter(|rank| (1..=4096).contains(rank));
     let alpha = json.get("lora_alpha").and_then(Json::as_f64).filter(|alpha| alpha.is_finite());
     let (Some(rank), Some(alpha)) = (rank, alpha) else {
@@ -146,4 +159,27 @@ fn spec(json: &Json) -> Result<LoraSpec, LoadError> {
     }
     targets.sort_unstable();
     Ok(LoraSpec { rank: rank as usize, alpha: alpha as f32, targets })
+}
+
+/// Whether a value says anything: none of `null`, `false`, `[]` and `{}` does.
+fn is_set(value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Bool(false) => false,
+        Json::Array(list) => !list.is_empty(),
+        Json::Object(map) => !map.is_empty(),
+        Json::Bool(true) | Json::Number(_) | Json::String(_) => true,
+    }
+}
+
+/// The initialisations that leave the base weights as they are. `peft` writes `true` when it has turned another one into a
+/// plain adapter on save (`path_initial_model_for_weight_conversion`).
+fn refuse_changed_base(json: &Json) -> Result<(), LoadError> {
+    match json.get("init_lora_weights") {
+        None | Some(Json::Null | Json::Bool(_)) => Ok(()),
+        Some(Json::String(init)) if KEEP_BASE.contains(&init.to_lowercase().as_str()) => Ok(()),
+        Some(init) => unsupported(format!(
+            "adapter with init_lora_weights = {init}, which belongs on base weights that were changed before training; save it \
+             with `path_initial_model_for_weight_conversion`, or merge it with peft"
+        )),
+    }
 }

@@ -17,6 +17,7 @@ use hone_engine::safetensors::SafeTensors;
 use hone_engine::tape::{Recompute, plain_targets, score};
 use hone_engine::trainer::Trainer;
 use serde::Deserialize;
+use serde_json::json;
 
 const FAMILIES: [&str; 4] = ["llama", "qwen2", "qwen3", "mistral"];
 const INV_TEMPERATURE: f32 = 1.25;
@@ -163,6 +164,44 @@ fn an_adapter_survives_being_saved() {
         assert_eq!(back, weights);
         assert_eq!(peft::hash(config, &back), peft::hash(config, &weights));
     }
+}
+
+/// Opens the Llama adapter with one setting changed; gives back how it is refused, if it is.
+fn adapter_refusal(key: &str, value: serde_json::Value) -> Option<String> {
+    let fixture = Fixture::open("llama");
+    let (from, to) = (fixture.folder.join("adapter"), tempfile::tempdir().expect("a folder"));
+    let text = std::fs::read_to_string(from.join("adapter_config.json")).expect("a config");
+    let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    json[key] = value;
+    std::fs::write(to.path().join("adapter_config.json"), json.to_string()).expect("a writable folder");
+    std::fs::copy(from.join("adapter_model.safetensors"), to.path().join("adapter_model.safetensors")).expect("a copy");
+    peft::load(to.path(), fixture.weights.config()).err().map(|error| error.to_string())
+}
+
+#[test]
+fn adapters_that_are_not_plain_or_belong_on_changed_weights_are_refused() {
+    for init in ["pissa", "pissa_niter_16", "olora", "OLoRA", "corda", "lora_ga", "loftq", "unheard-of"] {
+        let error = adapter_refusal("init_lora_weights", json!(init)).expect(init);
+        assert!(error.contains("adapter_config.json") && error.contains(&format!("init_lora_weights = \"{init}\"")), "{error}");
+    }
+    for init in [json!(true), json!(false), json!("gaussian"), json!("eva"), json!("orthogonal"), json!("mica")] {
+        assert_eq!(adapter_refusal("init_lora_weights", init), None);
+    }
+    let others = [
+        ("alora_invocation_tokens", json!([5, 7])),
+        ("use_bdlora", json!({"nblocks": 2})),
+        ("use_rslora", json!(true)),
+        ("kasa_config", json!({"beta": 1e-4})),
+        ("arrow_config", json!({"top_k": 3})),
+        ("trainable_token_indices", json!([1])),
+        ("alpha_pattern", json!({"q_proj": 3})),
+        ("modules_to_save", json!(["lm_head"])),
+    ];
+    for (key, value) in others {
+        let error = adapter_refusal(key, value).expect(key);
+        assert!(error.contains(&format!("adapter with {key}")), "{error}");
+    }
+    assert_eq!(adapter_refusal("alora_invocation_tokens", json!([])), None);
 }
 
 #[test]
