@@ -4,16 +4,34 @@
 //! the size of the file. Offsets must be aligned, inside the file and free of overlap. Values are handed out raw
 //! (tokenizer arrays, chat template): what they mean is the business of `hone-render`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::Path;
 
 use crate::config::{Family, ModelConfig, Rope, RopeScaling, unsupported};
 use crate::error::LoadError;
 use crate::mapped::Mapped;
+use crate::param::ParamId;
 use crate::quant::Encoding;
 
 const TENSORS_MAX: u64 = 1 << 16;
 const VALUES_MAX: u64 = 1 << 16;
+
+/// One divisor per rotary frequency, in files of Llama 3.
+const ROPE_DIVISORS: &str = "rope_freqs.weight";
+
+/// Values that change what is computed, unless they are 0.
+const ZERO_OR_ABSENT: [&str; 6] = [
+    "expert_count",
+    "attention.scale",
+    "attention.clamp_kqv",
+    "attention.max_alibi_bias",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+];
+
+/// Values that change what is computed, unless they are 1, or 0 for none.
+const ONE_OR_ABSENT: [&str; 4] = ["logit_scale", "residual_scale", "embedding_scale", "rope.scaling.attn_factor"];
 
 /// One value of the header.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,51 +158,133 @@ impl Gguf {
             "qwen3" => Family::Qwen3,
             other => return unsupported(format!("GGUF architecture `{other}`")),
         };
-        let get = |key: &str| self.values.get(&format!("{arch}.{key}"));
-        let count = |key: &str| get(key).and_then(Value::as_u64).and_then(|x| usize::try_from(x).ok());
-        let need = |key: &str| count(key).map_or_else(|| unsupported(format!("GGUF has no `{arch}.{key}`")), Ok);
-        let dim = need("embedding_length")?;
-        let n_heads = need("attention.head_count")?;
-        let context_len = need("context_length")?;
-        if let Some(window) = count("attention.sliding_window").filter(|&window| window < context_len) {
+        let keys = Keys { arch, values: &self.values };
+        let dim = keys.need("embedding_length")?;
+        let n_heads = keys.need("attention.head_count")?;
+        let context_len = keys.need("context_length")?;
+        let head_dim = keys.count("attention.key_length")?.unwrap_or(dim / n_heads.max(1));
+        if let Some(window) = keys.count("attention.sliding_window")?.filter(|&window| window < context_len) {
             return unsupported(format!("sliding window {window} is shorter than the context of {context_len}"));
         }
+        keys.refuse_other_sums(head_dim)?;
         let embed = self.tensors.get("token_embd.weight");
         let vocab = embed.and_then(|info| info.dims.get(1)).copied().unwrap_or(0);
         ModelConfig {
             family,
             vocab,
             dim,
-            n_layers: need("block_count")?,
+            n_layers: keys.need("block_count")?,
             n_heads,
-            n_kv_heads: count("attention.head_count_kv").unwrap_or(n_heads),
-            head_dim: count("attention.key_length").unwrap_or(dim / n_heads.max(1)),
-            ffn_dim: need("feed_forward_length")?,
-            norm_eps: get("attention.layer_norm_rms_epsilon").and_then(Value::as_f64).unwrap_or(1e-5) as f32,
-            rope: self.rope(arch)?,
+            n_kv_heads: keys.count("attention.head_count_kv")?.unwrap_or(n_heads),
+            head_dim,
+            ffn_dim: keys.need("feed_forward_length")?,
+            norm_eps: keys.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5) as f32,
+            rope: self.rope(family, &keys)?,
             qkv_bias: self.tensors.contains_key("blk.0.attn_q.bias"),
-            qk_norm: self.tensors.contains_key("blk.0.attn_q_norm.weight"),
+            qk_norm: family == Family::Qwen3,
             tied_head: !self.tensors.contains_key("output.weight"),
             context_len,
         }
         .validated()
     }
 
-    fn rope(&self, arch: &str) -> Result<Rope, LoadError> {
-        let get = |key: &str| self.values.get(&format!("{arch}.rope.{key}"));
-        let theta = get("freq_base").and_then(Value::as_f64).unwrap_or(10_000.0);
-        let divisors = match self.tensors.get("rope_freqs.weight") {
-            Some(info) => Some(self.read("rope_freqs.weight", (1, info.dims.iter().product()))?),
-            None => None,
+    /// Stretched as llama.cpp does it: a factor without a type is linear, and old files have it as `rope.scale_linear`.
+    fn rope(&self, family: Family, keys: &Keys<'_>) -> Result<Rope, LoadError> {
+        let theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
+        let divisors = match self.tensors.get(ROPE_DIVISORS) {
+            Some(info) if family == Family::Llama => Some(self.read(ROPE_DIVISORS, (1, info.dims.iter().product()))?),
+            _ => None,
         };
-        let factor = get("scaling.factor").and_then(Value::as_f64);
-        let scaling = match (get("scaling.type").and_then(Value::as_text).unwrap_or("none"), divisors) {
+        let factor = match keys.number("rope.scaling.factor")? {
+            Some(factor) => Some(factor),
+            None => keys.number("rope.scale_linear")?,
+        };
+        let factor = factor.filter(|&factor| factor != 0.0).unwrap_or(1.0);
+        let kind = match keys.text("rope.scaling.type")?.unwrap_or("linear") {
+            "linear" if factor == 1.0 => "none",
+            kind => kind,
+        };
+        let scaling = match (kind, divisors) {
             ("none" | "llama3", Some(divisors)) => RopeScaling::Divisors(divisors),
             ("none", None) => RopeScaling::None,
-            ("linear", None) => RopeScaling::Linear { factor: factor.unwrap_or(1.0) },
+            ("linear", None) => RopeScaling::Linear { factor },
             (other, _) => return unsupported(format!("GGUF rope scaling `{other}`")),
         };
         Ok(Rope { theta, scaling })
+    }
+
+    /// Refuses a file with a tensor that the model would leave unread, such as a bias that it does not add.
+    pub(crate) fn check_all_read(&self, config: &ModelConfig) -> Result<(), LoadError> {
+        let mut known: BTreeSet<String> = ParamId::all(config).into_iter().map(ParamId::gguf_name).collect();
+        if matches!(config.rope.scaling, RopeScaling::Divisors(_)) {
+            known.insert(ROPE_DIVISORS.into());
+        }
+        match self.tensors.keys().find(|name| !known.contains(*name)) {
+            Some(name) => Err(LoadError::malformed(self.path(), format!("tensor `{name}` has no place in this model"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The values of one architecture. One of another type than it should have is refused, not passed over.
+struct Keys<'a> {
+    arch: &'a str,
+    values: &'a BTreeMap<String, Value>,
+}
+
+impl<'a> Keys<'a> {
+    fn get<T>(&self, key: &str, kind: &str, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>, LoadError> {
+        let Some(value) = self.values.get(&format!("{}.{key}", self.arch)) else { return Ok(None) };
+        match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => unsupported(format!("GGUF `{}.{key}` is not {kind}", self.arch)),
+        }
+    }
+
+    fn count(&self, key: &str) -> Result<Option<usize>, LoadError> {
+        self.get(key, "a count", |value| value.as_u64().and_then(|count| usize::try_from(count).ok()))
+    }
+
+    fn need(&self, key: &str) -> Result<usize, LoadError> {
+        self.count(key)?.map_or_else(|| unsupported(format!("GGUF has no `{}.{key}`", self.arch)), Ok)
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f64>, LoadError> {
+        self.get(key, "a number", Value::as_f64)
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>, LoadError> {
+        self.get(key, "text", Value::as_text)
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, LoadError> {
+        self.get(key, "a truth value", |value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+    }
+
+    /// Refuses what would change the sums of the forward pass and is not computed.
+    fn refuse_other_sums(&self, head_dim: usize) -> Result<(), LoadError> {
+        let refuse = |key: &str, value: &dyn Display| unsupported(format!("GGUF `{}.{key}` = {value}", self.arch));
+        for key in ["rope.dimension_count", "attention.value_length"] {
+            if let Some(width) = self.count(key)?.filter(|&width| width != head_dim) {
+                return refuse(key, &format_args!("{width} with heads of width {head_dim}"));
+            }
+        }
+        for (key, plain) in [("attention.causal", true), ("use_parallel_residual", false)] {
+            if let Some(flag) = self.flag(key)?.filter(|&flag| flag != plain) {
+                return refuse(key, &flag);
+            }
+        }
+        for key in ZERO_OR_ABSENT {
+            if let Some(number) = self.number(key)?.filter(|&number| number != 0.0) {
+                return refuse(key, &number);
+            }
+        }
+        for key in ONE_OR_ABSENT {
+            if let Some(number) = self.number(key)?.filter(|&number| number != 0.0 && number != 1.0) {
+                return refuse(key, &number);
+            }
+        }
+        Ok(())
     }
 }
 

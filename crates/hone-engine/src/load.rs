@@ -49,7 +49,8 @@ enum Files {
 }
 
 impl Weights {
-    /// Opens a `.gguf` file or a Hugging Face folder and checks its headers: every tensor is there in its size. They are read later.
+    /// Opens a `.gguf` file or a Hugging Face folder and checks its headers: every tensor is there in its size, and a GGUF
+    /// file has no others. They are read later.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let opened = if path.is_dir() {
             Self::open_folder(path)?
@@ -63,6 +64,9 @@ impl Weights {
         if opened.has(ParamId::AttnNorm(opened.config.n_layers)) {
             let what = format!("it has more layers than the {} that its config says", opened.config.n_layers);
             return Err(LoadError::malformed(path, what));
+        }
+        if let Files::Gguf(gguf) = &opened.files {
+            gguf.check_all_read(&opened.config)?;
         }
         Ok(opened)
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use hone_engine::config::RopeScaling;
 use hone_engine::gguf::{self, Gguf, Value};
-use hone_engine::load::Weights;
+use hone_engine::load::{WeightSource, Weights};
 use hone_engine::quant::Encoding;
 use hone_engine::safetensors::{self, SafeTensors};
 use proptest::prelude::*;
@@ -34,6 +35,49 @@ impl Builder {
     fn text(mut self, key: &str, value: &str) -> Self {
         self.values.push((key.into(), [&8u32.to_le_bytes()[..], &text(value)].concat()));
         self
+    }
+
+    fn f32(mut self, key: &str, value: f32) -> Self {
+        self.values.push((key.into(), [6u32.to_le_bytes(), value.to_le_bytes()].concat()));
+        self
+    }
+
+    fn flag(mut self, key: &str, value: bool) -> Self {
+        self.values.push((key.into(), [&7u32.to_le_bytes()[..], &[u8::from(value)]].concat()));
+        self
+    }
+
+    /// A tensor of ones behind all others.
+    fn ones(mut self, name: &str, dims: &[u64]) -> Self {
+        let offset = self.data.len() as u64;
+        self.data.extend((0..dims.iter().product::<u64>()).flat_map(|_| 1f32.to_le_bytes()));
+        self.data.resize(self.data.len().next_multiple_of(32), 0);
+        self.tensor(name, dims, 0, offset)
+    }
+
+    /// A whole model of one layer: four heads of width 2 on a stream of 8, with a head of its own.
+    fn model(arch: &str) -> Self {
+        let key = |name: &str| format!("{arch}.{name}");
+        let mut model = Self::new()
+            .text("general.architecture", arch)
+            .u32(&key("embedding_length"), 8)
+            .u32(&key("block_count"), 1)
+            .u32(&key("context_length"), 16)
+            .u32(&key("feed_forward_length"), 4)
+            .u32(&key("attention.head_count"), 4);
+        for name in ["token_embd", "output"] {
+            model = model.ones(&format!("{name}.weight"), &[8, 5]);
+        }
+        for name in ["output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"] {
+            model = model.ones(&format!("{name}.weight"), &[8]);
+        }
+        for name in ["attn_q", "attn_k", "attn_v", "attn_output"] {
+            model = model.ones(&format!("blk.0.{name}.weight"), &[8, 8]);
+        }
+        for (name, dims) in [("ffn_gate", [8, 4]), ("ffn_up", [8, 4]), ("ffn_down", [4, 8])] {
+            model = model.ones(&format!("blk.0.{name}.weight"), &dims);
+        }
+        model
     }
 
     fn tensor(mut self, name: &str, dims: &[u64], kind: u32, offset: u64) -> Self {
@@ -102,6 +146,68 @@ fn a_lying_gguf_is_refused_by_name() {
     let mut many = Builder::new().bytes();
     many[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     check_gguf(&many, "claims");
+}
+
+fn open(model: &Builder) -> Result<Weights, String> {
+    let (_folder, path) = write("model.gguf", &model.bytes());
+    Weights::open(&path).map_err(|error| error.to_string())
+}
+
+fn check_unread(model: Builder, says: &str) {
+    let error = open(&model).expect_err(says);
+    assert!(error.contains(says), "{error}");
+}
+
+#[test]
+fn a_tensor_that_would_not_be_read_is_refused_by_name() {
+    let llama = || Builder::model("llama");
+    open(&llama()).expect("a plain model");
+    for (name, len) in [
+        ("blk.0.attn_output.bias", 8),
+        ("blk.0.ffn_down.bias", 8),
+        ("blk.0.attn_k.bias", 8),
+        ("blk.0.attn_q.scale", 1),
+        ("blk.0.attn_q_norm.weight", 2),
+        ("blk.0.post_attention_norm.weight", 8),
+        ("blk.1.attn_q.bias", 8),
+        ("output.bias", 5),
+    ] {
+        check_unread(llama().ones(name, &[len]), &format!("model.gguf: tensor `{name}` has no place"));
+    }
+    let biases = ["q", "k", "v"].map(|name| format!("blk.0.attn_{name}.bias"));
+    let biased = |model: Builder| biases.iter().fold(model, |model, name| model.ones(name, &[8]));
+    open(&biased(llama())).expect("biases that are added");
+    open(&biased(Builder::model("qwen2"))).expect("biases that are added");
+    open(&llama().ones("rope_freqs.weight", &[1])).expect("divisors that are used");
+    check_unread(biased(Builder::model("qwen2")).ones("rope_freqs.weight", &[1]), "tensor `rope_freqs.weight` has no place");
+    check_unread(Builder::model("qwen3"), "`blk.0.attn_q_norm.weight` is missing");
+}
+
+#[test]
+fn a_gguf_value_that_would_change_the_sums_is_refused_by_name() {
+    let llama = || Builder::model("llama");
+    check_unread(llama().u32("llama.rope.dimension_count", 1), "`llama.rope.dimension_count` = 1");
+    check_unread(llama().u32("llama.attention.value_length", 4), "`llama.attention.value_length` = 4");
+    check_unread(llama().flag("llama.attention.causal", false), "`llama.attention.causal` = false");
+    check_unread(llama().u32("llama.expert_count", 8), "`llama.expert_count` = 8");
+    check_unread(llama().f32("llama.logit_scale", 0.5), "`llama.logit_scale` = 0.5");
+    check_unread(llama().text("llama.rope.scaling.type", "yarn"), "rope scaling `yarn`");
+    check_unread(llama().text("llama.rope.freq_base", "10000"), "`llama.rope.freq_base` is not a number");
+    check_unread(llama().text("llama.attention.head_count_kv", "4"), "`llama.attention.head_count_kv` is not a count");
+    let plain = llama().u32("llama.rope.dimension_count", 2).flag("llama.attention.causal", true).u32("llama.expert_count", 0);
+    open(&plain.f32("llama.logit_scale", 1.0)).expect("values that change nothing");
+}
+
+#[test]
+fn a_gguf_rope_factor_is_linear_unless_it_says_otherwise() {
+    let scaling = |model: Builder| open(&model).expect("a model").config().rope.scaling.clone();
+    let llama = || Builder::model("llama");
+    let by_four = RopeScaling::Linear { factor: 4.0 };
+    assert_eq!(scaling(llama().f32("llama.rope.scale_linear", 4.0)), by_four);
+    assert_eq!(scaling(llama().f32("llama.rope.scaling.factor", 4.0)), by_four);
+    assert_eq!(scaling(llama().f32("llama.rope.scaling.factor", 4.0).f32("llama.rope.scale_linear", 2.0)), by_four);
+    assert_eq!(scaling(llama().f32("llama.rope.scale_linear", 1.0)), RopeScaling::None);
+    assert_eq!(scaling(llama().text("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 4.0)), RopeScaling::None);
 }
 
 fn safe(table: &str, data: &[u8]) -> Vec<u8> {
