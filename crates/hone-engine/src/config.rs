@@ -136,7 +136,8 @@ impl ModelConfig {
 
     /// The `config.json` that transformers needs to read this model back.
     pub fn to_hf(&self) -> Result<Json, LoadError> {
-        let (class, kind) = match self.family {
+        let family = self.written_family()?;
+        let (class, kind) = match family {
             Family::Llama => ("LlamaForCausalLM", "llama"),
             Family::Mistral => ("MistralForCausalLM", "mistral"),
             Family::Qwen2 => ("Qwen2ForCausalLM", "qwen2"),
@@ -161,10 +162,21 @@ impl ModelConfig {
             "rms_norm_eps": self.norm_eps, "rope_theta": self.rope.theta, "rope_scaling": scaling,
             "tie_word_embeddings": self.tied_head, "max_position_embeddings": self.context_len,
             "torch_dtype": "float32"});
-        if self.family == Family::Mistral {
+        if family == Family::Mistral {
             json["sliding_window"] = Json::Null;
         }
         Ok(json)
+    }
+
+    /// The family that has exactly these switches: a Llama with biases on queries, keys and values is a Qwen2 in all but name.
+    fn written_family(&self) -> Result<Family, LoadError> {
+        match (self.qkv_bias, self.qk_norm) {
+            (false, false) if self.family == Family::Mistral => Ok(Family::Mistral),
+            (false, false) => Ok(Family::Llama),
+            (true, false) => Ok(Family::Qwen2),
+            (false, true) => Ok(Family::Qwen3),
+            (true, true) => unsupported("QKV bias together with QK-norm has no Hugging Face form".into()),
+        }
     }
 
     /// Width of the queries of one token.
@@ -467,6 +479,21 @@ mod tests {
         let config = llama(r#","tie_word_embeddings":true"#).expect("a plain config");
         let back = ModelConfig::from_hf(&config.to_hf().expect("plain rope")).expect("our own form");
         assert_eq!(back, config);
+    }
+
+    #[test]
+    fn biases_and_norms_decide_what_a_model_is_written_as() {
+        let base = llama("").expect("a plain config");
+        let written = |family, qkv_bias, qk_norm| ModelConfig { family, qkv_bias, qk_norm, ..base.clone() }.to_hf();
+        let kind = |family, qkv_bias, qk_norm| written(family, qkv_bias, qk_norm).expect("a known form")["model_type"].clone();
+        assert_eq!(kind(Family::Llama, true, false), "qwen2");
+        assert_eq!(kind(Family::Qwen2, false, false), "llama");
+        assert_eq!(kind(Family::Mistral, false, false), "mistral");
+        assert_eq!(kind(Family::Qwen3, false, true), "qwen3");
+        let biased = written(Family::Llama, true, false).expect("a known form");
+        assert!(ModelConfig::from_hf(&biased).expect("our own form").qkv_bias);
+        let error = written(Family::Qwen3, true, true).expect_err("refused").to_string();
+        assert!(error.contains("QKV bias together with QK-norm"), "{error}");
     }
 
     #[test]
