@@ -8,7 +8,7 @@
 //! Knows nothing of files, tensors or devices.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::str::FromStr;
 
 use crate::error::LoadError;
@@ -18,6 +18,9 @@ const DIM_MAX: usize = 1 << 16;
 const LAYERS_MAX: usize = 1 << 10;
 const FFN_MAX: usize = 1 << 18;
 const CONTEXT_MAX: usize = 1 << 24;
+
+/// The sliding window of a Mistral whose config does not speak of one.
+const MISTRAL_WINDOW: usize = 4096;
 
 /// Sizes and switches of one decoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,7 +106,7 @@ pub enum RopeScaling {
 impl ModelConfig {
     /// Reads the `config.json` of a Hugging Face folder. Keys that name code (`auto_map`) are never looked at.
     pub fn from_hf(json: &Json) -> Result<Self, LoadError> {
-        let family = match text(json, "model_type").unwrap_or("") {
+        let family = match text(json, "model_type")?.unwrap_or("") {
             "llama" => Family::Llama,
             "mistral" => Family::Mistral,
             "qwen2" => Family::Qwen2,
@@ -121,14 +124,14 @@ impl ModelConfig {
             dim,
             n_layers: need(json, "num_hidden_layers")?,
             n_heads,
-            n_kv_heads: size(json, "num_key_value_heads").unwrap_or(n_heads),
-            head_dim: size(json, "head_dim").unwrap_or(dim / n_heads.max(1)),
+            n_kv_heads: size(json, "num_key_value_heads")?.unwrap_or(n_heads),
+            head_dim: size(json, "head_dim")?.unwrap_or(dim / n_heads.max(1)),
             ffn_dim: need(json, "intermediate_size")?,
-            norm_eps: json.get("rms_norm_eps").and_then(Json::as_f64).unwrap_or(1e-6) as f32,
+            norm_eps: number(json, "rms_norm_eps")?.unwrap_or(1e-6) as f32,
             rope: rope_from_hf(json)?,
             qkv_bias: family == Family::Qwen2,
             qk_norm: family == Family::Qwen3,
-            tied_head: json.get("tie_word_embeddings").and_then(Json::as_bool).unwrap_or(false),
+            tied_head: flag(json, "tie_word_embeddings")?.unwrap_or(false),
             context_len,
         };
         config.validated()
@@ -362,12 +365,24 @@ impl TryFrom<TinySpec> for ModelConfig {
     }
 }
 
+/// Where both are there, `rope_scaling` is meant and `rope_parameters` is not looked at, as in transformers.
 fn rope_from_hf(json: &Json) -> Result<Rope, LoadError> {
-    let nested = json.get("rope_parameters").or_else(|| json.get("rope_scaling")).unwrap_or(&Json::Null);
-    let number = |key: &str| nested.get(key).and_then(Json::as_f64);
-    let theta = number("rope_theta").or_else(|| json.get("rope_theta").and_then(Json::as_f64)).unwrap_or(10_000.0);
-    let demand = |key: &str| number(key).map_or_else(|| unsupported(format!("rope scaling without `{key}`")), Ok);
-    let scaling = match text(nested, "rope_type").or_else(|| text(nested, "type")).unwrap_or("default") {
+    let nested = match table(json, "rope_scaling")?.filter(|table| !table.is_empty()) {
+        Some(table) => Some(table),
+        None => table(json, "rope_parameters")?,
+    };
+    let nested = nested.cloned().map_or(Json::Null, Json::Object);
+    if let Some((key, _)) = nested.as_object().into_iter().flatten().find(|(_, value)| value.is_object()) {
+        return unsupported(format!("rope parameters of their own for `{key}`"));
+    }
+    let theta = match number(&nested, "rope_theta")? {
+        Some(theta) => theta,
+        None => number(json, "rope_theta")?.unwrap_or(10_000.0),
+    };
+    refuse_partial_rotation(&nested)?;
+    let demand = |key: &str| number(&nested, key)?.map_or_else(|| unsupported(format!("rope scaling without `{key}`")), Ok);
+    let kind = text(&nested, "rope_type")?;
+    let scaling = match kind.or(text(&nested, "type")?).unwrap_or("default") {
         "default" => RopeScaling::None,
         "linear" => RopeScaling::Linear { factor: demand("factor")? },
         "llama3" => RopeScaling::Llama3 {
@@ -382,45 +397,74 @@ fn rope_from_hf(json: &Json) -> Result<Rope, LoadError> {
 }
 
 fn refuse_unknown_switches(json: &Json) -> Result<(), LoadError> {
-    let activation = text(json, "hidden_act").unwrap_or("silu");
+    let activation = text(json, "hidden_act")?.unwrap_or("silu");
     if activation != "silu" {
         return unsupported(format!("hidden_act `{activation}`"));
     }
     for key in ["attention_bias", "mlp_bias"] {
-        if json.get(key).and_then(Json::as_bool) == Some(true) {
+        if flag(json, key)? == Some(true) {
             return unsupported(format!("{key} = true"));
         }
     }
-    let partial = json.get("partial_rotary_factor").and_then(Json::as_f64).unwrap_or(1.0);
-    if partial != 1.0 {
-        return unsupported(format!("partial_rotary_factor = {partial}"));
-    }
-    Ok(())
+    refuse_partial_rotation(json)
 }
 
+fn refuse_partial_rotation(json: &Json) -> Result<(), LoadError> {
+    match number(json, "partial_rotary_factor")? {
+        Some(partial) if partial != 1.0 => unsupported(format!("partial_rotary_factor = {partial}")),
+        _ => Ok(()),
+    }
+}
+
+/// A Mistral whose config does not speak of a window has the one of the first Mistral, as in transformers.
 fn refuse_window(json: &Json, family: Family, context_len: usize) -> Result<(), LoadError> {
     let in_use = match family {
-        Family::Qwen2 | Family::Qwen3 => json.get("use_sliding_window").and_then(Json::as_bool).unwrap_or(false),
+        Family::Qwen2 | Family::Qwen3 => flag(json, "use_sliding_window")?.unwrap_or(false),
         Family::Llama | Family::Mistral => true,
     };
-    match size(json, "sliding_window") {
+    let (window, unsaid) = match json.get("sliding_window") {
+        None if family == Family::Mistral => (Some(MISTRAL_WINDOW), ", which a Mistral has whose config does not say `null`,"),
+        _ => (size(json, "sliding_window")?, ""),
+    };
+    match window {
         Some(window) if in_use && window < context_len => {
-            unsupported(format!("sliding_window = {window} is shorter than the context of {context_len}"))
+            unsupported(format!("sliding_window = {window}{unsaid} is shorter than the context of {context_len}"))
         }
         _ => Ok(()),
     }
 }
 
-fn text<'a>(json: &'a Json, key: &str) -> Option<&'a str> {
-    json.get(key).and_then(Json::as_str)
+/// A value of a config, if it is there and not `null`. One of another kind than it should be is refused, not passed over.
+fn value<'a, T>(json: &'a Json, key: &str, kind: &str, read: impl Fn(&'a Json) -> Option<T>) -> Result<Option<T>, LoadError> {
+    let Some(value) = json.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
+    match read(value) {
+        Some(value) => Ok(Some(value)),
+        None => unsupported(format!("config has `{key}` = {value}, which is not {kind}")),
+    }
 }
 
-fn size(json: &Json, key: &str) -> Option<usize> {
-    json.get(key).and_then(Json::as_u64).and_then(|value| usize::try_from(value).ok())
+fn text<'a>(json: &'a Json, key: &str) -> Result<Option<&'a str>, LoadError> {
+    value(json, key, "text", Json::as_str)
+}
+
+fn flag(json: &Json, key: &str) -> Result<Option<bool>, LoadError> {
+    value(json, key, "true or false", Json::as_bool)
+}
+
+fn number(json: &Json, key: &str) -> Result<Option<f64>, LoadError> {
+    value(json, key, "a number", Json::as_f64)
+}
+
+fn table<'a>(json: &'a Json, key: &str) -> Result<Option<&'a Map<String, Json>>, LoadError> {
+    value(json, key, "a table", Json::as_object)
+}
+
+fn size(json: &Json, key: &str) -> Result<Option<usize>, LoadError> {
+    value(json, key, "a size", |value| value.as_u64().and_then(|value| usize::try_from(value).ok()))
 }
 
 fn need(json: &Json, key: &str) -> Result<usize, LoadError> {
-    size(json, key).map_or_else(|| unsupported(format!("config has no size `{key}`")), Ok)
+    size(json, key)?.map_or_else(|| unsupported(format!("config has no size `{key}`")), Ok)
 }
 
 pub(crate) fn unsupported<T>(what: String) -> Result<T, LoadError> {
@@ -457,6 +501,50 @@ mod tests {
         check_refused(r#","head_dim":7"#, "odd head_dim");
         check_refused(r#","num_key_value_heads":3"#, "kv heads");
         check_refused(r#","rope_scaling":{"type":"linear"}"#, "factor");
+    }
+
+    #[test]
+    fn rope_scaling_goes_before_rope_parameters() {
+        let both = r#","rope_parameters":{"rope_type":"default","rope_theta":500.0},"rope_theta":700.0,"rope_scaling":"#;
+        check_refused(&format!(r#"{both}{{"rope_type":"yarn","factor":4.0}}"#), "yarn");
+        let rope = |scaling: &str| llama(&format!("{both}{scaling}")).expect("a known stretch").rope;
+        let linear = RopeScaling::Linear { factor: 4.0 };
+        assert_eq!(rope(r#"{"type":"linear","factor":4.0}"#), Rope { theta: 700.0, scaling: linear.clone() });
+        assert_eq!(rope("null"), Rope::plain(500.0));
+        assert_eq!(rope("{}"), Rope::plain(500.0));
+        let null = llama(r#","rope_parameters":null,"rope_scaling":{"type":"linear","factor":4.0}"#).expect("a known stretch");
+        assert_eq!(null.rope.scaling, linear);
+        check_refused(r#","rope_parameters":{"full_attention":{"rope_theta":5.0}}"#, "full_attention");
+        check_refused(r#","rope_parameters":{"partial_rotary_factor":0.5}"#, "partial_rotary_factor");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_refused_by_its_key() {
+        check_refused(r#","rms_norm_eps":"0.3""#, r#"`rms_norm_eps` = "0.3", which is not a number"#);
+        check_refused(r#","num_key_value_heads":"2""#, "`num_key_value_heads`");
+        check_refused(r#","head_dim":8.5"#, "`head_dim` = 8.5, which is not a size");
+        check_refused(r#","tie_word_embeddings":"true""#, "`tie_word_embeddings`");
+        check_refused(r#","attention_bias":1"#, "`attention_bias`");
+        check_refused(r#","sliding_window":"64""#, "`sliding_window`");
+        check_refused(r#","rope_scaling":"yarn""#, "`rope_scaling`");
+        check_refused(r#","rope_scaling":{"type":"linear","factor":"4"}"#, "`factor`");
+        check_refused(r#","rope_theta":"1e6""#, "`rope_theta`");
+        assert!(llama(r#","rms_norm_eps":null,"head_dim":null,"rope_scaling":null"#).is_ok());
+    }
+
+    #[test]
+    fn a_mistral_that_does_not_speak_of_a_window_has_one() {
+        let mistral = |context: usize, extra: &str| {
+            let json = format!(
+                r#"{{"model_type":"mistral","vocab_size":64,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,
+                "intermediate_size":48,"max_position_embeddings":{context}{extra}}}"#
+            );
+            ModelConfig::from_hf(&serde_json::from_str(&json).expect("test JSON"))
+        };
+        let error = mistral(8192, "").expect_err("refused").to_string();
+        assert!(error.contains("sliding_window = 4096"), "{error}");
+        assert!(mistral(8192, r#","sliding_window":null"#).is_ok());
+        assert!(mistral(4096, "").is_ok());
     }
 
     #[test]
