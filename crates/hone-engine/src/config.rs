@@ -113,6 +113,7 @@ impl ModelConfig {
             "qwen3" => Family::Qwen3,
             other => return unsupported(format!("model_type `{other}`")),
         };
+        refuse_other_heads(json)?;
         refuse_unknown_switches(json)?;
         let dim = need(json, "hidden_size")?;
         let n_heads = need(json, "num_attention_heads")?;
@@ -396,6 +397,16 @@ fn rope_from_hf(json: &Json) -> Result<Rope, LoadError> {
     Ok(Rope { theta, scaling })
 }
 
+/// A classifier or a bare trunk has the family's blocks and not its head.
+fn refuse_other_heads(json: &Json) -> Result<(), LoadError> {
+    let classes = value(json, "architectures", "a list", Json::as_array)?.map_or(&[][..], Vec::as_slice);
+    let is_language_model = |class: &Json| class.as_str().is_some_and(|class| class.ends_with("ForCausalLM"));
+    if classes.is_empty() || classes.iter().any(is_language_model) {
+        return Ok(());
+    }
+    unsupported(format!("architectures = {}: only a language model (…ForCausalLM) is computed", Json::from(classes)))
+}
+
 fn refuse_unknown_switches(json: &Json) -> Result<(), LoadError> {
     let activation = text(json, "hidden_act")?.unwrap_or("silu");
     if activation != "silu" {
@@ -498,6 +509,8 @@ mod tests {
         check_refused(r#","attention_bias":true"#, "attention_bias");
         check_refused(r#","rope_scaling":{"rope_type":"yarn"}"#, "yarn");
         check_refused(r#","hidden_act":"gelu""#, "gelu");
+        check_refused(r#","architectures":["LlamaForSequenceClassification"]"#, "LlamaForSequenceClassification");
+        check_refused(r#","architectures":["LlamaModel"]"#, "LlamaModel");
         check_refused(r#","head_dim":7"#, "odd head_dim");
         check_refused(r#","num_key_value_heads":3"#, "kv heads");
         check_refused(r#","rope_scaling":{"type":"linear"}"#, "factor");

@@ -21,6 +21,9 @@ use crate::safetensors::SafeTensors;
 
 const JSON_MAX: u64 = 64 << 20;
 
+/// The name of weights that are in one file.
+const WHOLE: &str = "model.safetensors";
+
 /// Anything that can hand over the parameters of one model.
 pub trait WeightSource {
     /// The model.
@@ -126,9 +129,11 @@ impl Weights {
     }
 
     fn open_folder(path: &Path) -> Result<Self, LoadError> {
-        let mut config = ModelConfig::from_hf(&read_json(&path.join("config.json"))?)?;
+        let config = ModelConfig::from_hf(&read_json(&path.join("config.json"))?)?;
         let index = path.join("model.safetensors.index.json");
-        let names = if index.is_file() { shard_names(&index)? } else { vec!["model.safetensors".into()] };
+        // Beside a whole file an index is an older one's, which transformers does not look at either.
+        let is_sharded = index.is_file() && !path.join(WHOLE).is_file();
+        let names = if is_sharded { shard_names(&index)? } else { vec![WHOLE.into()] };
         let mut shards = Vec::new();
         let mut shard_of = BTreeMap::new();
         for name in names {
@@ -145,9 +150,18 @@ impl Weights {
             }
             shards.push(shard);
         }
-        // Some exports leave the switch out and simply have no head.
-        config.tied_head |= !shard_of.contains_key(&ParamId::Head.hf_name());
-        Ok(Self { config, files: Files::Folder { path: path.to_path_buf(), shards, shard_of } })
+        let mut opened = Self { config, files: Files::Folder { path: path.to_path_buf(), shards, shard_of } };
+        opened.config.tied_head = opened.has_tied_head()?;
+        Ok(opened)
+    }
+
+    /// Whether the switch for a tied head is to be followed. Where there is another head all the same, that is used, as
+    /// transformers 5 does.
+    fn has_tied_head(&self) -> Result<bool, LoadError> {
+        if !self.config.tied_head || !self.has(ParamId::Head) {
+            return Ok(self.config.tied_head);
+        }
+        Ok(self.find(ParamId::Embed)? == self.find(ParamId::Head)?)
     }
 }
 

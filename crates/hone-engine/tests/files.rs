@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use hone_engine::config::RopeScaling;
 use hone_engine::gguf::{self, Gguf, Value};
 use hone_engine::load::{WeightSource, Weights};
+use hone_engine::param::ParamId;
 use hone_engine::quant::Encoding;
 use hone_engine::safetensors::{self, SafeTensors};
 use proptest::prelude::*;
+use serde_json::{Value as Json, json};
 
 /// Builds a GGUF file: values, tensors (name, dims, type, offset), data bytes.
 struct Builder {
@@ -276,6 +278,53 @@ fn an_index_cannot_point_outside_its_folder() {
     std::fs::write(folder.path().join("model.safetensors.index.json"), index).expect("a writable folder");
     let error = Weights::open(folder.path()).expect_err("refused").to_string();
     assert!(error.contains("shard name"), "{error}");
+}
+
+/// A copy of a fixture with some keys of its config changed.
+fn copy(family: &str, changes: &[(&str, Json)]) -> tempfile::TempDir {
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(family);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(fixture.join("model.safetensors"), folder.path().join("model.safetensors")).expect("a copy");
+    let text = std::fs::read_to_string(fixture.join("config.json")).expect("a config");
+    let mut config: Json = serde_json::from_str(&text).expect("JSON");
+    changes.iter().for_each(|(key, value)| config[*key] = value.clone());
+    std::fs::write(folder.path().join("config.json"), config.to_string()).expect("a writable folder");
+    folder
+}
+
+#[test]
+fn a_folder_without_its_head_is_refused() {
+    Weights::open(copy("qwen2", &[]).path()).expect("a tied head");
+    let untied = Weights::open(copy("qwen2", &[("tie_word_embeddings", json!(false))]).path()).expect_err("refused").to_string();
+    assert!(untied.contains("tensor `lm_head.weight` is missing"), "{untied}");
+    let classifier = copy("qwen2", &[("architectures", json!(["Qwen2ForSequenceClassification"]))]);
+    let error = Weights::open(classifier.path()).expect_err("refused").to_string();
+    assert!(error.contains("Qwen2ForSequenceClassification"), "{error}");
+}
+
+#[test]
+fn a_head_that_differs_from_the_embedding_is_used_and_an_equal_one_is_tied() {
+    let folder = copy("llama", &[("tie_word_embeddings", json!(true))]);
+    let weights = Weights::open(folder.path()).expect("a head of its own");
+    assert!(!weights.config().tied_head);
+    let mut tensors = BTreeMap::new();
+    for id in ParamId::all(weights.config()) {
+        let (rows, cols) = id.shape(weights.config());
+        let from = if id == ParamId::Head { ParamId::Embed } else { id };
+        let shape = if id.is_matrix() { vec![rows, cols] } else { vec![cols] };
+        tensors.insert(id.hf_name(), (shape, weights.read(from).expect("a tensor")));
+    }
+    drop(weights);
+    std::fs::write(folder.path().join("model.safetensors"), safetensors::encode(&tensors, &BTreeMap::new())).expect("written");
+    assert!(Weights::open(folder.path()).expect("the same head twice").config().tied_head);
+}
+
+#[test]
+fn an_index_beside_a_whole_file_is_not_looked_at() {
+    let folder = copy("llama", &[]);
+    let index = r#"{"weight_map":{"model.norm.weight":"model-00001-of-00002.safetensors"}}"#;
+    std::fs::write(folder.path().join("model.safetensors.index.json"), index).expect("a writable folder");
+    Weights::open(folder.path()).expect("the whole file");
 }
 
 #[test]
