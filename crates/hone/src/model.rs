@@ -259,7 +259,7 @@ fn export(model: &str, to: &Path, adapter: Option<&Path>, context: &Context<'_>)
     let adapter = adapter.map(|folder| opened.adapter(folder)).transpose()?;
     durable::folder(to, |folder| {
         peft::merge(folder, &opened.weights, adapter.as_ref()).map_err(Failure::world)?;
-        opened.write_tokenizer(folder)
+        opened.write_speech(folder)
     })?;
     if context.printer.wants_json() {
         context.printer.json(&serde_json::json!({ "folder": to }))?;

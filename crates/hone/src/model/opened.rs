@@ -12,7 +12,7 @@ use hone_render::tiny::TinyFiles;
 use hone_render::{Renderer, Tokenizer};
 use hone_trace::BlobHash;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,11 @@ use std::path::{Path, PathBuf};
 /// The largest tokenizer or template file that is read.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
+/// The file of a folder that says how answers are drawn, and where they end.
+const GENERATION: &str = "generation_config.json";
+
 /// The files of a folder that hold its tokenizer and template.
-const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", GENERATION];
 
 /// What tells a model from any other, whatever it is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +110,7 @@ impl Opened {
             return Err(Failure::user(format_args!("{}: {text}", path.display())).hint("these files are not of one model"));
         }
         let mut stop_ids = tokenizer.eos_ids().to_vec();
-        if let Some(generation) = read(&in_file("generation_config.json"))? {
-            stop_ids.extend(eos_ids(&generation).into_iter().filter(|&id| (id as usize) < vocab));
-        }
+        stop_ids.extend(ends_in_files(path)?.into_iter().filter(|&id| (id as usize) < vocab));
         stop_ids.sort_unstable();
         stop_ids.dedup();
         let template = read(&in_file("chat_template.jinja"))?;
@@ -152,8 +153,26 @@ impl Opened {
         peft::load(folder, self.weights.config()).map_err(Failure::world)
     }
 
-    /// Writes the tokenizer beside exported weights.
-    pub(super) fn write_tokenizer(&self, to: &Path) -> Result<(), Failure> {
+    /// Writes what it takes to speak with the model beside exported weights: the tokenizer, and where an answer ends.
+    pub(super) fn write_speech(&self, to: &Path) -> Result<(), Failure> {
+        self.write_tokenizer(to)?;
+        let tokenizer = self.renderer.tokenizer();
+        let begin = Some(tokenizer.bos_text()).filter(|text| !text.is_empty()).and_then(|text| tokenizer.id_of(text));
+        // Unless it is told, transformers takes the ids that the first model of the family had.
+        let ids = [("bos_token_id", json!(begin)), ("eos_token_id", one_or_list(&self.stop_ids))];
+        let path = to.join("config.json");
+        let text = std::fs::read(&path).map_err(at_path(&path))?;
+        let mut config: Map<String, Value> = serde_json::from_slice(&text).map_err(Failure::bug)?;
+        config.extend(ids.clone().map(|(key, id)| (key.to_owned(), id)));
+        write_json(&path, config)?;
+        let path = to.join(GENERATION);
+        match path.is_file() || self.stop_ids.is_empty() {
+            true => Ok(()),
+            false => write_json(&path, ids.map(|(key, id)| (key.to_owned(), id)).into_iter().collect()),
+        }
+    }
+
+    fn write_tokenizer(&self, to: &Path) -> Result<(), Failure> {
         if let Some(files) = &self.made {
             return tiny::write_tokenizer(files, to);
         }
@@ -192,12 +211,35 @@ fn no_tokenizer(path: &Path) -> Failure {
         .hint("a model needs its tokenizer beside its weights; a GGUF file has it inside")
 }
 
-/// The end tokens of a `generation_config.json`: one, or a list.
-fn eos_ids(generation: &[u8]) -> Vec<u32> {
-    let json: Value = serde_json::from_slice(generation).unwrap_or_default();
+/// The end tokens that a folder names: those for generation, or else those of the model, as transformers has it.
+fn ends_in_files(folder: &Path) -> Result<Vec<u32>, Failure> {
+    for name in [GENERATION, "config.json"] {
+        let ids = read(&folder.join(name))?.map_or_else(Vec::new, |text| eos_ids(&text));
+        if !ids.is_empty() {
+            return Ok(ids);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The end tokens of one file: one, or a list.
+fn eos_ids(text: &[u8]) -> Vec<u32> {
+    let json: Value = serde_json::from_slice(text).unwrap_or_default();
     let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
     match &json["eos_token_id"] {
         Value::Array(ids) => ids.iter().filter_map(id).collect(),
         one => id(one).into_iter().collect(),
     }
+}
+
+fn one_or_list(ids: &[u32]) -> Value {
+    match ids {
+        [] => Value::Null,
+        [one] => json!(one),
+        several => json!(several),
+    }
+}
+
+fn write_json(path: &Path, table: Map<String, Value>) -> Result<(), Failure> {
+    crate::durable::write(path, &format!("{:#}\n", Value::Object(table)))
 }

@@ -70,6 +70,42 @@ fn a_path_stays_where_it_is_and_goes_out_again() {
 }
 
 #[test]
+fn an_export_says_where_answers_end() {
+    let desk = desk();
+    let json = |path: &str| serde_json::from_str::<serde_json::Value>(&desk.read(path)).unwrap();
+    desk.hone("model export small out").expect(0, "", "wrote out");
+    let tokenizer = json("out/tokenizer.json");
+    let ends: Vec<_> = ["<|endoftext|>", "<|im_end|>"].map(|text| id_of(&tokenizer, text)).into();
+    let (config, generation) = (json("out/config.json"), json("out/generation_config.json"));
+    assert_eq!((&config["eos_token_id"], &config["bos_token_id"]), (&serde_json::json!(ends), &serde_json::Value::Null));
+    assert_eq!((&generation["eos_token_id"], &generation["bos_token_id"]), (&config["eos_token_id"], &config["bos_token_id"]));
+
+    // What the folder says itself goes out as it is.
+    std::fs::write(desk.path("out/generation_config.json"), r#"{"eos_token_id":7,"temperature":0.6}"#).unwrap();
+    desk.hone("model export out further").expect(0, "", "wrote further");
+    assert_eq!(json("further/generation_config.json"), serde_json::json!({"eos_token_id": 7, "temperature": 0.6}));
+    assert_eq!(json("further/config.json")["eos_token_id"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn an_end_that_only_the_config_names_ends_an_answer() {
+    let desk = desk();
+    desk.hone("model export small out").expect(0, "", "wrote out");
+    std::fs::remove_file(desk.path("out/generation_config.json")).unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(&desk.read("out/config.json")).unwrap();
+    let all: Vec<u32> = (0..320).collect();
+    config["eos_token_id"] = serde_json::json!(all);
+    std::fs::write(desk.path("out/config.json"), config.to_string()).unwrap();
+    desk.hone("chat out -m fox --max-tokens 5 --json").expect(0, "\"tokens\":1,", "");
+}
+
+/// The id of a special token in a `tokenizer.json`.
+fn id_of(tokenizer: &serde_json::Value, text: &str) -> serde_json::Value {
+    let added = tokenizer["added_tokens"].as_array().unwrap();
+    added.iter().find(|token| token["content"] == text).unwrap()["id"].clone()
+}
+
+#[test]
 fn what_is_no_model_is_refused() {
     let desk = desk();
     desk.hone("model add nowhere").expect(2, "", "a model is a path, an id such as `organisation/model`, or `tiny:d128,l4`");
