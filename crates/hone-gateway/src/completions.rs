@@ -173,16 +173,11 @@ fn choice(index: usize, text: &str, logprobs: &Value, reason: Option<Finish>) ->
 
 /// Tokens in this format's words: lists beside each other. `offset` is how much of the text came before them, in characters.
 fn logprobs(told: &[Value], offset: &mut usize) -> Value {
-    let word = |token: &Value| token["token"].as_str().unwrap_or_default().to_owned();
     let mut offsets = Vec::with_capacity(told.len());
     for token in told {
         offsets.push(*offset);
-        *offset += word(token).chars().count();
+        *offset += n_begun(token);
     }
-    let alternatives = |token: &Value| -> Value {
-        let all = token["top_logprobs"].as_array().into_iter().flatten();
-        Value::Object(all.map(|one| (word(one), one["logprob"].clone())).collect())
-    };
     let has_alternatives = told.iter().any(|token| token["top_logprobs"].as_array().is_some_and(|all| !all.is_empty()));
     json!({
         "tokens": told.iter().map(word).collect::<Vec<_>>(),
@@ -190,6 +185,42 @@ fn logprobs(told: &[Value], offset: &mut usize) -> Value {
         "top_logprobs": has_alternatives.then(|| told.iter().map(alternatives).collect::<Vec<_>>()),
         "text_offset": offsets,
     })
+}
+
+/// What else was likely, by its text. Two tokens of one text are told apart by spelling the less likely one in bytes.
+fn alternatives(token: &Value) -> Value {
+    let mut table = Map::new();
+    for one in token["top_logprobs"].as_array().into_iter().flatten() {
+        let word = word(one);
+        let key = if table.contains_key(&word) { spelled(&bytes(one)) } else { word };
+        table.insert(key, one["logprob"].clone());
+    }
+    Value::Object(table)
+}
+
+/// A token's text. A part of a character has none of its own and is spelled in bytes, as OpenAI does it.
+fn word(token: &Value) -> String {
+    match String::from_utf8(bytes(token)) {
+        Ok(text) => text,
+        Err(error) => spelled(error.as_bytes()),
+    }
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    bytes.iter().fold("bytes:".to_owned(), |text, byte| format!("{text}\\x{byte:02x}"))
+}
+
+fn bytes(token: &Value) -> Vec<u8> {
+    let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+    match token["bytes"].as_array() {
+        Some(bytes) => bytes.iter().filter_map(byte).collect(),
+        None => token["token"].as_str().unwrap_or_default().as_bytes().to_vec(),
+    }
+}
+
+/// How many characters begin in a token: one that several tokens make up is counted with the first.
+fn n_begun(token: &Value) -> usize {
+    bytes(token).iter().filter(|&&byte| byte & 0b1100_0000 != 0b1000_0000).count()
 }
 
 #[cfg(test)]
@@ -227,5 +258,21 @@ mod tests {
         let expected = json!({"tokens": ["h\u{e9}", "y"], "token_logprobs": [-1.0, -2.0], "text_offset": [3, 5],
             "top_logprobs": [{"x": -0.5}, {}]});
         assert_eq!((lists, offset), (expected, 6));
+    }
+
+    #[test]
+    fn parts_of_characters_are_spelled_and_fall_together_with_nothing() {
+        let one =
+            |bytes: &[u8], logprob: f64| json!({"token": String::from_utf8_lossy(bytes), "logprob": logprob, "bytes": bytes});
+        let mut first = one(b"\xe2\x82", -1.0);
+        let likeliest = [one(b"\xe2\x82", -1.0), one(b"\xe2\x83", -2.0), one(b"\xf0", -3.0), one(b"a", -4.0), one(b"a", -5.0)];
+        first["top_logprobs"] = json!(likeliest);
+        let mut offset = 2;
+        let lists = logprobs(&[first, one(b"\xac", -0.5), one("\u{fffd}".as_bytes(), -0.1)], &mut offset);
+        let expected =
+            json!({r"bytes:\xe2\x82": -1.0, r"bytes:\xe2\x83": -2.0, r"bytes:\xf0": -3.0, "a": -4.0, r"bytes:\x61": -5.0});
+        assert_eq!(lists["top_logprobs"][0], expected);
+        assert_eq!(lists["tokens"], json!([r"bytes:\xe2\x82", r"bytes:\xac", "\u{fffd}"]));
+        assert_eq!((lists["text_offset"].clone(), offset), (json!([2, 3, 3]), 4));
     }
 }
