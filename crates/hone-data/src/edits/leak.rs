@@ -1,7 +1,7 @@
 //! Whether an edit gives away what it could not know: an output copied literally, or words about the hidden answer.
 //!
-//! Numbers that stand beside each other with nothing but punctuation between them are a run; digits of a name such as `x1` are
-//! none. An output is copied when all its cells are in one run, or every row that says something is in a run of its own. A grid
+//! Numbers that stand beside each other with nothing but punctuation between them are a run, whether in digits or in words
+//! (`SEVEN`); digits of a name such as `x1` are none. An output is copied when all its cells are in one run, or every row that says something is in a run of its own. A grid
 //! too small or too uniform to be recognised is not looked for.
 
 use super::Edit;
@@ -30,6 +30,9 @@ const CELLS_MIN: usize = 4;
 const CELLS_MIN_UNIFORM: usize = 16;
 /// The fewest cells of a row that can be recognised.
 const ROW_MIN: usize = 3;
+
+/// A digit in words, in any case: the language of the programs has these names too.
+const DIGITS: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 
 /// What only who knows the hidden answer says.
 const WORDS: [&str; 12] = [
@@ -64,24 +67,18 @@ pub fn copies(text: &str, outputs: &[Vec<Vec<i8>>]) -> bool {
 
 /// The numbers of a text that stand beside each other; where they are written without a gap, their digits.
 fn runs(text: &str) -> Vec<Vec<i8>> {
-    let mut runs = vec![Vec::new()];
-    let mut is_name = false;
-    for letter in text.chars() {
-        match letter.to_digit(10) {
-            Some(digit) if !is_name => {
-                if let Some(run) = runs.last_mut() {
-                    run.push(digit as i8);
-                }
-            }
-            Some(_) => {}
-            None => {
-                is_name = letter.is_alphabetic() || letter == '_';
-                if is_name && runs.last().is_some_and(|run| !run.is_empty()) {
-                    runs.push(Vec::new());
-                }
-            }
+    let mut runs = Vec::new();
+    let mut run = Vec::new();
+    for word in text.split(|letter: char| !letter.is_alphanumeric() && letter != '_') {
+        let name = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        run.extend(word[..word.len() - name.len()].bytes().map(|digit| (digit - b'0') as i8));
+        match DIGITS.iter().position(|digit| digit.eq_ignore_ascii_case(name)) {
+            Some(digit) => run.push(digit as i8),
+            None if name.is_empty() => {}
+            None => runs.push(std::mem::take(&mut run)),
         }
     }
+    runs.push(run);
     runs
 }
 

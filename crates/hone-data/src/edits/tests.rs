@@ -77,6 +77,9 @@ fn what_copies_or_knows_the_answer_is_dropped() {
     check("The rows are turned.", "return rot90(I)", true);
     check("The rows are turned.", "return ((1, 2, 3), (4, 5, 6))", false);
     check("The rows are turned.", "a = (7, 0, 0)\nb = (0, 7, 0)\nreturn (a, b)", false);
+    check("The rows are turned.", "return ((ONE, TWO, THREE,), (FOUR, 5, SIX,),)", false);
+    check("It becomes one two three, four five six.", "return rot90(I)", false);
+    check("One takes two rows of three and turns four of five or six.", "return pair(ONE, TWO_BY_TWO)", true);
     check("It becomes\n1 2 3\n4 5 6\n", "return rot90(I)", false);
     check("It becomes 123/456.", "return rot90(I)", false);
     check("The hidden answer has two rows.", "return rot90(I)", false);
