@@ -5,8 +5,8 @@
 //! | fuzzy_match | 2 x longest common subsequence / both lengths, over characters |
 //! | bleu | geometric mean of 1- to 4-gram precisions (n > 1 with one added to both counts) x brevity penalty |
 //! | gleu | matching 1- to 4-grams / the larger of both counts: the smaller of precision and recall |
-//! | rouge_n | F1 of n-gram overlap, words in lower case |
-//! | rouge_l | F1 of the longest common subsequence of words, in lower case |
+//! | rouge_n | F1 of n-gram overlap, words in lower case; 0 where neither text has n words, even if they are the same |
+//! | rouge_l | F1 of the longest common subsequence of words, in lower case; 0 where neither text has a word |
 //!
 //! Words are runs of letters and digits; for BLEU and GLEU a punctuation mark is a word as well, and case counts.
 //! Subsequences are sought in the first 8,192 characters or words of each text.
@@ -52,9 +52,11 @@ impl Measure {
         }
     }
 
-    /// How alike the texts are. Two empty texts are the same; an empty one and another are not alike at all.
+    /// How alike the texts are. An empty one and another are not alike at all; two empty ones are the same, except to the
+    /// measures of ROUGE, which want shared words.
     pub(super) fn of(self, input: &str, reference: &str) -> f64 {
         match self {
+            Self::FuzzyMatch if input == reference => 1.0,
             Self::FuzzyMatch => {
                 let (one, other): (Vec<char>, Vec<char>) =
                     (input.chars().take(SEQUENCE_MAX).collect(), reference.chars().take(SEQUENCE_MAX).collect());
@@ -118,8 +120,9 @@ fn rouge(input: &str, reference: &str, n: usize) -> f64 {
     f1(shared(&one, &other, n), n_grams(&one, n), n_grams(&other, n))
 }
 
+/// Zero where neither has anything to share, as in the usual ROUGE packages: else nothing at all would earn full reward.
 fn f1(n_shared: usize, n_one: usize, n_other: usize) -> f64 {
-    if n_one + n_other == 0 { 1.0 } else { 2.0 * n_shared as f64 / (n_one + n_other) as f64 }
+    if n_one + n_other == 0 { 0.0 } else { 2.0 * n_shared as f64 / (n_one + n_other) as f64 }
 }
 
 fn bleu(input: &[String], reference: &[String]) -> f64 {
@@ -172,7 +175,14 @@ mod tests {
         check(Measure::FuzzyMatch, "abc", "xyz", 0.0);
         check(Measure::Rouge1, "The cat sat", "the cat ran away", 4.0 / 7.0);
         check(Measure::Rouge2, "the cat sat", "the cat ran away", 2.0 / 5.0);
-        check(Measure::Rouge5, "the cat sat", "the cat ran away", 1.0);
+        check(Measure::Rouge5, "the cat sat", "the cat ran away", 0.0);
+        check(Measure::Rouge2, "", "Paris", 0.0);
+        check(Measure::Rouge2, "London", "Paris", 0.0);
+        check(Measure::Rouge2, "Paris", "Paris", 0.0);
+        check(Measure::Rouge1, "Paris", "Paris", 1.0);
+        check(Measure::Rouge1, "?", "!", 0.0);
+        check(Measure::RougeL, "?", "!", 0.0);
+        check(Measure::FuzzyMatch, "", "", 1.0);
         check(Measure::RougeL, "the big cat sat", "the cat sat down", 6.0 / 8.0);
         // 1-grams 3, 2-grams 1, of 4 + 3 + 2 + 1 on each side.
         check(Measure::Gleu, "the cat sat down", "the cat ran down", 4.0 / 10.0);
@@ -189,7 +199,10 @@ mod tests {
             for measure in [FuzzyMatch, Bleu, Gleu, Rouge1, Rouge2, RougeL] {
                 let value = measure.of(&one, &other);
                 prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{:?} {}", measure, value);
-                prop_assert!((measure.of(&one, &one) - 1.0).abs() < 1e-9, "{:?}", measure);
+                let n_words = words(&one).len();
+                let is_too_short = matches!(measure, Rouge1 | RougeL) && n_words < 1 || measure == Rouge2 && n_words < 2;
+                let itself = if is_too_short { 0.0 } else { 1.0 };
+                prop_assert!((measure.of(&one, &one) - itself).abs() < 1e-9, "{:?}", measure);
             }
         }
     }
