@@ -93,8 +93,17 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// The one number of a text, in hundredths: `EUR 1,234.50` and `1234.5 €` are the same.
+/// Whether a text denies what it names: `not EUR 12`, `it isn't 14:30`.
+fn is_denied(text: &str) -> bool {
+    let has_short = ["n't", "n\u{2019}t"].iter().any(|short| text.to_lowercase().contains(short));
+    has_short || words(text).any(|word| ["not", "never", "neither", "nor"].contains(&word.as_str()))
+}
+
+/// The one number of a text, in hundredths: `EUR 1,234.50` and `1234.5 €` are the same, `-1234.50` is not.
 fn hundredths(text: &str) -> Option<i64> {
+    if is_denied(text) {
+        return None;
+    }
     let mut numbers = text
         .split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')
         .map(|part| part.trim_matches(['.', ',']))
@@ -111,7 +120,19 @@ fn hundredths(text: &str) -> Option<i64> {
     let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
     let whole: i64 = if first.is_empty() { return None } else { digits.parse().ok()? };
     let decimals: i64 = format!("{decimals:0<2}").parse().ok()?;
-    Some(whole * 100 + decimals)
+    let sign = if is_negative(text) { -1 } else { 1 };
+    Some(sign * (whole * 100 + decimals))
+}
+
+/// Whether the number of a text stands below zero: in words, or by a sign right before it or before its currency.
+fn is_negative(text: &str) -> bool {
+    let is_sign = |c: char| c == '-' || c == '\u{2212}';
+    let before = text.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
+    let (rest, last) = before.rsplit_once(char::is_whitespace).unwrap_or(("", before));
+    let previous = rest.split_whitespace().next_back().unwrap_or_default();
+    let begins = |word: &str| word.trim_start_matches('(').starts_with(is_sign) && word.chars().count() > 1;
+    let is_signed = last.ends_with(is_sign) || begins(last) || last.is_empty() && begins(previous);
+    is_signed || words(before).any(|word| ["minus", "negative"].contains(&word.as_str()))
 }
 
 fn is_same_date(truth: &str, given: &str) -> bool {
@@ -143,14 +164,11 @@ fn date(text: &str) -> Option<(Option<u32>, u32, u32)> {
 
 /// Minutes since midnight: `14:30`, `2:30 pm`, `2 pm`.
 fn minutes(text: &str) -> Option<u32> {
+    if is_denied(text) {
+        return None;
+    }
     let lower = text.to_lowercase();
-    let half = if lower.contains("pm") || lower.contains("p.m") {
-        Some(12)
-    } else if lower.contains("am") || lower.contains("a.m") {
-        Some(0)
-    } else {
-        None
-    };
+    let half = half(&lower);
     let numbers: Option<Vec<u32>> =
         lower.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect();
     let (hour, minute) = match (&numbers?[..], half) {
@@ -164,6 +182,14 @@ fn minutes(text: &str) -> Option<u32> {
         None => hour,
     };
     (hour < 24 && minute < 60).then_some(hour * 60 + minute)
+}
+
+/// The hours that `am` or `pm` behind the last number add; neither of them is a part of a word such as `team`.
+fn half(lower: &str) -> Option<u32> {
+    let behind = lower.rsplit(|c: char| c.is_ascii_digit()).next()?.trim_start();
+    let halves = [("am", 0), ("a.m", 0), ("pm", 12), ("p.m", 12)];
+    let ends = |rest: &str| !rest.starts_with(char::is_alphanumeric);
+    halves.into_iter().find(|(word, _)| behind.strip_prefix(word).is_some_and(ends)).map(|(_, add)| add)
 }
 
 /// The words of a name, in order of the alphabet.
@@ -199,6 +225,9 @@ mod tests {
     fn the_same_answer_may_be_spelt_in_many_ways() {
         let amounts = ["1234.50", "1,234.5", "€1.234,50", "The total is EUR 1,234.50."];
         check(Kind::Number, "EUR 1,234.50", &amounts, &["1234", "1234.51", "12,34.50", "4711: 1234.50", "", "many"]);
+        let denied = ["-1,234.50", "EUR -1234.50", "-EUR 1,234.50", "\u{2212}€1234.5", "minus 1234.50", "not EUR 1,234.50"];
+        check(Kind::Number, "EUR 1,234.50", &["The total - EUR 1,234.50", "Total: - 1234.50 EUR"], &denied);
+        check(Kind::Number, "EUR 1,234.50", &["all-in 1234.50"], &["It isn't 1234.50", "It isn\u{2019}t 1234.50"]);
         check(Kind::Number, "12 laptops", &["12", "12.00"], &["1.2", "120", "99999999999999999999999"]);
         let dates = ["2025-03-12", "12 March", "March 12th, 2025", "on Wed, 12 Mar 2025", "12.03.2025"];
         check(
@@ -209,6 +238,8 @@ mod tests {
         );
         check(Kind::Clock, "14:30", &["2:30 pm", "14.30", "at 14:30"], &["2:30", "14", "25:30", "14:30:10"]);
         check(Kind::Clock, "09:00", &["9 am", "9:00", "09:00 a.m."], &["9 pm", "9"]);
+        let around = ["The team meets at 13:00", "Pamela said 1:00 pm", "13:00 Amsterdam time", "1 P.M."];
+        check(Kind::Clock, "13:00", &around, &["1:00 am", "not at 13:00", "1 team"]);
         check(Kind::Name, "Nadia Beck", &["nadia beck", "Beck, Nadia", "Ms Nadia Beck"], &["Nadia", "Nadia Beck and Omar Falk"]);
         check(Kind::Text, "Aurora 2.14", &["room Aurora 2.14", "aurora 2.14"], &["Aurora", "Aurora 2.15", "room"]);
         check(Kind::Text, "atlas-plan_v2.xlsx", &["`atlas-plan_v2.xlsx`"], &["atlas-plan_v3.xlsx", "atlas-plan"]);
