@@ -2,7 +2,7 @@
 //!
 //! Which values there are is up to the run. A resumed run may say a step again, and an evaluation has a line of its own:
 //! of each value at a step the later one counts. A kill can leave half a line at the end, which is skipped when reading and cut
-//! off before writing goes on. Knows nothing of what the values mean.
+//! off before writing goes on. Knows nothing of what the values mean, except that those of validation hold until the next one.
 
 use crate::failure::{Failure, at_path};
 use hone_trace::Time;
@@ -17,6 +17,9 @@ pub(crate) const FILE_NAME: &str = "metrics.jsonl";
 
 /// The most that is read of any file of a run.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What the names of values begin with that are measured now and then.
+const VALIDATION: &str = "validation";
 
 /// What was measured at one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,9 +78,12 @@ impl Metrics {
         self.lines.iter().filter_map(|line| Some((line.step, *line.values.get(name)?))).collect()
     }
 
-    /// What a value was at a step: as it was last measured until then.
+    /// What a value was at a step, or at the last one where that is before. What is measured at every step is known only where it was
+    /// measured; what is measured now and then, which is validation, is as it was last measured until then.
     pub(crate) fn at(&self, name: &str, step: u64) -> Option<f64> {
-        self.series(name).into_iter().take_while(|(at, _)| *at <= step).last().map(|(_, value)| value)
+        let step = step.min(self.last_step()?);
+        let (at, value) = self.series(name).into_iter().take_while(|(at, _)| *at <= step).last()?;
+        (at == step || name.starts_with(VALIDATION)).then_some(value)
     }
 
     /// The step of the largest value and the value, of several the first.
@@ -210,6 +216,8 @@ mod tests {
         let lines = vec![line(1, &[("validation", 0.5)]), line(2, &[("reward", 1.0)]), line(3, &[("validation", 0.5)])];
         let metrics = Metrics { lines, is_cut: false };
         assert_eq!((metrics.at("validation", 2), metrics.at("reward", 1)), (Some(0.5), None));
+        assert_eq!((metrics.at("reward", 2), metrics.at("reward", 3), metrics.at("reward", u64::MAX)), (Some(1.0), None, None));
+        assert_eq!((metrics.at("validation", u64::MAX), metrics.at("kl", 3)), (Some(0.5), None));
         assert_eq!((metrics.highest("validation"), metrics.highest("kl")), (Some((1, 0.5)), None));
         assert_eq!((metrics.reached("validation", 0.5), metrics.reached("validation", 0.6)), (Some(1), None));
         assert_eq!((metrics.last_step(), metrics.names().len()), (Some(3), 2));
