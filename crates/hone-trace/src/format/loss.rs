@@ -26,7 +26,7 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         ("log-probs", !art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.logprobs.is_empty()))),
         ("input token ids", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.input_ids.is_empty()))),
         ("forced tokens", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.forced.is_empty()))),
-        ("the reward", openai && n_whole > 0),
+        ("the reward", openai && n_whole > 0 && !has_reward(trace)),
         ("all rewards but the last", art && n_whole > 1),
         ("turn rewards", (openai || art) && n_whole < trace.rewards.len()),
         ("reward components", (art || spans) && trace.rewards.iter().any(|reward| !reward.components.is_empty())),
@@ -42,6 +42,12 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         return Vec::new();
     }
     facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
+}
+
+/// Whether the metadata tell the reward, in the place where an OpenAI line has it.
+fn has_reward(trace: &Trace) -> bool {
+    let told = trace.metadata.get("reward").and_then(serde_json::Value::as_f64);
+    trace.reward().is_some_and(|reward| told == Some(reward.total))
 }
 
 /// Whether the metadata tell another category, in the place where this one would stand.

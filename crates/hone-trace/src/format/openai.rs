@@ -7,6 +7,7 @@
 //! | `model`, `temperature`, `top_p`, `tool_choice` … | the config, and `metadata` |
 //! | any other top-level key (`parallel_tool_calls`, `user` …) | `metadata` |
 //! | the entries of `metadata` | `metadata` as well, where no other key has their name; `hone.metadata` notes which |
+//! | `reward`, where it is a number at the top | a reward given by `openai` ([`crate::GiverKind::Import`]), and `metadata` |
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
 //! Messages and tools are described in `chat.rs`. Written is the last segment, because it ends with the
@@ -117,9 +118,11 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
     segment.tools = specs(tools, functions);
     let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
+    let reward = rest.get("reward").and_then(Value::as_f64);
     flatten(&mut rest);
 
     let mut trace = registrar.trace("openai", vec![segment], rest, None);
+    trace.rewards = reward.map(|total| origin::given(&trace, "openai", total)).into_iter().collect();
     trace.check().map_err(|error| FormatError::new("", error.to_string()))?;
     let inner = trace.metadata.get("metadata").and_then(Value::as_object);
     trace.category = origin::category(&trace.metadata).or_else(|| origin::category(inner?));

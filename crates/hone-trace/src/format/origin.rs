@@ -1,7 +1,8 @@
 //! What a record gets that does not say it itself: owner, time, id and config.
 
 use crate::{
-    Category, Config, ConfigHash, Group, GroupId, Message, Role, Segment, Tenant, Time, Trace, TraceId, V1, sorted::SortedMap,
+    Category, Config, ConfigHash, Giver, GiverKind, Group, GroupId, Message, Reward, RewardId, Role, Segment, Tenant, Time,
+    Trace, TraceId, V1, sorted::SortedMap,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -95,6 +96,13 @@ impl Registrar {
         *n = n.saturating_add(1);
         (digest.to_hex().to_string(), occurrence)
     }
+}
+
+/// The reward that a record of this format says its trace earned.
+pub(super) fn given(trace: &Trace, format: &str, total: f64) -> Reward {
+    let by = Giver { kind: GiverKind::Import, name: format.to_owned(), config: None };
+    let id = RewardId::derived(&[format, &trace.id.to_string()]);
+    Reward { id, at: trace.started, by, turn_idx: None, components: Vec::new(), total, explanation: None }
 }
 
 /// The type of task that a map of free facts names under `category` or `task_type`, if it is a name.

@@ -118,6 +118,22 @@ fn equal_lines_are_two_traces_and_the_same_file_gives_the_same_ids() {
 }
 
 #[test]
+fn a_number_at_the_top_is_the_reward_and_comes_back() {
+    let line = |reward: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":"Hi"}},{{"role":"assistant","content":"Ho"}}],{reward}}}"#)
+    };
+    let mut trace = read(Format::Openai, &line(r#""reward":0.5"#)).traces.remove(0);
+    assert_eq!(trace.reward().map(|reward| (reward.total, reward.by.name.as_str())), Some((0.5, "openai")));
+    assert!(!left_out(&trace, Format::Openai).contains(&"the reward"));
+    assert_eq!(read(Format::Openai, &write(&trace, Format::Openai)).traces, [trace.clone()]);
+    trace.rewards[0].total = 1.0;
+    assert!(left_out(&trace, Format::Openai).contains(&"the reward"), "it says another than what was given since");
+    for other in [r#""reward":"good""#, r#""reward":null"#, r#""metadata":{"reward":1}"#] {
+        assert_eq!(read(Format::Openai, &line(other)).traces[0].rewards, [], "{other}");
+    }
+}
+
+#[test]
 fn metadata_are_flat_and_come_back_and_so_does_the_category() {
     let line = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}],"metadata":{"customer":"acme","model":"inner"},"model":"m"}"#;
     let mut trace = read(Format::Openai, line).traces.remove(0);

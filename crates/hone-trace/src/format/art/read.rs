@@ -7,7 +7,7 @@ use crate::format::chat::{self, Chat};
 use crate::format::object::{self, List, Object, Read};
 use crate::format::origin::{self, Registrar};
 use crate::format::{FormatError, Imported, openai};
-use crate::{Config, Giver, GiverKind, Message, Metric, Reward, RewardId, Segment, Trace};
+use crate::{Config, Message, Metric, Segment, Trace};
 use serde::de::{Error, MapAccess};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -169,7 +169,7 @@ impl Trajectory {
         let mut trace = registrar.trace("art", segments, facts, reward);
         trace.metrics = metrics.into_iter().collect();
         trace.category = origin::category(&request);
-        trace.rewards = reward.map(|total| given(&trace, total)).into_iter().collect();
+        trace.rewards = reward.map(|total| origin::given(&trace, "art", total)).into_iter().collect();
         trace.check().map_err(|error| FormatError::new(path, error.to_string()))?;
         let (hash, config) = registrar.config(config);
         trace.config = hash;
@@ -180,12 +180,6 @@ impl Trajectory {
 
 fn model(metadata: &Map<String, Value>) -> Option<String> {
     metadata.get("model").and_then(Value::as_str).map(str::to_owned)
-}
-
-fn given(trace: &Trace, total: f64) -> Reward {
-    let by = Giver { kind: GiverKind::Import, name: "art".to_owned(), config: None };
-    let id = RewardId::derived(&["art", &trace.id.to_string()]);
-    Reward { id, at: trace.started, by, turn_idx: None, components: Vec::new(), total, explanation: None }
 }
 
 #[derive(Default)]
