@@ -104,6 +104,8 @@ pub(crate) enum Op {
     Iterate,
     /// Pushes the next value of the iterator on top, or drops the iterator and jumps.
     ForEach(u32),
+    /// Pushes the next element of the iterator on top, or replaces it by what it returned and jumps.
+    Delegate(u32),
     Unpack(u32),
     UnpackStar {
         before: u16,

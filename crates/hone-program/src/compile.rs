@@ -229,6 +229,7 @@ impl<'a> Compiler<'a> {
             Op::JumpIfFalseKeep(_) => Op::JumpIfFalseKeep(here),
             Op::JumpIfTrueKeep(_) => Op::JumpIfTrueKeep(here),
             Op::ForEach(_) => Op::ForEach(here),
+            Op::Delegate(_) => Op::Delegate(here),
             Op::Try(_) => Op::Try(here),
             other => other,
         };

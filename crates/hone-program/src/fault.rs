@@ -125,7 +125,7 @@ impl Fault {
 
     /// A division by zero.
     pub fn zero_division() -> Self {
-        Self::new(ErrorKind::ZeroDivision, "the divisor is 0")
+        Self::new(ErrorKind::ZeroDivision, "division by zero")
     }
 
     /// Calls or values nested too deeply.

@@ -159,7 +159,8 @@ impl Context {
         self.frames.push(frame);
         match self.run_frames(bottom)? {
             Exit::Yielded(value, suspended) => Ok((Some(value), State::Generator(Box::new(suspended)))),
-            Exit::Returned(_) => Ok((None, State::Done)),
+            Exit::Returned(Value::None) => Ok((None, State::Done)),
+            Exit::Returned(value) => Ok((None, State::Returned(value))),
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) enum State {
     Filter { function: Value, source: Value },
     /// A function of the program that yields.
     Generator(Box<Suspended>),
+    /// A generator that has ended, with what it returned.
+    Returned(Value),
     /// It is being advanced.
     Busy,
 }
@@ -105,6 +107,7 @@ impl Iter {
                 children.extend_from_slice(sources);
             }
             State::Filter { function, source } => children.extend([function.clone(), source.clone()]),
+            State::Returned(value) => children.push(value.clone()),
         }
     }
 
@@ -127,6 +130,7 @@ impl Iter {
                 waiting.extend_from_slice(&sources);
             }
             State::Filter { function, source } => waiting.extend([function, source]),
+            State::Returned(value) => waiting.push(value),
         }
     }
 }
@@ -318,12 +322,22 @@ fn advance(state: &mut State, meter: &Meter) -> Result<Step, Fault> {
         State::Zip { sources } => Step::Zip(sources.clone()),
         State::Map { function, sources } => Step::Map(function.clone(), sources.clone()),
         State::Filter { function, source } => Step::Filter(function.clone(), source.clone()),
+        State::Returned(_) => Step::End,
         State::Busy => return Err(Fault::value_error("the generator is already running")),
         State::Generator(_) => match std::mem::replace(state, State::Busy) {
             State::Generator(suspended) => Step::Resume(suspended),
             _ => Step::End,
         },
     })
+}
+
+/// What a generator returned that has just ended; `None` of any other iterator.
+pub(crate) fn returned_by(iterator: &Value) -> Value {
+    let Value::Iterator(iter) = iterator else { return Value::None };
+    match iter.state.replace(State::Done) {
+        State::Returned(value) => value,
+        _ => Value::None,
+    }
 }
 
 /// The element of a sequence or set at a place, or `None` behind its end.

@@ -10,7 +10,7 @@ use crate::code::{BinaryOp, Code, Compiled, Const, Op};
 use crate::context::{Context, truth};
 use crate::fault::{ErrorKind, Fault};
 use crate::frame::{Exit, Suspended};
-use crate::iterate::Advanced;
+use crate::iterate::{Advanced, returned_by};
 use crate::number;
 use crate::order;
 use crate::unknown::{undefined, unset, unset_shared};
@@ -144,6 +144,17 @@ impl Context {
                             Some(value) => self.stack.push(value),
                             None => {
                                 self.stack.pop();
+                                self.ip = target as usize;
+                            }
+                        }
+                    }
+                    Op::Delegate(target) => {
+                        let iterator = self.top().clone();
+                        match self.next(&iterator)? {
+                            Some(value) => self.stack.push(value),
+                            None => {
+                                self.stack.pop();
+                                self.stack.push(returned_by(&iterator));
                                 self.ip = target as usize;
                             }
                         }

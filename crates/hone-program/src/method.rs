@@ -1,6 +1,7 @@
 //! The methods and attributes of values.
 
 mod dict;
+mod letter;
 mod list;
 mod number;
 mod set;

@@ -61,7 +61,7 @@ fn verdicts_name_the_line_and_say_what_to_do() {
     );
     check("[1, 2][5]", "line 1: index error: list index out of range: 5 in a list of length 2");
     check("{'a': 1}['b']", "line 1: key error: 'b' is not in the dict");
-    check("1 // 0", "line 1: zero division: the divisor is 0");
+    check("1 // 0", "line 1: zero division: division by zero");
     check("assert 1 == 2", "line 1: assertion failed");
     check("assert 1 == 2, 'why'", "line 1: assertion failed: why");
     check("raise ValueError('no')", "line 1: value error: no");

@@ -163,11 +163,11 @@ impl<'a> Compiler<'a> {
     pub(super) fn yield_from(&mut self) -> Done {
         self.emit(Op::Iterate)?;
         let start = self.here();
-        let to_end = self.emit(Op::ForEach(0))?;
+        let to_end = self.emit(Op::Delegate(0))?;
         self.emit(Op::Yield)?;
         self.emit(Op::Pop)?;
         self.emit(Op::Jump(start))?;
         self.land(to_end);
-        self.emit(Op::None).map(drop)
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{MethodName, arguments_of, need_int, need_str, no_attribute};
+use super::{MethodName, arguments_of, letter, need_int, need_str, no_attribute};
 use crate::code::Conversion;
 use crate::context::{Context, check_count};
 use crate::fault::Fault;
@@ -66,7 +66,8 @@ impl Context {
             MethodName::Upper if is_ascii => self.meter.string(text.text.to_ascii_uppercase()),
             MethodName::Lower | MethodName::CaseFold if is_ascii => self.meter.string(text.text.to_ascii_lowercase()),
             MethodName::Upper => self.meter.string(text.text.to_uppercase()),
-            MethodName::Lower | MethodName::CaseFold => self.meter.string(text.text.to_lowercase()),
+            MethodName::Lower => self.meter.string(text.text.to_lowercase()),
+            MethodName::CaseFold => self.meter.string(letter::case_fold(&text.text)),
             MethodName::SwapCase => self.meter.string(text.text.chars().flat_map(swap_case).collect()),
             MethodName::Capitalize => self.meter.string(capitalize(&text.text)),
             MethodName::Title => self.meter.string(title(&text.text)),
@@ -349,10 +350,9 @@ fn title(text: &str) -> String {
 fn test(text: &str, name: MethodName) -> Option<bool> {
     let all = |holds: fn(char) -> bool| !text.is_empty() && text.chars().all(holds);
     Some(match name {
-        MethodName::IsDigit | MethodName::IsDecimal => {
-            all(|letter| letter.is_ascii_digit() || !letter.is_ascii() && letter.is_numeric())
-        }
-        MethodName::IsNumeric => all(char::is_numeric),
+        MethodName::IsDecimal => all(letter::is_decimal),
+        MethodName::IsDigit => all(letter::is_digit),
+        MethodName::IsNumeric => all(letter::is_numeric),
         MethodName::IsAlpha => all(char::is_alphabetic),
         MethodName::IsAlnum => all(char::is_alphanumeric),
         MethodName::IsSpace => all(char::is_whitespace),

@@ -30,11 +30,8 @@ pub(super) fn module() -> Module {
         .variadic("lcm", |context, arguments, _| fold(context, arguments, 1, |a, b| a.lcm(b)))
         .function_with_optional("prod", &["iterable", "start"], 1, prod)
         .function("fsum", &["iterable"], |context, arguments| {
-            let mut total = 0.0;
-            for item in context.collect(&arguments[0])? {
-                total += float(&item)?;
-            }
-            Ok(Value::Float(total))
+            let items = context.collect(&arguments[0])?;
+            exact_sum(items.iter().map(float)).map(Value::Float)
         })
         .function_with_optional("log", &["x", "base"], 1, log)
         .function_with_optional("isclose", &["a", "b", "rel_tol", "abs_tol"], 2, is_close)
@@ -61,6 +58,62 @@ pub(super) fn module() -> Module {
             context.meter().tuple(vec![Value::Float(x.fract()), Value::Float(x.trunc())])
         });
     with_unary(module)
+}
+
+/// The sum of all terms, rounded once: what every addition loses is kept as a term of its own, by Shewchuk's algorithm.
+fn exact_sum(terms: impl Iterator<Item = Result<f64, Fault>>) -> Result<f64, Fault> {
+    let (mut parts, mut unbounded, mut has_nan): (Vec<f64>, f64, bool) = (Vec::new(), 0.0, false);
+    for term in terms {
+        let mut sum = term?;
+        if !sum.is_finite() {
+            has_nan |= sum.is_nan();
+            unbounded += sum;
+            continue;
+        }
+        let mut n_kept = 0;
+        for idx in 0..parts.len() {
+            let (whole, lost) = two_sum(sum, parts[idx]);
+            if lost != 0.0 {
+                parts[n_kept] = lost;
+                n_kept += 1;
+            }
+            sum = whole;
+        }
+        if !sum.is_finite() {
+            return Err(Fault::new(ErrorKind::Overflow, "intermediate overflow in fsum"));
+        }
+        parts.truncate(n_kept);
+        parts.push(sum);
+    }
+    match unbounded {
+        _ if unbounded.is_nan() && !has_nan => Err(Fault::value_error("-inf + inf in fsum")),
+        _ if unbounded != 0.0 => Ok(unbounded),
+        _ => Ok(rounded(&parts)),
+    }
+}
+
+/// The sum of parts that do not overlap, the largest last, to the nearest float and of two as near to the even one.
+fn rounded(parts: &[f64]) -> f64 {
+    let Some((&last, mut rest)) = parts.split_last() else { return 0.0 };
+    let (mut sum, mut lost) = (last, 0.0);
+    while let Some((&part, smaller)) = rest.split_last() {
+        (sum, lost) = two_sum(sum, part);
+        rest = smaller;
+        if lost != 0.0 {
+            break;
+        }
+    }
+    // What is half a unit away is decided by what is smaller still.
+    let is_beyond = lost != 0.0 && rest.last().is_some_and(|below| (lost < 0.0) == (*below < 0.0));
+    let next = sum + lost * 2.0;
+    if is_beyond && next - sum == lost * 2.0 { next } else { sum }
+}
+
+/// A sum and what it loses by rounding.
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let (large, small) = if a.abs() < b.abs() { (b, a) } else { (a, b) };
+    let sum = large + small;
+    (sum, small - (sum - large))
 }
 
 /// The functions of one float.

@@ -247,3 +247,34 @@ m = [[1], [2]]; n = copy.deepcopy(m); o = copy.copy(m); m[0].append(9); print(n,
 @functools.lru_cache(maxsize=None)
 def fibm(n): return n if n < 2 else fibm(n - 1) + fibm(n - 2)
 print(fibm(80))
+### letters, exact sums and delegation
+import math
+for text in ['7', '²', '½', '一', '٣', '𝟘', '①', '', '7²', 'x', 'Ⅷ', '၉', '〇']:
+    print(text.isdecimal(), text.isdigit(), text.isnumeric())
+for text in ['straße', 'STRAẞE', 'ΌΣΟΣ', 'ς', 'ŉ', 'ı', 'İ', 'ꭰᏰ', 'ﬁ', 'ᾳ', 'µ']:
+    print(text.casefold(), [ord(letter) for letter in text.casefold()])
+print(math.fsum([0.1] * 10), math.fsum([1e100, 1.0, -1e100]), math.fsum([]), math.fsum([1, 2, 0.5]))
+print(math.fsum([1e16, 1.0, 1e-16]), math.fsum([1e16, 1.0]), math.fsum([-1e16, -1.0, -1e-16]), math.fsum([float('inf'), 1]))
+print(math.fsum(1 / n for n in range(1, 1000)), math.fsum([2.0**53, 1.0, 2.0**-60, -2.0**-60]))
+for terms in [[float('inf'), float('-inf')], [1e308, 1e308]]:
+    try: print(math.fsum(terms))
+    except (ValueError, OverflowError) as e: print(type(e).__name__)
+try: print(1 / 0)
+except ZeroDivisionError as e: print(e)
+def inner(n):
+    for i in range(n): yield i
+    return [n, 'done']
+def outer():
+    first = yield from inner(2)
+    second = yield from [7]
+    third = yield from inner(0)
+    yield (first, second, third)
+    return (yield from inner(1))
+def nested():
+    print((yield from outer()))
+print(list(nested()), list(inner(3)))
+ended = inner(1)
+print(next(ended), next(ended, None), next(ended, None))
+def again():
+    yield (yield from ended)
+print(list(again()))
