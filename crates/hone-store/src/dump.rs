@@ -60,6 +60,8 @@ pub struct Info {
     pub schema: u32,
     /// How many records it holds.
     pub counts: Counts,
+    /// How many turns all traces have, whether written with them or added later.
+    pub n_turns: u64,
 }
 
 /// How many records there are.

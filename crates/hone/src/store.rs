@@ -159,13 +159,13 @@ async fn info(context: &Context<'_>) -> Result<Exit, Failure> {
         context.printer.json(&info)?;
         return Ok(Exit::Yes);
     }
-    let Counts { traces, turns, rewards, documents, links, events } = info.counts;
+    let Counts { traces, rewards, documents, links, events, .. } = info.counts;
     let rows = [
         ("place", info.place),
         ("engine", info.engine),
         ("schema", info.schema.to_string()),
         ("traces", traces.to_string()),
-        ("turns", turns.to_string()),
+        ("turns", info.n_turns.to_string()),
         ("rewards", rewards.to_string()),
         ("documents", documents.to_string()),
         ("links", links.to_string()),

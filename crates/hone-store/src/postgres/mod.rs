@@ -420,7 +420,8 @@ impl Database for Postgres {
                         "SELECT (SELECT count(*) FROM hone.traces), (SELECT count(*) FROM hone.turns),
                             (SELECT count(*) FROM hone.rewards), (SELECT count(*) FROM hone.documents),
                             (SELECT count(*) FROM hone.links), (SELECT count(*) FROM hone.events),
-                            current_setting('server_version')",
+                            current_setting('server_version'),
+                            (SELECT coalesce(sum(n_turns), 0)::int8 FROM hone.traces)",
                         &[],
                     )
                     .await
@@ -435,7 +436,7 @@ impl Database for Postgres {
                     events: count(5),
                 };
                 let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
-                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts })
+                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts, n_turns: count(7) })
             })
         })
     }

@@ -299,23 +299,25 @@ impl Database for Sqlite {
     fn info(&self) -> Answer<'_, Info> {
         let place = self.readers.place.clone();
         self.read(move |connection| {
-            let counts = connection.query_row(
+            let (counts, n_turns) = connection.query_row(
                 "SELECT (SELECT count(*) FROM traces), (SELECT count(*) FROM turns), (SELECT count(*) FROM rewards),
-                        (SELECT count(*) FROM documents), (SELECT count(*) FROM links), (SELECT count(*) FROM events)",
+                        (SELECT count(*) FROM documents), (SELECT count(*) FROM links), (SELECT count(*) FROM events),
+                        (SELECT coalesce(sum(n_turns), 0) FROM traces)",
                 [],
                 |row| {
                     let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
-                    Ok(Counts {
+                    let counts = Counts {
                         traces: count(0)?,
                         turns: count(1)?,
                         rewards: count(2)?,
                         documents: count(3)?,
                         links: count(4)?,
                         events: count(5)?,
-                    })
+                    };
+                    Ok((counts, count(6)?))
                 },
             )?;
-            Ok(Info { place, engine: format!("SQLite {}", rusqlite::version()), schema: schema::KNOWN, counts })
+            Ok(Info { place, engine: format!("SQLite {}", rusqlite::version()), schema: schema::KNOWN, counts, n_turns })
         })
     }
 

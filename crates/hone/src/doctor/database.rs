@@ -39,7 +39,7 @@ async fn open(context: &Context<'_>) -> Result<Info, Failure> {
 }
 
 fn describe(info: &Info) -> Finding {
-    let Info { place, engine, schema, counts } = info;
+    let Info { place, engine, schema, counts, .. } = info;
     let says = format!("{engine} at {place}, schema {schema}: it answers, and holds {}", counted(counts.traces, "trace"));
     Finding::new("database", Verdict::Good, says)
         .fact("engine", engine.as_str())

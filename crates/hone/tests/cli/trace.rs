@@ -213,7 +213,7 @@ fn a_turn_that_came_later_is_seen_at_once() {
         let out = desk.hone(&line).out;
         assert!(out.contains("And order 8?") && out.contains("It is lost."), "hone {line}\n{out}");
     }
-    desk.hone("store info").expect(0, "turns      1\n", "");
+    desk.hone("store info").expect(0, "turns      4\n", "");
 }
 
 #[test]
