@@ -49,6 +49,19 @@ pub(super) struct Trained {
     pub(super) is_well: bool,
 }
 
+/// What asks for the bar of a gate, where a setting does.
+fn asked_by(gate: &str, purpose: Purpose) -> &'static str {
+    match (gate, purpose) {
+        ("points", Purpose::Sft) => ", which `sft_points` of `[data]` asks for",
+        ("points", Purpose::Rl) => ", which `rl_points` of `[data]` asks for",
+        ("clean", _) => ", which `clean_percent` of `[data]` asks for",
+        ("task_types", _) => ", which `task_types` and `task_points` of `[data]` ask for",
+        ("leaks", _) => ", which `held_out` of `[data]` holds out",
+        ("consent", _) => ", which `consent` of `[data]` does not name",
+        _ => "",
+    }
+}
+
 /// What batches and runs of a turn of a loop are called by. `desk-2` is the second loop, not the second turn of the first.
 pub(super) fn called(name: &str, turn: u32) -> String {
     if turn == 1 { name.to_owned() } else { format!("{name}-turn-{turn}") }
@@ -113,7 +126,8 @@ impl School<'_> {
                 let records = gate.records.iter().zip(&gate.why).map(|(record, why)| format!("; {record} {why}"));
                 let (value, bar) = ((gate.value * 1e4).round() / 1e4, gate.bar);
                 let records = records.collect::<String>();
-                self.context.printer.complain(&format!("gate `{}` refuses: {value} of {bar}{records}", gate.name));
+                let asked = asked_by(gate.name, purpose);
+                self.context.printer.complain(&format!("gate `{}` refuses: {value} of {bar}{asked}{records}", gate.name));
             }
             is_fit &= pass;
         }

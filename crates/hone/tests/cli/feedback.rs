@@ -75,5 +75,8 @@ fn every_stage_leaves_its_records_and_the_seed_fixes_the_table() {
 fn a_pool_that_is_too_small_is_refused_by_the_name_of_the_gate() {
     let desk = Desk::new();
     desk.hone("loop --resume").expect(2, "", "there is no loop to go on with");
-    desk.hone("loop --pages 100 --traces 100 --episodes 100 --steps 1 --tasks 50").expect(1, "", "gate `points` refuses");
+    let refused = desk.hone("loop --pages 100 --traces 100 --episodes 100 --steps 1 --tasks 50");
+    refused.expect(1, "", "gate `points` refuses").expect(1, "", "`sft_points` of `[data]`");
+    let again = desk.hone("loop --resume");
+    again.expect(1, "", "gate `points` refuses").expect(1, "", "the loop `desk` ends here");
 }
