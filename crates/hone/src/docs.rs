@@ -66,7 +66,11 @@ fn configuration() -> String {
     let mut page = "# Settings\n\nMade by `hone docs configuration`. `hone init` writes a `hone.toml` with all of this in it; `hone config show` \
         says what is in effect and why.\n\nA flag wins over the environment, the environment over `hone.toml`, and `hone.toml` \
         over the defaults. `hone.toml` is the nearest one, from the current folder upwards; `--config FILE` or `HONE_CONFIG` names \
-        another. A key or a `HONE_…` variable that hone does not know is an error.\n"
+        another. A key or a `HONE_…` variable that hone does not know is an error.\n\n\
+        A list is written in a variable as in `hone.toml`, `HONE_SERVE_PRICES='[\"gpt=0.25,2\", \"own=1,4\"]'`, or without brackets and \
+        quotes, `gpt=0.25,2,own=1,4`: then commas stand between the items, and a comma that no NAME= follows belongs to its item. \
+        Where a flag such as `--model` gives one of a list, the list of the file or the variable stays, without what it has under \
+        the same name.\n"
         .to_owned();
     for (table, comment) in tables() {
         let _ = write!(page, "\n## `[{table}]`\n\n{comment}\n\n| key | default | variable | meaning |\n|---|---|---|---|\n");

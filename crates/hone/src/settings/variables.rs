@@ -1,11 +1,12 @@
 //! Settings from the environment: `HONE_<TABLE>_<KEY>`, and a few short names.
 //!
-//! The variables arrive as a list; only [`Variables::of_process`] looks at the process. A variable of ours that sets
+//! A list is written as in `hone.toml`, or with commas between its items: see [`texts`]. The variables arrive as a list; only [`Variables::of_process`] looks at the process. A variable of ours that sets
 //! nothing is an error, because somebody believes that it does.
 
 use super::neighbour::nearest;
 use super::schema::{Key, Value};
 use crate::failure::Failure;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -67,8 +68,8 @@ pub(crate) fn read(variables: &Variables, keys: &[Key]) -> Result<Vec<(usize, Va
         let Some(text) = text.to_str() else {
             return Err(Failure::config(format_args!("the variable {name} is not UTF-8")));
         };
-        let value = value(text, &keys[idx].default)
-            .ok_or_else(|| Failure::config(format_args!("the variable {name} must be {}", keys[idx].default.type_name())))?;
+        let default = &keys[idx].default;
+        let value = value(text, default).ok_or_else(|| wrong(&name, default))?;
         match values.iter().find(|(other, _, _)| *other == idx) {
             Some((_, same, _)) if *same == value => {}
             Some((_, _, other)) => {
@@ -85,11 +86,38 @@ fn value(text: &str, default: &Value) -> Option<Value> {
     Some(match default {
         Value::Text(_) => Value::Text(text.to_owned()),
         Value::Number(_) => Value::Number(text.trim().parse().ok()?),
-        Value::Texts(_) => {
-            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-            Value::Texts(parts.map(str::to_owned).collect())
-        }
+        Value::Texts(_) => Value::Texts(texts(text.trim())?),
     })
+}
+
+/// A list: as in `hone.toml`, `["gpt=0.25,2", "own=1,4"]`, or in JSON, or with commas between the items. A comma belongs to an
+/// item `NAME=…` unless another `NAME=` follows it: `gpt=0.25,2,own=1,4` are two.
+fn texts(text: &str) -> Option<Vec<String>> {
+    if text.starts_with('[') {
+        let of_toml = || Vec::deserialize(toml::de::ValueDeserializer::parse(text).ok()?).ok();
+        return serde_json::from_str(text).ok().or_else(of_toml);
+    }
+    let mut items: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match items.last_mut() {
+            Some(item) if is_named(item) && !is_named(part) => *item += &format!(",{part}"),
+            _ => items.push(part.to_owned()),
+        }
+    }
+    Some(items)
+}
+
+/// Whether an item begins with `NAME=`. What is in front of an `=` of a URL is no name.
+fn is_named(item: &str) -> bool {
+    item.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains("://"))
+}
+
+fn wrong(name: &str, default: &Value) -> Failure {
+    let failure = Failure::config(format_args!("the variable {name} must be {}", default.type_name()));
+    match default {
+        Value::Texts(_) => failure.hint(format!("write {name}='[\"ONE\", \"OTHER\"]', or ONE,OTHER without brackets")),
+        _ => failure,
+    }
 }
 
 fn unknown(name: &str, keys: &[Key]) -> Failure {
@@ -131,6 +159,21 @@ mod tests {
         check([("HONE_TRACE_IMPORT_BATCH", "7")], Ok(&[("trace.import_batch", Value::Number(7))]));
         let fields = Value::Texts(vec!["a.b".to_owned(), "c".to_owned()]);
         check([("HONE_STORE_INDEXED_FIELDS", "a.b, c,")], Ok(&[("store.indexed_fields", fields)]));
+        let list = |texts: &[&str]| Value::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+        for (written, meant) in [
+            ("gpt=0.25,2", list(&["gpt=0.25,2"])),
+            ("gpt=0.25,2, own=1,4", list(&["gpt=0.25,2", "own=1,4"])),
+            ("[\"gpt=0.25,2\", 'own=1,4',]", list(&["gpt=0.25,2", "own=1,4"])),
+            (r#" ["gpt=0.25,2\/"]"#, list(&["gpt=0.25,2/"])),
+            ("[]", list(&[])),
+        ] {
+            check([("HONE_SERVE_PRICES", written)], Ok(&[("serve.prices", meant)]));
+        }
+        let two = list(&["gpt=http://a?x=1#m,http://b?y=2#m", "own=local:o"]);
+        check([("HONE_SERVE_MODELS", "gpt=http://a?x=1#m,http://b?y=2#m,own=local:o")], Ok(&[("serve.models", two)]));
+        for malformed in ["[\"gpt=0.25,2\"", "[gpt=0.25,2]", "[1]", "['a'] b"] {
+            check([("HONE_SERVE_PRICES", malformed)], Err(("HONE_SERVE_PRICES must be a list of texts", "without brackets")));
+        }
         check([("HONE_TRACE_IMPORT_BATCH", "many")], Err(("must be a whole number", "")));
         check([("HONE_DATABSE_URL", "x")], Err(("HONE_DATABSE_URL sets nothing", "HONE_DATABASE_URL?")));
         check([("HONE_STORE_TENNANT", "x")], Err(("HONE_STORE_TENNANT", "HONE_STORE_TENANT?")));
