@@ -247,16 +247,16 @@ pub(crate) fn voice(
     local(model, &PolicyArgs::of_gateway(n_positions, threads).first_of(n_models), n_concurrent, context)
 }
 
-/// A provider's model behind the gateway. Calls wait for nobody here: the gateway says how many there may be.
+/// A provider's model behind the gateway, under the name that clients ask for. Calls wait for nobody here: the gateway says how many there may be.
 pub(crate) fn upstream(
-    name: &str,
+    (name, spec): (&str, &str),
     price: Option<Price>,
     retry: Retry,
     max_answer_seconds: u64,
     budget: &Arc<Budget>,
     context: &Context<'_>,
 ) -> Result<Client, Failure> {
-    let spec = UpstreamSpec::named(name, variable(context))
+    let spec = UpstreamSpec::named(spec, variable(context))
         .map_err(|error| Failure::user(error).hint("write PROVIDER:MODEL or URL#MODEL"))?;
     let access = Access::of(&spec.provider, variable(context)).map_err(Failure::user)?;
     let options = ClientOptions {
@@ -274,7 +274,8 @@ pub(crate) fn upstream(
         clock: Some(Arc::new(RealClock)),
         ..ClientOptions::default()
     };
-    Client::new(spec, access, options).map_err(|error| Failure::user(error).hint("prices are given with --price NAME=IN,OUT"))
+    Client::new(spec, access, options)
+        .map_err(|error| Failure::user(error).hint(format!("say what it costs with --price {name}=IN,OUT")))
 }
 
 fn client(

@@ -312,7 +312,7 @@ fn model(
         }
         None => {
             let price = prices.get(name).copied();
-            let client = policy::upstream(spec, price, retry, args.max_answer_seconds, budget, context)?;
+            let client = policy::upstream((name, spec), price, retry, args.max_answer_seconds, budget, context)?;
             Ok(Who::Provider(Arc::new(client)))
         }
     };

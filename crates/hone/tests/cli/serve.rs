@@ -76,6 +76,13 @@ fn what_was_answered_is_on_the_record_at_once() {
     assert_eq!(desk.hone("store verify").code, 0);
 }
 
+#[test]
+fn a_budget_asks_for_the_price_by_the_name_that_takes_it() {
+    let desk = Desk::new();
+    let line = "serve --address 127.0.0.1:0 --model gpt=http://127.0.0.1:1/v1#unknown-mini --budget 1";
+    desk.hone(line).expect(2, "", "needs the price of `unknown-mini`").expect(2, "", "--price gpt=IN,OUT");
+}
+
 /// A question in these words in one and the same episode, and the body of the response.
 fn post(port: u16, body: &str) -> String {
     post_to(port, Some("one"), body)
@@ -215,7 +222,7 @@ fn what_cannot_be_served_is_said_before_anything_listens() {
     desk.hone("serve --threads 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--threads is for local models");
     desk.hone("serve --context 64 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--context is for local models");
     desk.hone("serve --budget 1 --model m=local:small").expect(2, "", "--budget is for providers");
-    desk.hone("serve --budget 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "prices are given with --price NAME=IN,OUT");
+    desk.hone("serve --budget 1 --model m=http://127.0.0.1:1/v1#m").expect(2, "", "--price m=IN,OUT");
     desk.hone("serve --price m=1,2 --model m=local:small").expect(
         2,
         "",
