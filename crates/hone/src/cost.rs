@@ -143,5 +143,38 @@ fn range(projection: Projection) -> String {
 }
 
 fn dollars(usd: f64) -> String {
-    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+    if usd < 0.1 { precise(usd) } else { format!("${usd:.2}") }
+}
+
+/// US dollars to four places, or as many as three digits that say something take.
+pub(crate) fn precise(usd: f64) -> String {
+    let n_noughts = if usd > 0.0 { (-usd.log10()).ceil().max(0.0) as usize } else { 0 };
+    let text = format!("${usd:.*}", N_PLACES_MIN.max(n_noughts + 2));
+    let n_kept = text.find('.').map_or(text.len(), |point| point + 1 + N_PLACES_MIN);
+    let (kept, rest) = text.split_at(n_kept);
+    format!("{kept}{}", rest.trim_end_matches('0'))
+}
+
+/// The fewest decimals of a small amount.
+const N_PLACES_MIN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_amounts_are_not_nothing() {
+        for (usd, expected) in [
+            (0.0, "$0.0000"),
+            (0.000_028_35, "$0.0000284"),
+            (0.000_000_001, "$0.000000001"),
+            (0.0031, "$0.0031"),
+            (0.012_345, "$0.0123"),
+            (0.5, "$0.5000"),
+            (12.5, "$12.5000"),
+        ] {
+            assert_eq!(precise(usd), expected);
+        }
+        assert_eq!((dollars(0.000_028_35), dollars(12.349)), ("$0.0000284".into(), "$12.35".into()));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::filter::{self, Filter};
 use crate::context::{Context, TO_BEGIN};
+use crate::cost::precise;
 use crate::failure::{Exit, Failure};
 use hone_trace::TraceHead;
 use hone_trace::store::Cursor;
@@ -79,6 +80,6 @@ fn row(head: &TraceHead) -> Vec<String> {
         head.reward.map(|reward| format!("{reward:.3}")).unwrap_or_default(),
         head.n_turns.to_string(),
         head.n_tokens.to_string(),
-        if head.cost_usd > 0.0 { format!("${:.4}", head.cost_usd) } else { String::new() },
+        if head.cost_usd > 0.0 { precise(head.cost_usd) } else { String::new() },
     ]
 }

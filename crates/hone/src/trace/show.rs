@@ -4,6 +4,7 @@
 //! instead of obeying them.
 
 use crate::context::{Context, TO_BEGIN};
+use crate::cost::precise;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
 use hone_trace::store::{Event, Store};
@@ -130,7 +131,7 @@ fn show_with(trace: &Trace, feedback: &[Words], printer: &Printer) -> Result<(),
         whole.iter().try_for_each(|words| show_words(words, printer))?;
     }
     let head = trace.head();
-    let cost = if head.cost_usd > 0.0 { format!(", ${:.4}", head.cost_usd) } else { String::new() };
+    let cost = if head.cost_usd > 0.0 { format!(", {}", precise(head.cost_usd)) } else { String::new() };
     printer.line(&[(
         Style::Faint,
         &format!("\n{}, {}{cost}", counted(head.n_turns.into(), "turn"), counted(head.n_tokens, "token")),
@@ -152,7 +153,7 @@ fn show_turn(turn_idx: u32, turn: &Turn, printer: &Printer) -> Result<(), Failur
     }
     for call in &turn.llm_calls {
         let cached = if call.tokens_cached > 0 { format!(" ({} cached)", call.tokens_cached) } else { String::new() };
-        let cost = call.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+        let cost = call.cost_usd.map(|cost| format!(", {}", precise(cost))).unwrap_or_default();
         let duration = call.duration_ms.map(|millis| format!(", {millis:.0} ms")).unwrap_or_default();
         let model = if call.model.is_empty() { "model" } else { &call.model };
         let text = format!("  {model}: {} tokens in{cached}, {} out{cost}{duration}", call.tokens_in, call.tokens_out);
