@@ -13,6 +13,7 @@ use crate::error::Refused;
 use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
+use hone_trace::format::is_note;
 use hone_trace::store::{Kind, Store, StoreError};
 use hone_trace::{Config, GiverKind, Metric, Reward, Time, Trace, TraceId};
 
@@ -197,7 +198,8 @@ fn steps(id: TraceId, first: usize, n_turns: usize) -> Html {
 
 /// Free measurements and facts.
 fn notes(trace: &Trace) -> Html {
-    if trace.metrics.is_empty() && trace.metadata.is_empty() {
+    let mut metadata = trace.metadata.iter().filter(|(name, _)| !is_note(name)).peekable();
+    if trace.metrics.is_empty() && metadata.peek().is_none() {
         return Html::default();
     }
     let mut page = html!("<section aria-labelledby=\"notes\"><h2 id=\"notes\">What else is known</h2><dl class=\"notes\">");
@@ -208,7 +210,7 @@ fn notes(trace: &Trace) -> Html {
         };
         html!(page, "<div><dt>{}</dt><dd class=\"n\">{}</dd></div>", name, value);
     }
-    for (name, value) in &trace.metadata {
+    for (name, value) in metadata {
         html!(page, "<div><dt>{}</dt><dd>{}</dd></div>", name, turn::value(value));
     }
     html!(page, "</dl></section>");
@@ -232,6 +234,16 @@ mod tests {
         };
         trace.segments = n_turns.iter().enumerate().map(segment).collect();
         trace
+    }
+
+    #[test]
+    fn notes_of_formats_are_shown_to_nobody() {
+        let mut trace = trace(&[1]);
+        trace.metadata.insert("hone.spans".into(), serde_json::json!([{"name": "inner"}]));
+        assert_eq!(notes(&trace), Html::default());
+        trace.metadata.insert("customer".into(), "Acme".into());
+        let page = notes(&trace);
+        assert!(page.has("Acme") && !page.has("hone.spans") && !page.has("inner"), "{page:?}");
     }
 
     #[test]

@@ -41,6 +41,11 @@ pub const LIST_LEN_MAX: usize = 100_000;
 /// How deep a foreign document may nest: what it holds is stored a few levels deeper, and must be readable there.
 pub const DEPTH_MAX: usize = 64;
 
+/// Whether a key of `metadata` or of an `extra` map is a note of this module, which says nothing to people.
+pub fn is_note(key: &str) -> bool {
+    key.starts_with("hone.")
+}
+
 /// A form in which traces travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {

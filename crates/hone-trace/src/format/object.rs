@@ -138,7 +138,7 @@ pub(super) fn leftover<'de, A: MapAccess<'de>>(
     map: &mut A,
     extra: &mut Map<String, Value>,
 ) -> Result<(), A::Error> {
-    if key.starts_with("hone.") {
+    if super::is_note(&key) {
         map.next_value::<serde::de::IgnoredAny>()?;
     } else {
         extra.insert(key.into_owned(), map.next_value()?);

@@ -7,9 +7,11 @@ use crate::context::{Context, TO_BEGIN};
 use crate::cost::precise;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
+use hone_trace::format::is_note;
 use hone_trace::store::{Event, Store};
 use hone_trace::{Content, Message, Reward, Time, Trace, TraceId, Turn};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Show one trace, turn by turn
 ///
@@ -81,6 +83,7 @@ pub(crate) fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
 
 fn show_with(trace: &Trace, feedback: &[Words], printer: &Printer) -> Result<(), Failure> {
     printer.line(&[(Style::Strong, &format!("trace {}", trace.id))])?;
+    let metadata: BTreeMap<_, _> = trace.metadata.iter().filter(|(name, _)| !is_note(name)).collect();
     let facts = [
         ("tenant", Some(trace.tenant.to_string())),
         ("category", trace.category.as_ref().map(ToString::to_string)),
@@ -92,7 +95,7 @@ fn show_with(trace: &Trace, feedback: &[Words], printer: &Printer) -> Result<(),
         ("ended", trace.ended.map(|at| format!("{at} ({:.0} ms later)", at.millis_since(trace.started)))),
         ("outcome", Some(word(&trace.outcome))),
         ("metrics", (!trace.metrics.is_empty()).then(|| json(&trace.metrics))),
-        ("metadata", (!trace.metadata.is_empty()).then(|| json(&trace.metadata))),
+        ("metadata", (!metadata.is_empty()).then(|| json(&metadata))),
     ];
     for (name, value) in facts {
         if let Some(value) = value {

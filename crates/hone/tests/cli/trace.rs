@@ -194,6 +194,16 @@ fn a_trace_is_shown_from_its_first_message_to_its_reward() {
 }
 
 #[test]
+fn what_formats_note_for_themselves_is_in_the_record_and_not_shown() {
+    let desk = Desk::with(&[("spans.jsonl", OTLP)]);
+    desk.hone("trace import spans.jsonl").expect(0, "", "1 new");
+    let id = ids(&desk, "trace list --json").remove(0);
+    let shown = desk.hone(&format!("trace show {id}")).expect(0, "Hello", "").out;
+    assert!(shown.contains("conversation_id") && !shown.contains("hone."), "{shown}");
+    desk.hone(&format!("trace show {id} --json")).expect(0, "hone.places", "");
+}
+
+#[test]
 fn a_turn_that_came_later_is_seen_at_once() {
     let desk = Desk::with(&[("chat.jsonl", CHAT)]);
     desk.hone("trace import chat.jsonl --category chat").expect(0, "", "2 new");
