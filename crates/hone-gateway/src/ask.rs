@@ -13,7 +13,7 @@ use crate::episode::digest;
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn, Local};
 use crate::question::Question;
-use crate::record::{AGENT, Call, NotKept};
+use crate::record::{AGENT, Call, EPISODE_NAME, NotKept};
 use crate::server::Gateway;
 use axum::body::Body;
 use hone_policy::local::Piece;
@@ -413,6 +413,8 @@ async fn record(
     // What the client says of its episode stands on the trace; which agent answered is not for it to say.
     let mut metadata = question.conversation.rest.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     metadata.remove(AGENT);
+    metadata.remove(EPISODE_NAME);
+    metadata.extend(question.episode_name.clone().map(|name| (EPISODE_NAME.into(), name.into())));
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
     let answered = question.answered(&turn, ended, latency_ms);

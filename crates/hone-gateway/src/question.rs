@@ -79,6 +79,8 @@ pub(crate) struct Question {
     pub(crate) caller: Identity,
     pub(crate) started: Time,
     pub(crate) episode: Joined,
+    /// What the client calls it, where that is not its id.
+    pub(crate) episode_name: Option<String>,
     /// What the conversation says.
     pub(crate) said: Vec<Digest>,
     /// The type of task, where it is known.

@@ -6,6 +6,7 @@
 
 use crate::episode::{Digest, Episode, Episodes, digest};
 use crate::lookout::STREAM;
+use crate::otlp;
 use hone_arbiter::log::Assigned;
 use hone_trace::store::{Document, Event, Put, Store, StoreError, Write};
 use hone_trace::{
@@ -147,7 +148,7 @@ impl Record {
     /// The episode that a client means by a name: one that has this id, or else the one that it calls so. A name in the form of an id is
     /// as good as any: the same one means something else to every tenant.
     pub(crate) async fn named(&self, tenant: &Tenant, name: &str) -> Result<TraceId, StoreError> {
-        let called = TraceId::derived(&["episode", tenant.as_str(), name]);
+        let called = called(tenant, name);
         let Ok(id) = name.parse() else { return Ok(called) };
         let is_begun = || lock(&self.begun).get(&id) == Some(tenant);
         let is_open = |trace| lock(&self.episodes).get(tenant, trace).is_some();
@@ -359,6 +360,19 @@ fn known(trace: &Trace) -> Episode {
         assigned: assigned_to(trace).map(Arc::new),
     }
 }
+
+/// The episode that clients of a tenant call so.
+pub(crate) fn called(tenant: &Tenant, name: &str) -> TraceId {
+    TraceId::derived(&["episode", tenant.as_str(), name])
+}
+
+/// The traces that somebody of a tenant may mean by a name: an episode that its client calls so, or a conversation that was told by spans.
+pub fn episodes_called(tenant: &Tenant, name: &str) -> Vec<TraceId> {
+    std::iter::once(called(tenant, name)).chain(otlp::ids(tenant, name)).collect()
+}
+
+/// Where the metadata of a trace say what its client calls it.
+pub(crate) const EPISODE_NAME: &str = "episode_name";
 
 /// Where the metadata of a trace say which version of an agent answered.
 pub(crate) const AGENT: &str = "agent";

@@ -10,7 +10,7 @@ use crate::openai::malformed;
 use crate::origin::is_foreign;
 use crate::paths::PATHS;
 use crate::question::{Asked, Question};
-use crate::record::{Joined, NotKept};
+use crate::record::{Joined, NotKept, called};
 use crate::server::Gateway;
 use crate::{anthropic, completions, dashboard, openai, responses};
 use axum::Router;
@@ -211,6 +211,8 @@ async fn answer(
     let chosen = who(format, gateway, &caller, headers, task.as_deref(), &mut asked, episode).await;
     let (model, agent) = chosen.inspect_err(|_| found.into_iter().for_each(|episode| gateway.record().put_back(episode)))?;
     let trace = episode.trace();
+    let episode_name = headers.get(EPISODE).and_then(|name| name.to_str().ok());
+    let episode_name = episode_name.filter(|name| called(&caller.tenant, name) == trace).map(str::to_owned);
     let begun = matches!(episode, Joined::New(_)).then(|| gateway.record().begin(&caller.tenant, trace));
     let id = format.id(&gateway.new_answer(trace));
     let speaker = format.speaker(id.clone(), started, &asked);
@@ -225,6 +227,7 @@ async fn answer(
         caller,
         started,
         episode,
+        episode_name,
         said,
         category: task.and_then(|task| Category::new(task).ok()),
         model,

@@ -9,6 +9,7 @@ use super::session::Reader;
 use super::table::Table;
 use super::{page, trace};
 use crate::error::Refused;
+use crate::record::episodes_called;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -32,6 +33,9 @@ pub(crate) async fn traces(
 ) -> Result<Response, Turned> {
     let query = Query::read(query.as_deref().unwrap_or_default());
     if let Some(id) = query.get("q").and_then(|words| words.parse::<TraceId>().ok()) {
+        return Ok(page::elsewhere(&trace::address(id)));
+    }
+    if let Some(id) = called(&gateway, &viewer.identity.tenant, query.get("q")).await.seen_by(&viewer)? {
         return Ok(page::elsewhere(&trace::address(id)));
     }
     let wanted = filters(&query, &viewer.identity.tenant).seen_by(&viewer)?;
@@ -63,6 +67,16 @@ pub(crate) async fn traces(
     }
     html!(main, "</nav>");
     Ok(Page::new(Place::Traces, "Traces", main).shown(Some(&viewer)))
+}
+
+/// The episode that is called by just these words, where there is one.
+async fn called(gateway: &Gateway, tenant: &Tenant, words: Option<&str>) -> Result<Option<TraceId>, StoreError> {
+    for id in words.into_iter().flat_map(|name| episodes_called(tenant, name)) {
+        if gateway.record().store().trace(id).await?.is_some_and(|trace| trace.tenant == *tenant) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// A table of traces.
@@ -192,7 +206,11 @@ fn hint(query: &Query) -> Html {
 fn form(query: &Query) -> Html {
     let value = |name: &str| query.get(name).unwrap_or_default().to_owned();
     let mut page = html!("<form class=\"filters\" method=\"get\" action=\"/dashboard/traces\" role=\"search\">");
-    html!(page, "<label class=\"grow\">Words or an id<input type=\"search\" name=\"q\" value=\"{}\"></label>", value("q"));
+    html!(
+        page,
+        "<label class=\"grow\">Words, an id or the name of an episode<input type=\"search\" name=\"q\" value=\"{}\"></label>",
+        value("q")
+    );
     html!(page, "<label>Task<input name=\"task\" value=\"{}\" size=\"12\"></label>", value("task"));
     html!(page, "<label>Outcome<select name=\"outcome\"><option value=\"\">any</option>");
     for outcome in ["success", "failure", "unknown"] {

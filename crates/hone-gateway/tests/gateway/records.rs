@@ -122,6 +122,8 @@ async fn an_episode_that_is_named_stays_together_whatever_is_said() {
     assert_eq!(Some(trace.id.to_string()), told.episode);
     let turns: Vec<usize> = trace.segments.iter().map(|segment| segment.turns.len()).collect();
     assert_eq!(turns, [1, 2], "what was rewritten begins a segment");
+    assert_eq!(trace.metadata.get("episode_name"), Some(&json!("job 17")));
+    assert_eq!(hone_gateway::episodes_called(&trace.tenant, "job 17").first(), Some(&trace.id));
     let named = &[("x-hone-episode", told.episode.as_deref().unwrap())];
     world.chat("well", &[("user", "by its id")], named).await;
     world.trace_of(4).await;

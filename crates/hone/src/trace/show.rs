@@ -7,9 +7,10 @@ use crate::context::{Context, TO_BEGIN};
 use crate::cost::precise;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
+use hone_gateway::episodes_called;
 use hone_trace::format::is_note;
 use hone_trace::store::{Event, Store};
-use hone_trace::{Content, Message, Reward, Time, Trace, TraceId, Turn};
+use hone_trace::{Content, Message, Reward, Tenant, Time, Trace, TraceId, Turn};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 /// With what was said of it as feedback; in JSON under `feedback`, where there is any.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The id, as `hone trace list` prints it
-    id: TraceId,
+    /// The id, as `hone trace list` prints it, or the name that the client gave the episode by `x-hone-episode`
+    id: String,
 }
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -28,7 +29,7 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         printer.complain(&format!("there is no trace {}, and {}: {TO_BEGIN}", args.id, context.no_records()));
         return Ok(Exit::No);
     };
-    let Some(trace) = store.trace(args.id).await? else {
+    let Some(trace) = find(&*store, &context.settings.tenant, &args.id).await? else {
         printer.complain(&format!("there is no trace {}", args.id));
         return Ok(Exit::No);
     };
@@ -39,6 +40,21 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         show_with(&trace, &feedback, printer)?;
     }
     Ok(Exit::Yes)
+}
+
+/// The trace of this id, or else the one that clients of this tenant call so.
+async fn find(store: &(impl Store + ?Sized), tenant: &Tenant, id: &str) -> Result<Option<Trace>, Failure> {
+    if let Ok(id) = id.parse::<TraceId>()
+        && let Some(trace) = store.trace(id).await?
+    {
+        return Ok(Some(trace));
+    }
+    for id in episodes_called(tenant, id) {
+        if let Some(trace) = store.trace(id).await?.filter(|trace| trace.tenant == *tenant) {
+            return Ok(Some(trace));
+        }
+    }
+    Ok(None)
 }
 
 /// A trace and what was said of it.

@@ -16,7 +16,7 @@ fn help_and_version_are_data_and_mistakes_are_not() {
         ("trace list --reward-min NaN", 2, "", "finite"),
         ("trace list --field customer", 2, "", "metadata.customer=acme"),
         ("trace list --all-tenants --tenant x", 2, "", "cannot be used with"),
-        ("trace show 7", 2, "", "invalid value '7'"),
+        ("trace show 7", 1, "", "there is no trace 7"),
         ("trace import", 2, "", "required"),
         ("trace import x --format csv", 2, "", "possible values: auto, hone, openai, art, otlp"),
     ] {

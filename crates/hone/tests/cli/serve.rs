@@ -83,6 +83,23 @@ fn a_budget_asks_for_the_price_by_the_name_that_takes_it() {
     desk.hone(line).expect(2, "", "needs the price of `unknown-mini`").expect(2, "", "--price gpt=IN,OUT");
 }
 
+#[test]
+fn an_episode_is_found_by_the_name_that_its_client_gave_it() {
+    let desk = Desk::new();
+    let provider = Listening::provider(&desk);
+    let served = Listening::serve(&desk, &provider);
+    post_to(served.port, Some("ticket-4711"), r#"{"model":"m","messages":[{"role":"user","content":"my order"}]}"#);
+    desk.hone("trace show ticket-4711").expect(0, "my order", "").expect(0, r#""episode_name":"ticket-4711""#, "");
+    desk.hone("trace show ticket-4712").expect(1, "", "there is no trace ticket-4712");
+    let mut stream = TcpStream::connect(("127.0.0.1", served.port)).unwrap();
+    let path = "/dashboard/traces?q=ticket-4711";
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let id = desk.hone("trace list --json").json()[0]["id"].as_str().unwrap().to_owned();
+    assert!(answer.contains(&format!("location: /dashboard/traces/{id}")), "{answer}");
+}
+
 /// A question in these words in one and the same episode, and the body of the response.
 fn post(port: u16, body: &str) -> String {
     post_to(port, Some("one"), body)
