@@ -41,7 +41,8 @@ pub(crate) struct Args {
     /// --tls-cert or --behind-tls-proxy
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<SocketAddr>,
-    /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini
+    /// Answer to NAME with a model of this machine or a provider's, or several in turn: own=local:mine, gpt=openai:gpt-5-mini. Wins
+    /// over what hone.toml has under NAME
     #[arg(long = "model", value_name = "NAME=MODEL,…")]
     models: Vec<String>,
     /// Answer to NAME with whichever agent does best, by type of task, or by all that is known of an episode: best=desk,clerk or
@@ -83,7 +84,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let address = args.address.unwrap_or(context.settings.serve.address);
     let guard = args.guard.guard(address, context)?;
-    let named: Vec<&String> = context.settings.serve.models.iter().chain(&args.models).collect();
+    let named = over(&context.settings.serve.models, &args.models);
     let (has_local, has_provider) = kinds(&named);
     let of_local = [
         ("--context", args.context.is_some()),
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
         None => Budget::unlimited(),
     };
-    let prices = prices(context.settings.serve.prices.iter().chain(&args.prices), &named)?;
+    let prices = prices(over(&context.settings.serve.prices, &args.prices), &named)?;
     let mut locals = BTreeMap::new();
     let mut n_to_open = specs(&named).filter(|spec| spec.starts_with(LOCAL)).count();
     let models = named
@@ -111,8 +112,11 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let catalogue = Catalogue::new(models).map_err(Failure::user)?;
     let of_settings = &context.settings.serve;
     let agents = Agents {
-        routes: of_settings.routes.iter().chain(&args.routes).map(|text| route(text, &catalogue)).collect::<Result<_, _>>()?,
-        tasks: of_settings.tasks.iter().chain(&args.tasks).map(|text| task(text)).collect::<Result<_, _>>()?,
+        routes: over(&of_settings.routes, &args.routes)
+            .into_iter()
+            .map(|text| route(text, &catalogue))
+            .collect::<Result<_, _>>()?,
+        tasks: over(&of_settings.tasks, &args.tasks).into_iter().map(|text| task(text)).collect::<Result<_, _>>()?,
         outcome: args.outcome.clone().or_else(|| Some(of_settings.outcome.clone()).filter(|name| !name.is_empty())),
         locals,
     };
@@ -227,8 +231,8 @@ impl Args {
             ("serve.prices", "--price", &filed.prices, &self.prices),
         ];
         let lists = lists.into_iter().filter(|(.., given)| !given.is_empty()).map(|(name, flag, filed, given)| {
-            let all: Vec<&String> = filed.iter().chain(given).collect();
-            (name, flag, !filed.is_empty(), json!(all))
+            let all = over(filed, given);
+            (name, flag, all.len() > given.len(), json!(all))
         });
         let single = [
             ("serve.address", "--address", self.address.map(|address| json!(address.to_string()))),
@@ -243,6 +247,15 @@ impl Args {
         }
         dashboard
     }
+}
+
+/// A list of `NAME=…` with what flags give: of a name that both have, what the flag says.
+fn over<'a>(filed: &'a [String], given: &'a [String]) -> Vec<&'a String> {
+    fn name(text: &str) -> Option<&str> {
+        text.split_once('=').map(|(name, _)| name)
+    }
+    let is_given = |text: &&String| name(text).is_some_and(|own| given.iter().any(|given| name(given) == Some(own)));
+    filed.iter().filter(|text| !is_given(text)).chain(given).collect()
 }
 
 /// What the pages for people need.
@@ -267,7 +280,7 @@ fn specs<'a>(named: &'a [&String]) -> impl Iterator<Item = &'a str> {
 }
 
 /// The prices that texts such as `gpt=0.25,2` give, the last of a name. One of a name that no provider has would have no effect.
-fn prices<'a>(texts: impl Iterator<Item = &'a String>, named: &[&String]) -> Result<HashMap<&'a str, Price>, Failure> {
+fn prices<'a>(texts: Vec<&'a String>, named: &[&String]) -> Result<HashMap<&'a str, Price>, Failure> {
     let mut prices = HashMap::new();
     for text in texts {
         let wrong =

@@ -77,13 +77,6 @@ fn what_was_answered_is_on_the_record_at_once() {
 }
 
 #[test]
-fn a_budget_asks_for_the_price_by_the_name_that_takes_it() {
-    let desk = Desk::new();
-    let line = "serve --address 127.0.0.1:0 --model gpt=http://127.0.0.1:1/v1#unknown-mini --budget 1";
-    desk.hone(line).expect(2, "", "needs the price of `unknown-mini`").expect(2, "", "--price gpt=IN,OUT");
-}
-
-#[test]
 fn an_episode_is_found_by_the_name_that_its_client_gave_it() {
     let desk = Desk::new();
     let provider = Listening::provider(&desk);
@@ -98,6 +91,24 @@ fn an_episode_is_found_by_the_name_that_its_client_gave_it() {
     stream.read_to_string(&mut answer).unwrap();
     let id = desk.hone("trace list --json").json()[0]["id"].as_str().unwrap().to_owned();
     assert!(answer.contains(&format!("location: /dashboard/traces/{id}")), "{answer}");
+}
+
+#[test]
+fn a_model_of_a_flag_wins_over_the_one_of_its_name_in_the_file() {
+    let desk = Desk::with(&[("hone.toml", "[serve]\nmodels = ['m=http://127.0.0.1:1/v1#m', 'other=http://127.0.0.1:1/v1#m']\n")]);
+    let provider = Listening::provider(&desk);
+    let served = Listening::serve(&desk, &provider);
+    assert!(ask(served.port, "m", "hello").is_some(), "the one of the flag answers");
+    assert!(get(served.port, "/v1/models").contains("other"), "what has another name stays");
+    let twice = "serve --address 127.0.0.1:0 --model a=http://127.0.0.1:1/v1#m --model a=http://127.0.0.1:1/v1#n";
+    desk.hone(twice).expect(2, "", "the model `a` is named twice");
+}
+
+#[test]
+fn a_budget_asks_for_the_price_by_the_name_that_takes_it() {
+    let desk = Desk::new();
+    let line = "serve --address 127.0.0.1:0 --model gpt=http://127.0.0.1:1/v1#unknown-mini --budget 1";
+    desk.hone(line).expect(2, "", "needs the price of `unknown-mini`").expect(2, "", "--price gpt=IN,OUT");
 }
 
 /// A question in these words in one and the same episode, and the body of the response.
