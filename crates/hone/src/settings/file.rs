@@ -76,7 +76,7 @@ pub(crate) fn recipes(text: &str) -> Result<BTreeMap<String, Recipe>, Problem> {
     let problem = |at: Range<usize>, reason: String| Problem { line: line_of(text, at), reason, hint: None };
     let root: toml::Table = match toml::from_str(text) {
         Ok(root) => root,
-        Err(error) => return Err(problem(error.span().unwrap_or(0..0), error.message().to_owned())),
+        Err(error) => return Err(unread(text, &error)),
     };
     let mut recipes = BTreeMap::new();
     let Some(tables) = root.get(REWARD) else { return Ok(recipes) };
@@ -130,11 +130,7 @@ const EMPTY: &str = "nothing";
 /// All keys of all tables, in the order of the text. A key outside of the tables has the table `""`. An empty table
 /// is an entry without a name, because its own name may be wrong.
 pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Problem> {
-    let root = DeTable::parse(text).map_err(|error| Problem {
-        line: line_of(text, error.span().unwrap_or(0..0)),
-        reason: error.message().lines().next().unwrap_or("this is not TOML").to_owned(),
-        hint: None,
-    })?;
+    let root = DeTable::parse(text).map_err(|error| unread(text, &error))?;
     let mut entries: Vec<(usize, Entry)> = Vec::new();
     for (table, content) in root.get_ref() {
         let mut push = |at: Range<usize>, table: &str, name: &str, value| {
@@ -153,6 +149,15 @@ pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Problem> {
     }
     entries.sort_by_key(|(at, _)| *at);
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// Why a text is no TOML. A key that stands twice is named.
+fn unread(text: &str, error: &toml::de::Error) -> Problem {
+    let at = error.span().unwrap_or(0..0);
+    let said = error.message().lines().next().unwrap_or("this is not TOML");
+    let key = text.get(at.clone()).filter(|key| said == "duplicate key" && !key.is_empty());
+    let reason = key.map_or_else(|| said.to_owned(), |key| format!("{said} `{}`", short(key.trim())));
+    Problem { line: line_of(text, at), reason, hint: None }
 }
 
 fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
@@ -232,7 +237,8 @@ mod tests {
         check("folder = 'x'", Err((1, "no key `folder` outside of the tables", "under `[store]`")));
         check("store = 1", Err((1, "no key `store`", "write `[store]`")));
         check("[store]\n\nfolder = \n", Err((3, "", "")));
-        check("[store]\nfolder = 'a'\nfolder = 'b'\n", Err((3, "duplicate key", "")));
+        check("[store]\nfolder = 'a'\nfolder = 'b'\n", Err((3, "duplicate key `folder`", "")));
+        check("[store]\nfolder = 'a'\n[store]\ntenant = 'b'\n", Err((3, "duplicate key `store`", "")));
         check("[store.folder]\nx = 1", Err((1, "must be a text in quotes, but here stands a table", "")));
     }
 
