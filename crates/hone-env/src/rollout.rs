@@ -6,7 +6,7 @@
 //! Knows nothing of models, rewards or the store.
 
 use crate::player::{OpenError, Player};
-use hone_trace::env::{Env, Reset, Split, Step};
+use hone_trace::env::{ENV_ERROR, Env, Reset, Split, Step};
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{
     Clock, ConfigHash, Draws, ErrorEvent, Group, GroupId, Message, RunId, Scenario, ScenarioId, Segment, Tenant, Time, Trace,
@@ -359,7 +359,7 @@ fn episode(
         let step = match result {
             Ok(step) => step,
             Err(error) => {
-                turn.errors.push(ErrorEvent { kind: "env_error".into(), recovered: false, message: error.to_string() });
+                turn.errors.push(ErrorEvent { kind: ENV_ERROR.into(), recovered: false, message: error.to_string() });
                 push(trace, turn, answered.is_new_segment);
                 return Ended::Alone;
             }
@@ -450,7 +450,7 @@ fn unanswered(trace: &mut Trace, input: Vec<Message>, watch: &Watch<'_>, error: 
 /// The world broke outside of a step.
 fn broken(trace: &mut Trace, messages: Vec<Message>, reason: &str) -> Ended {
     let mut turn = Turn::new(messages, crate::said(""));
-    turn.errors.push(ErrorEvent { kind: "env_error".into(), recovered: false, message: reason.into() });
+    turn.errors.push(ErrorEvent { kind: ENV_ERROR.into(), recovered: false, message: reason.into() });
     push(trace, turn, false);
     Ended::Alone
 }

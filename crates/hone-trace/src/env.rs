@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The word on a trace for a world that broke.
+pub const ENV_ERROR: &str = "env_error";
+
 /// A world.
 pub trait Env: Send + Sync {
     /// Its name, such as `desk`.

@@ -1,8 +1,10 @@
 //! A trace: one episode, from its first message to what it earned.
 
+use crate::env::ENV_ERROR;
+use crate::policy::PolicyErrorKind::TooLong;
 use crate::{
-    Category, ConfigHash, GroupId, Message, Reward, RunId, Sampled, ScenarioId, TURNS_MAX, Tenant, Time, ToolSpec, TraceId, Turn,
-    V1, sorted,
+    Category, ConfigHash, ErrorEvent, GroupId, Message, Reward, RunId, Sampled, ScenarioId, TURNS_MAX, Tenant, Time, ToolSpec,
+    TraceId, Turn, V1, sorted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -176,6 +178,13 @@ impl Trace {
     /// The reward of the whole trace: the last one given.
     pub fn reward(&self) -> Option<&Reward> {
         self.rewards.iter().rev().find(|reward| reward.turn_idx.is_none())
+    }
+
+    /// Why the episode says nothing of who played it: the world broke, no provider answered, or the money was spent. That the
+    /// conversation grew too long is the doing of who played.
+    pub fn broken(&self) -> Option<&ErrorEvent> {
+        let is_foreign = |kind: &str| kind == ENV_ERROR || (kind.starts_with("policy_") && kind != TooLong.as_str());
+        self.turns().flat_map(|turn| &turn.errors).find(|error| !error.recovered && is_foreign(&error.kind))
     }
 
     /// What a list shows of it.

@@ -1,7 +1,8 @@
 //! Groups of scored traces, made into a batch: rewards become advantages, traces become trained tokens, and what is left
 //! out is counted with its reason.
 //!
-//! A trace that cannot be trained still counts in the baseline of its group: it was sampled from the same policy.
+//! A trace that cannot be trained still counts in the baseline of its group: it was sampled from the same policy. An episode
+//! that broke says nothing of the policy: what is left of its group is compared, where that is two or more.
 //! Knows nothing of losses or models.
 
 use crate::TrainError;
@@ -45,10 +46,12 @@ pub struct GroupOptions {
 pub struct Counts {
     /// Groups given.
     pub n_groups: usize,
-    /// Groups whose members earned the same.
+    /// Groups whose members earned the same, or of which episodes that broke left fewer than two.
     pub n_without_signal: usize,
     /// Groups with a trace that nobody scored.
     pub n_unscored: usize,
+    /// Traces of all groups that say nothing of the policy: the world broke, or no answer came.
+    pub n_broken: usize,
     /// Traces of the groups that are trained on.
     pub n_traces: usize,
     /// Those of them that are left out, by reason.
@@ -61,6 +64,7 @@ impl Counts {
         self.n_groups += other.n_groups;
         self.n_without_signal += other.n_without_signal;
         self.n_unscored += other.n_unscored;
+        self.n_broken += other.n_broken;
         self.n_traces += other.n_traces;
         other.untrainable.iter().for_each(|(why, n)| *self.untrainable.entry(*why).or_default() += n);
     }
@@ -96,16 +100,20 @@ impl Groups {
         let mut counts = Counts { n_groups: groups.len(), ..Counts::default() };
         let (mut kept, mut episodes) = (Vec::new(), Vec::new());
         for traces in groups {
-            if traces.iter().any(|trace| trace.rewards.is_empty()) {
+            let whole: Vec<&Trace> = traces.iter().filter(|trace| trace.broken().is_none()).collect();
+            let n_broken = traces.len() - whole.len();
+            counts.n_broken += n_broken;
+            if whole.iter().any(|trace| trace.rewards.is_empty()) {
                 counts.n_unscored += 1;
                 continue;
             }
-            let rewards_g: Vec<Vec<f64>> = traces.iter().map(|trace| rewards(trace, options.overlong)).collect();
-            if advantages(&rewards_g, options.credit).is_none() {
+            let rewards_g: Vec<Vec<f64>> = whole.iter().map(|trace| rewards(trace, options.overlong)).collect();
+            let is_torn = n_broken > 0 && whole.len() < 2;
+            if is_torn || advantages(&rewards_g, options.credit).is_none() {
                 counts.n_without_signal += 1;
                 continue;
             }
-            counts.n_traces += traces.len();
+            counts.n_traces += whole.len();
             let mut member = |(trace, rewards): (&Trace, Vec<f64>)| match Episode::of_trace(trace) {
                 Ok(episode) => {
                     episodes.push(episode);
@@ -116,7 +124,7 @@ impl Groups {
                     Member { rewards, episode_idx: None }
                 }
             };
-            kept.push(traces.iter().zip(rewards_g).map(&mut member).collect());
+            kept.push(whole.into_iter().zip(rewards_g).map(&mut member).collect());
         }
         let batch = Batch::new(&episodes, options.n_rows_max);
         for &(_, why) in batch.skipped() {
@@ -185,6 +193,7 @@ fn advantages(rewards_g: &[Vec<f64>], credit: Credit) -> Option<Vec<Advantage>> 
 mod tests {
     use super::*;
     use crate::testing::{earned, sampled, trace, turn};
+    use hone_trace::ErrorEvent;
 
     fn scored(turns: &[&str], reward: f64) -> Trace {
         trace(vec![turns.iter().map(|text| turn(sampled(text))).collect()], Some(reward))
@@ -204,8 +213,27 @@ mod tests {
         let groups = Groups::new(&[&good, &same, &unscored], &options(EPISODE)).expect("good options");
         assert_eq!(groups.batch.micro_batches[0].advantages, [0.75, -0.25]);
         let untrainable = BTreeMap::from([(Untrainable::NoTokens, 1), (Untrainable::NoPrompt, 1)]);
-        let expected = Counts { n_groups: 3, n_without_signal: 1, n_unscored: 1, n_traces: 4, untrainable };
+        let expected = Counts { n_groups: 3, n_without_signal: 1, n_unscored: 1, n_broken: 0, n_traces: 4, untrainable };
         assert_eq!(groups.counts, expected);
+    }
+
+    #[test]
+    fn an_episode_that_broke_is_no_failure_and_what_is_left_of_its_group_is_compared() {
+        let broken = |kind: &str, reward| {
+            let mut trace = scored(&["1 > 9"], reward);
+            let error = ErrorEvent { kind: kind.into(), recovered: false, message: "as planned".into() };
+            trace.segments[0].turns[0].errors.push(error);
+            trace
+        };
+        let left = [scored(&["1 > 2"], 1.0), broken("env_error", 0.0), scored(&["1 > 3"], 0.0), broken("policy_provider", 0.0)];
+        let torn = [scored(&["1 > 2"], 1.0), broken("env_error", 0.0)];
+        let own = [scored(&["1 > 2"], 1.0), broken("policy_too_long", 0.0)];
+        for credit in [EPISODE, Credit::Turns { gamma: 1.0, baseline: TurnBaseline::Trajectory }] {
+            let groups = Groups::new(&[&left, &torn, &own], &options(credit)).expect("good options");
+            assert_eq!(groups.batch.micro_batches[0].advantages, [0.5, -0.5, 0.5, -0.5], "{credit:?}");
+            let counts = Counts { n_groups: 3, n_without_signal: 1, n_broken: 3, n_traces: 4, ..Counts::default() };
+            assert_eq!(groups.counts, counts);
+        }
     }
 
     #[test]

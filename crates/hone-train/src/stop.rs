@@ -113,7 +113,7 @@ impl Progress {
             return self.reward_plateau(options.plateau?);
         }
         let last = self.evaluations().last()?;
-        let (score, low) = (last.mean(), trend::wilson_low(last.mean(), last.scores.len()));
+        let (score, low) = (last.mean(), trend::wilson_low(last.mean(), last.n_measured()));
         let measured = format!("validation is {} (at least {} with 95 % confidence)", percent(score), percent(low));
         if let Some(target) = options.target.filter(|&target| low >= target) {
             return Some((Reason::Target, format!("{measured}: the target of {} is reached", percent(target))));

@@ -106,23 +106,50 @@ impl Gym<'_> {
             ControlFlow::Continue(())
         });
         let Some(why) = unplayable(&weighed.groups) else { return Ok(weighed) };
-        let failure = Failure::user(format_args!("no episode of {} could be played: {}", self.env.name(), why.message));
-        let is_too_long = why.kind == PolicyErrorKind::TooLong.as_str();
-        Err(if is_too_long { failure.hint("a longer `context`, or fewer `answer_tokens`, leaves room") } else { failure })
+        let text = format!("no episode of {} could be played: {}", self.env.name(), why.message);
+        Err(match why.kind == PolicyErrorKind::TooLong.as_str() {
+            true => Failure::user(text).hint("a longer `context`, or fewer `answer_tokens`, leaves room"),
+            false => Failure::world(anyhow::Error::msg(text)),
+        })
     }
 }
 
-/// Why no episode had a single answer.
+/// Why all episodes broke, or had no room for a single answer.
 fn unplayable(groups: &[Played]) -> Option<&ErrorEvent> {
+    let why = |trace| Trace::broken(trace).or_else(|| unanswered(trace).filter(|_| trace.turns().count() == 1));
     let mut traces = groups.iter().flat_map(|played| &played.traces);
-    let first = traces.next().filter(|trace| trace.turns().count() == 1).and_then(unanswered)?;
-    traces.all(|trace| trace.turns().count() == 1 && unanswered(trace).is_some()).then_some(first)
+    let first = traces.next().and_then(why)?;
+    traces.all(|trace| why(trace).is_some()).then_some(first)
 }
 
-/// Whether not one group has a reward for each of its episodes: there is nothing to learn from, or to measure by.
+/// Whether not one group has a reward for each of its episodes that did not break: there is nothing to learn from, or to measure by.
 pub(crate) fn is_unscored(groups: &[Played]) -> bool {
-    let is_scored = |played: &Played| played.traces.iter().all(|trace| trace.reward().is_some());
+    let is_scored = |played: &Played| {
+        let mut whole = played.traces.iter().filter(|trace| trace.broken().is_none()).peekable();
+        whole.peek().is_some() && whole.all(|trace| trace.reward().is_some())
+    };
     !groups.is_empty() && !groups.iter().any(is_scored)
+}
+
+/// Episodes that broke, with the first reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) n: usize,
+    pub(crate) why: String,
+}
+
+impl Broken {
+    /// Of these, where there are any.
+    pub(crate) fn among<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> Option<Self> {
+        let mut broken = traces.into_iter().filter_map(Trace::broken);
+        let why = broken.next()?.message.clone();
+        Some(Self { n: 1 + broken.count(), why })
+    }
+}
+
+/// The episodes that did not break.
+pub(crate) fn whole(groups: &[Played]) -> impl Iterator<Item = &Trace> {
+    groups.iter().flat_map(|played| &played.traces).filter(|trace| trace.broken().is_none())
 }
 
 /// The traces of groups.
@@ -130,11 +157,10 @@ pub(crate) fn flat(groups: Vec<Played>) -> Vec<Trace> {
     groups.into_iter().flat_map(|played| played.traces).collect()
 }
 
-/// The share of episodes that were solved.
+/// The share of episodes that were solved, of those that did not break.
 pub(crate) fn solved(groups: &[Played]) -> f64 {
-    let traces = || groups.iter().flat_map(|played| &played.traces);
-    let n_solved = traces().filter(|trace| trace.outcome == TraceOutcome::Success).count();
-    n_solved as f64 / traces().count().max(1) as f64
+    let n_solved = whole(groups).filter(|trace| trace.outcome == TraceOutcome::Success).count();
+    n_solved as f64 / whole(groups).count().max(1) as f64
 }
 
 /// What every episode earned.

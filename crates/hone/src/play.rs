@@ -154,14 +154,17 @@ impl<'a> Weigher<'a> {
         Ok(Self { scorer, scenarios, seed: plan.seed })
     }
 
-    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none.
+    /// Puts the rewards of a group on its traces. A trace that cannot be scored has none, and so has an episode that broke: it
+    /// says nothing of who played.
     pub(crate) fn weigh(&self, played: &mut Played) -> Remarks {
         let scenario = played.group.scenario.as_ref().and_then(|id| self.scenarios.get(id));
         let item = scenario.map_or(Value::Null, |scenario| item(scenario));
-        let attempts: Vec<Attempt<'_>> = played.traces.iter().map(|trace| Attempt { trace, item: &item }).collect();
+        let whole = |trace: &&Trace| trace.broken().is_none();
+        let attempts: Vec<Attempt<'_>> = played.traces.iter().filter(whole).map(|trace| Attempt { trace, item: &item }).collect();
         let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
         let mut remarks = Remarks { unscored: None, n_shortened: scored.n_shortened() };
-        for (trace, scored) in played.traces.iter_mut().zip(scored.traces) {
+        let whole = played.traces.iter_mut().filter(|trace| trace.broken().is_none());
+        for (trace, scored) in whole.zip(scored.traces) {
             match scored {
                 Ok(scored) => {
                     trace.rewards.extend(scored.turns);

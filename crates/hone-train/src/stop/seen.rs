@@ -40,6 +40,9 @@ pub struct Evaluation {
     pub step: u64,
     /// From 0 to 1 per task, the same tasks in the same order every time: differences are taken task by task.
     pub scores: Vec<f32>,
+    /// Tasks whose episode broke, so that it says nothing: the mean of the others stands in for their score.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_broken: usize,
     /// What else was measured.
     #[serde(default)]
     pub secondary: Secondary,
@@ -96,7 +99,16 @@ pub struct Progress {
     best: Option<Best>,
 }
 
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
 impl Evaluation {
+    /// Tasks that were measured.
+    pub(super) fn n_measured(&self) -> usize {
+        self.scores.len().saturating_sub(self.n_broken)
+    }
+
     /// The mean score.
     pub fn mean(&self) -> f64 {
         self.scores.iter().fold(0.0, |sum, &score| sum + f64::from(score)) / self.scores.len().max(1) as f64

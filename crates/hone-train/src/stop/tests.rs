@@ -26,7 +26,7 @@ fn seen(text: &str) -> Progress {
 fn evaluation(step: u64, share: f64) -> Evaluation {
     let scores = (0..400).map(|task_idx| f32::from(u8::from(f64::from(task_idx) < share * 400.0))).collect();
     let secondary = Secondary { cost: Some(0.02), latency_ms: Some(300.0), turns: None };
-    Evaluation { step, scores, secondary }
+    Evaluation { step, scores, n_broken: 0, secondary }
 }
 
 /// The end of a run whose checkpoint was written and read again before it was asked.
@@ -86,6 +86,17 @@ fn a_plateau_counts_steps_since_the_best() {
     // Steps without an evaluation say nothing.
     check("0.5 0.4,0.5 0.5,0.5,0.5,0.5,0.5,0.5", plateau(3), None);
     check("0.5 0.4,0.5 0.5,0.5,0.5 0.5,0.5 0.6", plateau(3), None);
+}
+
+#[test]
+fn tasks_that_broke_make_an_evaluation_less_sure() {
+    let target = StopOptions { target: Some(0.8), ..options() };
+    let reason = |n_broken| {
+        let mut progress = seen("0.5");
+        progress.see_evaluation(Evaluation { n_broken, ..evaluation(1, 0.84) }).expect("a good evaluation");
+        end(&progress, &target).map(|stop| stop.reason)
+    };
+    assert_eq!((reason(0), reason(200)), (Some(Reason::Target), None));
 }
 
 #[test]

@@ -129,13 +129,14 @@ impl Lesson<'_> {
     }
 }
 
-/// Gives every reward to a random member of its group: what is left to learn is nothing. Only whole episodes keep a reward: a turn
+/// Gives every reward to a random member of its group that has one: what is left to learn is nothing. Only whole episodes keep a reward: a turn
 /// of one trace may be none of another's, and what it earned is part of the whole.
 pub(crate) fn permute(groups: &mut [Played], seed: u64) {
     for (group_idx, played) in groups.iter_mut().enumerate() {
-        let mut rewards: Vec<_> = played.traces.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
+        let mut members: Vec<&mut Trace> = played.traces.iter_mut().filter(|trace| trace.broken().is_none()).collect();
+        let mut rewards: Vec<_> = members.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();
         Draws::new(seed, &["permuted", &group_idx.to_string()]).shuffle(&mut rewards);
-        for (trace, mut rewards) in played.traces.iter_mut().zip(rewards) {
+        for (trace, mut rewards) in members.into_iter().zip(rewards) {
             rewards.retain(|reward| reward.turn_idx.is_none());
             trace.rewards = rewards;
         }

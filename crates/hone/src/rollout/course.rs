@@ -14,8 +14,7 @@ use crate::scale::Scale;
 use crate::world::World;
 use hone_env::curriculum::{Curriculum, CurriculumOptions, Entry, Pick};
 use hone_env::rollout::Played;
-use hone_trace::policy::PolicyErrorKind;
-use hone_trace::{Draws, ErrorEvent, Scenario, ScenarioId, Trace, TraceOutcome};
+use hone_trace::{Draws, Scenario, ScenarioId, Trace, TraceOutcome};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -168,7 +167,7 @@ impl Course<'_> {
             let solved = || f64::from(u8::from(trace.outcome == TraceOutcome::Success));
             scale.score(trace).unwrap_or_else(solved).clamp(0.0, 1.0)
         };
-        let rewards: Vec<f64> = played.traces.iter().filter(|trace| is_telling(trace)).map(earned).collect();
+        let rewards: Vec<f64> = played.traces.iter().filter(|trace| trace.broken().is_none()).map(earned).collect();
         if !rewards.is_empty() {
             self.curriculum.record(pick, &rewards).expect("a pick of this curriculum, with rewards from 0 to 1");
         }
@@ -189,15 +188,6 @@ impl Course<'_> {
             varied: self.picks.values().filter(|pick| pick.vary_seed.is_some()).count(),
         }
     }
-}
-
-/// Whether what became of an episode lay with who played it, and not with a provider, the money or a broken world.
-fn is_telling(trace: &Trace) -> bool {
-    let is_foreign = |error: &ErrorEvent| {
-        let is_policy = error.kind.starts_with("policy_") && error.kind != PolicyErrorKind::TooLong.as_str();
-        !error.recovered && (is_policy || error.kind == "env_error")
-    };
-    !trace.turns().flat_map(|turn| &turn.errors).any(is_foreign)
 }
 
 impl fmt::Display for Standing {

@@ -9,8 +9,9 @@ use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::feedback::permute;
-use crate::gym::{Exercise, earned, is_unscored, solved};
+use crate::gym::{Broken, Exercise, earned, is_unscored, solved, whole};
 use crate::learner::Learner;
+use crate::printer::counted;
 use crate::world::World;
 use hone_engine::optim::Schedule;
 use hone_env::Player;
@@ -54,7 +55,7 @@ pub(crate) fn practise(args: &RunArgs, given: &Given, is_control: bool, context:
 fn learn(args: &RunArgs, given: &Given, is_control: bool, context: &Context<'_>) -> Result<Finished, Failure> {
     start(args, SettingFlags::<GRPO>::ALGORITHM, given, context, |ground| {
         let world = ground.world.cloned().ok_or_else(|| Failure::user("GRPO plays in a world").hint("name one with --env"))?;
-        Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None, is_control })
+        Ok(Tries { world, n_steps: u64::from(ground.settings.steps), ahead: None, is_control, has_told_broken: false })
     })
 }
 
@@ -66,6 +67,8 @@ struct Tries {
     ahead: Option<Sampled>,
     /// Whether rewards are given to random members of their groups.
     is_control: bool,
+    /// Whether it was said why episodes break: once is enough, every step counts them.
+    has_told_broken: bool,
 }
 
 /// What was sampled for a step.
@@ -97,6 +100,7 @@ impl Teacher for Tries {
         if is_unscored(&sampled.groups) {
             return Err(session.unscored(&format!("no group of step {}", step + 1), sampled.unscored.as_deref()));
         }
+        self.tell_broken(&sampled, session);
         session.record(&sampled.config, &sampled.groups)?;
         session.record(&sampled.config, &sampled.dropped)?;
         let begun = Instant::now();
@@ -109,6 +113,14 @@ impl Teacher for Tries {
 }
 
 impl Tries {
+    fn tell_broken(&mut self, sampled: &Sampled, session: &Session<'_>) {
+        let traces = sampled.groups.iter().chain(&sampled.dropped).flat_map(|played| &played.traces);
+        let Some(Broken { n, why }) = Broken::among(traces).filter(|_| !self.has_told_broken) else { return };
+        self.has_told_broken = true;
+        let text = format!("{} of step {} broke and taught nothing", counted(n as u64, "episode"), sampled.step + 1);
+        session.context.printer.complain(&format!("{text}, the first so: {why}"));
+    }
+
     /// What this step learns from: sampled ahead, or by the weights that it begins with.
     fn sampled(&mut self, session: &mut Session<'_>, step: u64) -> Result<Sampled, Failure> {
         if let Some(ahead) = self.ahead.take_if(|ahead| ahead.step == step) {
@@ -248,17 +260,19 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     let by_task = played.iter().map(|group| earned(std::slice::from_ref(group))).filter(|earned| !earned.is_empty());
     let (_, half_width) = mean(&by_task.map(|earned| mean(&earned).0).collect::<Vec<_>>());
     let traces = || played.iter().flat_map(|played| &played.traces);
-    let n_traces = traces().count().max(1) as f64;
-    let n_turns = traces().map(|trace| trace.turns().count()).sum::<usize>() as f64;
+    let n_whole = whole(&played).count().max(1) as f64;
+    let n_turns = whole(&played).map(|trace| trace.turns().count()).sum::<usize>() as f64;
+    let n_whole_tokens = whole(&played).map(n_sampled).sum::<usize>() as f64;
     let n_tokens = traces().map(n_sampled).sum::<usize>() as f64;
-    let n_failed = traces().filter(|trace| trace.outcome == TraceOutcome::Unknown).count() as f64;
+    let n_failed = whole(&played).filter(|trace| trace.outcome == TraceOutcome::Unknown).count() as f64;
+    let n_broken = Broken::among(traces()).map_or(0, |broken| broken.n);
     let rate = |n: f64, seconds: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
     let n_untrainable: usize = trained.counts.untrainable.values().sum();
     let mut values = vec![
         ("reward", reward),
         ("solved", solved(&played)),
-        ("turns", n_turns / n_traces),
-        ("tokens_per_answer", n_tokens / n_turns.max(1.0)),
+        ("turns", n_turns / n_whole),
+        ("tokens_per_answer", n_whole_tokens / n_turns.max(1.0)),
         ("n_without_signal", trained.counts.n_without_signal as f64),
         ("n_unscored", trained.counts.n_unscored as f64),
         ("n_untrainable", n_untrainable as f64),
@@ -273,6 +287,7 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     ];
     // A single task does not tell how sure it is.
     values.extend(half_width.is_finite().then_some(("reward_half_width", half_width)));
+    values.extend((n_broken > 0).then_some(("n_broken", n_broken as f64)));
     values.extend((sampled.n_shortened > 0).then_some(("n_shortened", sampled.n_shortened as f64)));
     Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: played }
 }

@@ -26,6 +26,7 @@ pub(crate) fn line(step: u64, n_steps: u64, values: &BTreeMap<String, f64>, spar
         of("entropy", |value| format!("entropy {value:.2}")),
         some("mismatch_max").map(|apart| format!("sampler off {apart:.0e}")),
         some("alarms").map(|n| format!("{n:.0} alarm{}", if n == 1.0 { "" } else { "s" })),
+        some("n_broken").map(|n| format!("broken {n:.0}")),
         some("n_unscored").map(|n| format!("unscored {n:.0}")),
         some("n_shortened").map(|n| format!("judged shortened {n:.0}")),
         some("n_without_signal").map(|n| format!("skipped {n:.0}")),
@@ -109,6 +110,7 @@ mod tests {
         );
         check(&[("reward", 0.5), ("loss", 1.25)], "▁█", Some(3725), "step  7/60  reward 0.500  ▁█  eta 1h02m");
         check(&[("n_without_signal", 0.0), ("alarms", 1.0)], "", None, "step  7/60  1 alarm");
+        check(&[("reward", 0.5), ("n_broken", 4.0)], "", None, "step  7/60  reward 0.500  broken 4");
         check(&[("reward", 0.5), ("n_unscored", 2.0)], "", None, "step  7/60  reward 0.500  unscored 2");
         check(&[("reward", 0.5), ("n_shortened", 3.0)], "", None, "step  7/60  reward 0.500  judged shortened 3");
         check(&[("mismatch_max", 0.0)], "", None, "step  7/60");

@@ -14,7 +14,7 @@ use super::state::{Position, States};
 use super::timed::Timed;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, Kind};
-use crate::gym::{Exercise, Gym, Weighed, is_unscored};
+use crate::gym::{Broken, Exercise, Gym, Weighed, is_unscored, whole};
 use crate::learner::Learner;
 use crate::play::unseen_tools;
 use crate::printer::counted;
@@ -323,25 +323,27 @@ impl Session<'_> {
         let step = self.position.step;
         let n = self.settings.validation as usize;
         let Some(world) = self.world.clone() else { return Ok(()) };
-        let Measured { played, unscored, n_shortened, latency_ms } = self.evaluate(&world, n)?;
+        let Measured { played, unscored, broken, n_shortened, latency_ms } = self.evaluate(&world, n)?;
         if self.settings.measure == Measure::Rewarded && is_unscored(&played) {
             return Err(self.unscored("no task of validation", unscored.as_deref()));
         }
-        let traces: Vec<&Trace> = played.iter().flat_map(|played| &played.traces).collect();
+        let traces: Vec<&Trace> = whole(&played).collect();
         let per_episode = |total: usize| total as f64 / traces.len().max(1) as f64;
         let n_unscored = match self.settings.measure {
             Measure::Rewarded => traces.iter().filter(|trace| trace.reward().is_none()).count(),
             Measure::Solved | Measure::Format => 0,
         };
-        let scores = scores(&played, self.settings.measure);
-        let n_solved = scores.iter().filter(|score| **score > 0.5).count();
-        let (low, high) = wilson(n_solved, scores.len());
-        let validation = n_solved as f64 / scores.len().max(1) as f64;
+        let n_solved = traces.iter().filter(|trace| is_done(trace, self.settings.measure)).count();
+        let (low, high) = wilson(n_solved, traces.len());
+        let validation = n_solved as f64 / traces.len().max(1) as f64;
         let turns = per_episode(traces.iter().map(|trace| trace.turns().count()).sum());
         let tokens = per_episode(traces.iter().map(|trace| n_sampled(trace)).sum());
-        let readable = f64::from(self::scores(&played, Measure::Format).iter().sum::<f32>()) / traces.len().max(1) as f64;
+        let readable = per_episode(traces.iter().filter(|trace| is_done(trace, Measure::Format)).count());
         let secondary = Secondary { cost: Some(tokens), latency_ms, turns: Some(turns) };
-        self.position.progress.see_evaluation(Evaluation { step, scores, secondary }).map_err(Failure::bug)?;
+        let scores = scores(&played, self.settings.measure);
+        let n_broken = broken.as_ref().map_or(0, |broken| broken.n);
+        let evaluation = Evaluation { step, scores, n_broken, secondary };
+        self.position.progress.see_evaluation(evaluation).map_err(Failure::bug)?;
         let mut values = vec![
             ("validation".to_owned(), validation),
             ("validation_low".to_owned(), low),
@@ -350,6 +352,7 @@ impl Session<'_> {
             ("validation_tokens".to_owned(), tokens),
             ("validation_format".to_owned(), readable),
         ];
+        values.extend((n_broken > 0).then(|| ("validation_broken".to_owned(), n_broken as f64)));
         values.extend((n_unscored > 0).then(|| ("validation_unscored".to_owned(), n_unscored as f64)));
         values.extend((n_shortened > 0).then(|| ("validation_shortened".to_owned(), n_shortened as f64)));
         let by_category = by_category(&played);
@@ -363,6 +366,9 @@ impl Session<'_> {
         self.position.progress.see_spent(spent).map_err(Failure::bug)?;
         values.extend(self.is_judged().then(|| ("dollars".to_owned(), self.dollars())));
         let mut said = format!("validation {:.1} % ({:.1}-{:.1})", 100.0 * validation, 100.0 * low, 100.0 * high);
+        if let Some(Broken { n, why }) = &broken {
+            said += &format!("  {n} broke and count for nothing: {why}");
+        }
         if n_unscored > 0 {
             said += &format!(
                 "  {n_unscored} could not be scored and count as failed: {}",
@@ -417,8 +423,13 @@ impl Session<'_> {
         {
             self.context.printer.complain(&text);
         }
+        let broken = Broken::among(played.iter().flat_map(|group| &group.traces));
+        if let Some(Broken { n, why }) = broken.as_ref().filter(|broken| 2 * broken.n > scenarios.len()) {
+            let text = format!("{n} of {} tasks of {} broke, too many to measure by: {why}", scenarios.len(), world.name);
+            return Err(Failure::world(anyhow::Error::msg(text)));
+        }
         self.record(policy.config(), &played)?;
-        Ok(Measured { played, unscored, n_shortened, latency_ms: timed.mean_ms() })
+        Ok(Measured { played, unscored, broken, n_shortened, latency_ms: timed.mean_ms() })
     }
 
     /// Whether a judge is asked in validation.
@@ -500,6 +511,8 @@ struct Measured {
     played: Vec<Played>,
     /// Why the last episode that could not be scored was not.
     unscored: Option<String>,
+    /// Episodes that broke: they say nothing of the adapter.
+    broken: Option<Broken>,
     /// Episodes that a judge saw without their middle.
     n_shortened: usize,
     /// What an episode took in the mean.
@@ -530,22 +543,27 @@ impl Lost {
     }
 }
 
-/// Per task, 1 where it was done.
+/// Per task, 1 where it was done. Where the episode broke, the mean of the others stands in: tasks are compared one by one, so none
+/// may be missing.
 fn scores(played: &[Played], measure: Measure) -> Vec<f32> {
-    let is_read = |trace: &Trace| trace.turns().all(|turn| turn.errors.iter().all(|error| error.kind != "unparsable_action"));
-    let is_done = |trace: &Trace| match measure {
+    let score = |trace: &Trace| f32::from(u8::from(is_done(trace, measure)));
+    let stand_in = whole(played).map(score).sum::<f32>() / whole(played).count().max(1) as f32;
+    let traces = played.iter().flat_map(|played| &played.traces);
+    traces.map(|trace| if trace.broken().is_some() { stand_in } else { score(trace) }).collect()
+}
+
+fn is_done(trace: &Trace, measure: Measure) -> bool {
+    match measure {
         Measure::Solved => trace.outcome == TraceOutcome::Success,
-        Measure::Format => is_read(trace),
+        Measure::Format => trace.turns().all(|turn| turn.errors.iter().all(|error| error.kind != "unparsable_action")),
         Measure::Rewarded => trace.reward().is_some_and(|reward| reward.total >= 0.5),
-    };
-    let score = |trace: &Trace| f32::from(u8::from(is_done(trace)));
-    played.iter().flat_map(|played| &played.traces).map(score).collect()
+    }
 }
 
 /// The share of each type of task that was solved.
 fn by_category(played: &[Played]) -> BTreeMap<String, f64> {
     let mut counts: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for trace in played.iter().flat_map(|played| &played.traces) {
+    for trace in whole(played) {
         let (solved, n) = counts.entry(trace.category.as_ref().map_or_else(String::new, ToString::to_string)).or_default();
         *solved += f64::from(u8::from(trace.outcome == TraceOutcome::Success));
         *n += 1.0;

@@ -6,6 +6,7 @@ mod arc;
 mod arc_edits;
 mod arc_pages;
 mod bench;
+mod broken_world;
 mod code;
 mod collector;
 mod config;

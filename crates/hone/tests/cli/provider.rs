@@ -39,6 +39,11 @@ pub(crate) fn start(answer: impl Fn(&Value, usize) -> Option<Reply> + Send + Syn
 }
 
 fn request(stream: &TcpStream) -> Value {
+    serde_json::from_slice(&received(stream).1).unwrap()
+}
+
+/// The head and the body of a request.
+pub(crate) fn received(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {
@@ -49,7 +54,7 @@ fn request(stream: &TcpStream) -> Value {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    serde_json::from_slice(&body).unwrap()
+    (head, body)
 }
 
 fn response(Reply { text, tokens_in, tokens_out }: &Reply) -> String {

@@ -15,7 +15,7 @@ use hone_env::rollout::Played;
 use hone_eval::interval::{mean, wilson};
 use hone_trace::env::{Env, Split};
 use hone_trace::{Scenario, Trace, TraceOutcome};
-use hone_train::stop::{Evaluation, Mode, Progress, Reason, Secondary, StepSeen, StopOptions};
+use hone_train::stop::{Evaluation, Mode, Progress, Reason, StepSeen, StopOptions};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -224,7 +224,7 @@ impl Guarded {
             let played = gym.play(exercise, Player::Policy(&policy), &validation)?;
             let score = |trace: &Trace| f32::from(u8::from(trace.outcome == TraceOutcome::Success));
             let scores = played.iter().flat_map(|played| &played.traces).map(score).collect();
-            progress.see_evaluation(Evaluation { step, scores, secondary: Secondary::default() }).map_err(Failure::bug)
+            progress.see_evaluation(Evaluation { step, scores, ..Evaluation::default() }).map_err(Failure::bug)
         };
         let mut progress = Progress::default();
         let mut guarded = Self { rewards: Vec::new(), stopped_at: None, kept: None };

@@ -1,0 +1,117 @@
+//! A world that breaks in some episodes: what is said of them, and that nothing is learned from them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use super::{Desk, provider};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Starts a world of one question an episode, which breaks where `breaks` says so of the number of the episode. An answer is right
+/// by its length, so that those of a model that knows nothing differ. Returns its address.
+fn start(breaks: impl Fn(usize) -> bool + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (n_episodes, breaks) = (Arc::new(AtomicUsize::new(0)), Arc::new(breaks));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (n_episodes, breaks) = (Arc::clone(&n_episodes), Arc::clone(&breaks));
+            std::thread::spawn(move || {
+                let (path, asked) = request(&stream);
+                let (status, body) = answer(&path, &asked, &n_episodes, &*breaks);
+                let body = body.to_string();
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                let _ = stream.write_all((head + &body).as_bytes());
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+fn request(stream: &TcpStream) -> (String, Value) {
+    let (head, body) = provider::received(stream);
+    let path = head.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    (path, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+fn answer(path: &str, asked: &Value, n_episodes: &AtomicUsize, breaks: &dyn Fn(usize) -> bool) -> (&'static str, Value) {
+    let task = |idx: u64| {
+        let id = format!("{}-{idx}", asked["split"].as_str().unwrap_or_default());
+        json!({"id": id, "category": "count", "family": id, "input": {"number": idx}, "truth": {"number": idx}})
+    };
+    let body = match path {
+        "/world" => json!({"name": "count", "protocol": 1}),
+        "/scenarios" => (0..asked["n"].as_u64().unwrap_or(0)).map(task).collect(),
+        "/reset" => {
+            let episode = n_episodes.fetch_add(1, Ordering::SeqCst).to_string();
+            json!({"episode": episode, "messages": [{"role": "user", "content": "1 2 3"}], "best": {"correct": 1.0}})
+        }
+        "/step" if breaks(asked["episode"].as_str().unwrap().parse().unwrap()) => {
+            return ("400 Bad Request", json!("the shelf fell down"));
+        }
+        "/step" => {
+            let is_even = asked["action"]["content"].as_str().unwrap_or_default().len().is_multiple_of(2);
+            let done = if is_even { "success" } else { "failure" };
+            json!({"messages": [], "signals": {"correct": f64::from(u8::from(is_even))}, "done": done})
+        }
+        _ => return ("404 Not Found", json!("no such path")),
+    };
+    ("200 OK", body)
+}
+
+/// A desk with the tiny model, on which an answer earns what the world says.
+fn desk() -> Desk {
+    let desk = Desk::of_practice();
+    let recipe = "[reward.count]\ncomponents = [{ name = 'right', kind = 'signal', signal = 'correct', range = [0, 1], weight = 1.0, role = 'primary' }]\n";
+    std::fs::write(desk.path("hone.toml"), recipe).unwrap();
+    desk
+}
+
+fn train(world: &str, more: &str) -> String {
+    let run = "--model tiny --run r --threads 1 --answer-tokens 4 --scenarios 2 --samples 4 --validation 4 --lr 0.01";
+    format!("train grpo --env {world} {run} --validate-every 9 {more}")
+}
+
+/// The rewards of all traces of a split, `null` where there is none, and whether the world broke in each.
+fn rewards(desk: &Desk) -> Vec<(Value, bool)> {
+    let listed = desk.hone("trace list --limit 1000 --json").json();
+    let of_world = listed.iter().filter(|head| head["category"] == "count");
+    let shown = of_world.map(|head| desk.hone(&format!("trace show {} --json", head["id"].as_str().unwrap())).json().remove(0));
+    shown.map(|trace| (trace["rewards"][0]["total"].clone(), trace.to_string().contains("env_error"))).collect()
+}
+
+#[test]
+fn training_does_not_take_the_failures_of_a_world_for_those_of_the_policy() {
+    let desk = desk();
+    // Validation comes first, 4 episodes of it; every second episode after them breaks.
+    let world = start(|episode| episode == 1 || episode >= 4 && episode % 2 == 0);
+    let ended = desk.hone(&train(&world, "--steps 2")).expect(0, "steps: ", "  broken 4");
+    for said in ["1 broke and count for nothing: ", "4 episodes of step 1 broke and taught nothing, the first so: "] {
+        assert!(ended.err.contains(said) && ended.err.contains("the shelf fell down"), "no `{said}` in {}", ended.err);
+    }
+    assert_eq!(ended.err.matches("broke and taught nothing").count(), 1, "the reason is said once: {}", ended.err);
+    let figures = desk.standing("r")["figures"].clone();
+    assert_eq!((&figures["0 validation_broken"], &figures["1 n_broken"]), (&json!(1.0), &json!(4.0)), "{figures}");
+    let rewards = rewards(&desk);
+    let n_broken = rewards.iter().filter(|(_, is_broken)| *is_broken).count();
+    assert!(n_broken >= 9 && rewards.iter().all(|(reward, is_broken)| reward.is_null() == *is_broken), "{rewards:?}");
+}
+
+#[test]
+fn a_step_of_which_every_episode_broke_ends_the_run_with_the_way_on() {
+    let desk = desk();
+    let world = start(|episode| (4..12).contains(&episode));
+    let says = "no episode of count could be played: ";
+    let ended = desk.hone(&train(&world, "--steps 1")).expect(2, "", says);
+    assert!(ended.err.contains("the run goes on with `hone train grpo --run r --resume`"), "{}", ended.err);
+    desk.hone("train grpo --run r --threads 1 --resume").expect(0, "steps: ", "step 1/1  reward ");
+}
+
+#[test]
+fn a_validation_of_which_most_broke_measures_nothing() {
+    let desk = desk();
+    let world = start(|episode| episode < 3);
+    let says = format!("3 of 4 tasks of {world} broke, too many to measure by: ");
+    desk.hone(&train(&world, "--steps 1")).expect(2, "", &says).expect(2, "", "--resume");
+}
