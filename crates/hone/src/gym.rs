@@ -100,7 +100,7 @@ impl Gym<'_> {
         let mut weighed = Weighed { groups: Vec::with_capacity(scenarios.len()), unscored: None, n_shortened: 0 };
         rollout(self.env, player, &plan, |mut played| {
             let remarks = weigher.as_ref().map(|weigher| weigher.weigh(&mut played)).unwrap_or_default();
-            weighed.unscored = remarks.unscored.map(|why| why.to_string()).or(weighed.unscored.take());
+            weighed.unscored = remarks.unscored.last().map(|(_, why)| why.to_string()).or(weighed.unscored.take());
             weighed.n_shortened += remarks.n_shortened;
             weighed.groups.push(played);
             ControlFlow::Continue(())

@@ -12,7 +12,7 @@ use hone_reward::{Attempt, Recipe, ScoreError, Scorer};
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
-use hone_trace::{Config, ErrorEvent, RunId, Scenario, ScenarioId, Tenant, Time, Trace};
+use hone_trace::{Config, ErrorEvent, RunId, Scenario, ScenarioId, Tenant, Time, Trace, TraceId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -141,8 +141,8 @@ pub(crate) struct Weigher<'a> {
 /// What is to be said of a group that was weighed.
 #[derive(Default)]
 pub(crate) struct Remarks {
-    /// Why a trace could not be scored, of the last such one.
-    pub(crate) unscored: Option<ScoreError>,
+    /// Traces that could not be scored, and why not.
+    pub(crate) unscored: Vec<(TraceId, ScoreError)>,
     /// Traces that a judge saw without their middle.
     pub(crate) n_shortened: usize,
 }
@@ -162,7 +162,7 @@ impl<'a> Weigher<'a> {
         let whole = |trace: &&Trace| trace.broken().is_none();
         let attempts: Vec<Attempt<'_>> = played.traces.iter().filter(whole).map(|trace| Attempt { trace, item: &item }).collect();
         let scored = self.scorer.score_group(&attempts, self.seed, played.group.at);
-        let mut remarks = Remarks { unscored: None, n_shortened: scored.n_shortened() };
+        let mut remarks = Remarks { unscored: Vec::new(), n_shortened: scored.n_shortened() };
         let whole = played.traces.iter_mut().filter(|trace| trace.broken().is_none());
         for (trace, scored) in whole.zip(scored.traces) {
             match scored {
@@ -170,7 +170,7 @@ impl<'a> Weigher<'a> {
                     trace.rewards.extend(scored.turns);
                     trace.rewards.push(scored.reward);
                 }
-                Err(error) => remarks.unscored = Some(error),
+                Err(error) => remarks.unscored.push((trace.id, error)),
             }
         }
         remarks

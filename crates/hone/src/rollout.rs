@@ -62,12 +62,12 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         let plan = plan(args, &ready, &world, &choice, context);
         let bar = context.printer.count_bar(&format!("{} {}", world.name, args.policy));
         summary.run = Some(plan.run);
-        summary.conflicts = keep::play(&world, ready.player(), &plan, context, |played| {
+        summary.conflicts = keep::play(&world, ready.player(), &plan, context, |played, remarks| {
             bar.inc(played.traces.len() as u64);
             if let Some(text) = unseen_tools(ready.player(), &played.traces).filter(|_| summary.is_empty()) {
                 context.printer.complain(&text);
             }
-            summary.add(played);
+            summary.add(played, remarks);
             if let Some(course) = &mut course {
                 course.record(played);
             }

@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::play::{Weigher, writes};
+use crate::play::{Remarks, Weigher, writes};
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Plan, Played, rollout};
@@ -23,7 +23,7 @@ pub(crate) fn play(
     player: Player<'_>,
     plan: &Plan<'_>,
     context: &Context<'_>,
-    mut listen: impl FnMut(&mut Played),
+    mut listen: impl FnMut(&mut Played, &Remarks),
 ) -> Result<usize, Failure> {
     let weigher = Weigher::new(&world.recipe, plan, None)?;
     context.wait(async |context| {
@@ -34,8 +34,8 @@ pub(crate) fn play(
         let writing = tokio::spawn(write(store, receive));
         tokio::task::block_in_place(|| {
             rollout(world.env.as_ref(), player, plan, |mut played| {
-                weigher.weigh(&mut played);
-                listen(&mut played);
+                let remarks = weigher.weigh(&mut played);
+                listen(&mut played, &remarks);
                 if played.traces.is_empty() {
                     return ControlFlow::Continue(());
                 }

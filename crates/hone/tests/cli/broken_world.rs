@@ -115,3 +115,26 @@ fn a_validation_of_which_most_broke_measures_nothing() {
     let says = format!("3 of 4 tasks of {world} broke, too many to measure by: ");
     desk.hone(&train(&world, "--steps 1")).expect(2, "", &says).expect(2, "", "--resume");
 }
+
+#[test]
+fn a_rollout_says_that_its_world_broke_and_keeps_no_reward_of_that() {
+    let desk = desk();
+    let play = |world: &str, more: &str| format!("rollout --env {world} --policy empty -n 2 --samples 2 {more}");
+    let half = start(|episode| episode % 2 == 0);
+    let ended = desk.hone(&play(&half, "--json --concurrency 1")).expect(0, "\"broken\":2", "the world broke in 2 episodes");
+    assert!(ended.err.contains("the shelf fell down"), "{}", ended.err);
+    assert_eq!(ended.json()[0]["mean_reward"], 1.0, "what broke is no failure");
+    let kept = rewards(&desk);
+    assert_eq!(kept.iter().filter(|(reward, is_broken)| *is_broken && reward.is_null()).count(), 2, "{kept:?}");
+    // Nothing could be played: there is no mean, and that is no success.
+    let whole = play(&start(|_| true), "--run gone");
+    desk.hone(&whole).expect(1, "4 traces in 2 groups, 0 solved, none scored", "the world broke in 4 episodes");
+}
+
+#[test]
+fn a_rollout_says_which_traces_could_not_be_scored() {
+    let lost = "[reward.math]\ncomponents = [{ name = 'lost', kind = 'grader', weight = 1.0, role = 'primary', grader = { \
+                type = 'string_check', input = '{{ sample.output_text }}', reference = '{{ item.truth.nope }}', operation = 'like' } }]\n";
+    let desk = Desk::with(&[("hone.toml", lost)]);
+    desk.hone("rollout --env math:sums --policy gold -n 1 --samples 2").expect(1, "none scored", "2 traces could not be scored");
+}

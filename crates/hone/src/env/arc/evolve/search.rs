@@ -196,7 +196,7 @@ impl Search<'_> {
         }
         let plan = self.plan(&scenarios, round, context);
         let mut played = Vec::new();
-        let conflicts = keep::play(&self.world.world, self.player, &plan, context, |group: &mut Played| {
+        let conflicts = keep::play(&self.world.world, self.player, &plan, context, |group: &mut Played, _| {
             let Some(&nth) = group.group.scenario.as_ref().and_then(|id| places.get(id)) else { return };
             if group.traces.iter().any(is_cut_off) {
                 group.traces.clear();
