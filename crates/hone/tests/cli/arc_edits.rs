@@ -85,6 +85,46 @@ fn budgets_end_a_search_and_what_cannot_be_done_is_said() {
 }
 
 #[test]
+fn edits_without_an_answer_are_counted_and_asked_for_again() {
+    let desk = desk();
+    let (url, counted) = provider::refusing(|n_before| match n_before {
+        1 | 3 => None,
+        _ => Some(provider::said("```python\ndef solve(I):\n    return I\n```".into())),
+    });
+    let line = EVOLVE.replace("--policy script", &format!("--policy {url} --rounds 1 --concurrency 1 --json"));
+    let first =
+        desk.hone(&line).expect(0, "\"unanswered\":2", "2 edits ended without an answer, the first so: ").json().remove(0);
+    assert_eq!((&first["edits"], &first["calls"]), (&2.into(), &4.into()));
+    let second = desk.hone(&line).expect(0, "\"unanswered\":0", "round 1/1").json().remove(0);
+    assert_eq!((&second["edits"], &second["rounds"][0]["known"], &second["calls"]), (&4.into(), &2.into(), &2.into()));
+    let third = desk.hone(&line).json().remove(0);
+    assert_eq!((&third["edits"], &third["calls"]), (&4.into(), &0.into()));
+    assert_eq!(counted.load(std::sync::atomic::Ordering::SeqCst), 6);
+    // Where nothing is answered, that is no success, and further rounds are not asked for.
+    let (url, counted) = provider::refusing(|_| None);
+    let line = EVOLVE.replace("--policy script", &format!("--policy {url} --rounds 6 --run gone"));
+    desk.hone(&line).expect(1, "gone: 0 edits", "4 edits ended without an answer");
+    assert_eq!(counted.load(std::sync::atomic::Ordering::SeqCst), 4);
+}
+
+#[test]
+fn a_search_that_is_told_something_else_is_another_one() {
+    let desk = desk();
+    desk.hone(&format!("{EVOLVE} --rounds 1")).expect(0, "4 edits", "round 1/1");
+    std::fs::write(desk.path("start.py"), "from dsl import *\n\n\ndef solve_67a3c6ac(I):\n    O = trim(I)\n    return O\n")
+        .unwrap();
+    let others = [
+        (format!("{EVOLVE} --seed 2"), "was made with --seed 1\n"),
+        (EVOLVE.replace("--mistakes 1 --edits 4", "--mistakes 2 --edits 8"), "was made with --mistakes 1 and --edits 4\n"),
+        (format!("{EVOLVE} --start start.py"), "was made with no --start\n"),
+    ];
+    for (line, says) in others {
+        desk.hone(&line).expect(2, "", says).expect(2, "", "another name with --run");
+    }
+    desk.hone(&format!("{EVOLVE} --rounds 3 --calls 100 --tokens 100000 -n 1")).expect(0, "edits", "round 1/3");
+}
+
+#[test]
 fn from_twenty_tasks_to_samples_step_by_step() {
     let Some(tasks) = training() else { return };
     let (desk, tasks) = (Desk::new(), tasks.display());

@@ -22,17 +22,31 @@ pub(crate) fn said(text: String) -> Reply {
 /// Starts one that answers a request, given how many came before it; without an answer it says nothing until the other side gives
 /// up. Returns its name as a policy, and the count of requests.
 pub(crate) fn start(answer: impl Fn(&Value, usize) -> Option<Reply> + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+    serve(move |mut stream, n_before| match answer(&request(&stream), n_before) {
+        Some(reply) => stream.write_all(response(&reply).as_bytes()),
+        None => stream.read(&mut [0]).map(|_| ()),
+    })
+}
+
+/// The same, but it refuses requests that it has no answer to.
+pub(crate) fn refusing(answer: impl Fn(usize) -> Option<Reply> + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+    serve(move |mut stream, n_before| {
+        request(&stream);
+        let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 9\r\nconnection: close\r\n\r\nnot today";
+        let reply = answer(n_before).map_or_else(|| refusal.to_owned(), |reply| response(&reply));
+        stream.write_all(reply.as_bytes())
+    })
+}
+
+fn serve(answer: impl Fn(TcpStream, usize) -> std::io::Result<()> + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (n_calls, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(answer));
     let counted = Arc::clone(&n_calls);
     std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
+        for stream in listener.incoming().flatten() {
             let (n_before, answer) = (counted.fetch_add(1, Ordering::SeqCst), Arc::clone(&answer));
-            std::thread::spawn(move || match answer(&request(&stream), n_before) {
-                Some(reply) => stream.write_all(response(&reply).as_bytes()),
-                None => stream.read(&mut [0]).map(|_| ()),
-            });
+            std::thread::spawn(move || answer(stream, n_before));
         }
     });
     (format!("http://{address}/v1#model"), n_calls)

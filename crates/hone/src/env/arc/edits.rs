@@ -7,6 +7,7 @@ use hone_data::edits::copies;
 use hone_store::Database;
 use hone_trace::store::{Field, TraceQuery};
 use hone_trace::{Metric, Tenant, Trace};
+use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 /// Where a trace says which search it is an edit of.
@@ -15,6 +16,7 @@ const ROUND: &str = "round";
 const TASK: &str = "task";
 const FAMILY: &str = "family";
 const FROM: &str = "from";
+const SETUP: &str = "setup";
 const GAIN: &str = "delta_r";
 /// The signal in which the world tells what an edit gained.
 const GAIN_SIGNAL: &str = "correctness_gain";
@@ -33,6 +35,32 @@ pub(crate) struct Origin {
     pub(crate) family: String,
     /// The program that was edited.
     pub(crate) from: String,
+    /// What the search was told; not known of those made before this was kept.
+    pub(crate) setup: Option<Setup>,
+}
+
+/// What makes a search another one, by the names of its flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) mistakes: u8,
+    pub(crate) edits: u16,
+    /// The hash of the programs that it was given to start from.
+    pub(crate) start: Option<String>,
+}
+
+impl Setup {
+    /// The flags in which another differs, as it had them.
+    pub(crate) fn differing(&self, other: &Self) -> Vec<String> {
+        let start = if other.start.is_some() { "other programs in --start" } else { "no --start" };
+        let told = [
+            (self.seed != other.seed).then(|| format!("--seed {}", other.seed)),
+            (self.mistakes != other.mistakes).then(|| format!("--mistakes {}", other.mistakes)),
+            (self.edits != other.edits).then(|| format!("--edits {}", other.edits)),
+            (self.start != other.start).then(|| start.into()),
+        ];
+        told.into_iter().flatten().collect()
+    }
 }
 
 /// An edit.
@@ -53,6 +81,8 @@ impl Origin {
         let facts = [(SEARCH, &self.search), (TASK, &self.task), (FAMILY, &self.family), (FROM, &self.from)];
         trace.metadata.extend(facts.map(|(key, value)| (key.to_owned(), value.as_str().into())));
         trace.metadata.insert(ROUND.to_owned(), self.round.into());
+        let setup = self.setup.as_ref().and_then(|setup| serde_json::to_value(setup).ok());
+        trace.metadata.extend(setup.map(|setup| (SETUP.to_owned(), setup)));
         if let Some(gain) = gain(trace).and_then(Number::from_f64) {
             trace.metrics.insert(GAIN.to_owned(), Metric::Value(gain));
         }
@@ -67,6 +97,7 @@ impl Origin {
             task: text(TASK)?,
             family: text(FAMILY)?,
             from: text(FROM)?,
+            setup: trace.metadata.get(SETUP).and_then(|setup| Setup::deserialize(setup).ok()),
         })
     }
 }

@@ -61,10 +61,10 @@ pub(super) struct Args {
     /// Edits of each task in a round
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     edits: u16,
-    /// Stop before more edits than this are asked for
+    /// Stop before this command asks for more edits than this
     #[arg(long, value_name = "N")]
     calls: Option<u64>,
-    /// Stop when this many tokens are read and written
+    /// Stop when this command has read and written this many tokens
     #[arg(long, value_name = "N")]
     tokens: Option<u64>,
     /// The seed of tasks, mistakes and policies
@@ -101,6 +101,11 @@ struct Summary {
     projection: Option<Projected>,
     /// The budget that ended the search, if one did.
     stopped_by: Option<&'static str>,
+    /// Edits that ended without an answer, and were not kept.
+    unanswered: usize,
+    /// What was said of the first of them.
+    #[serde(skip)]
+    why_unanswered: Option<String>,
 }
 
 /// What one round came to.
@@ -129,8 +134,9 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let player = ready.as_ref().map_or(Player::Script("arc-editor", &editor), Ready::player);
     let is_script = ready.as_ref().is_none_or(Ready::is_script);
     let world = world(args, context)?;
-    let budget = Budget::new(args.calls, args.tokens);
-    let mut search = Search { args, player, is_script, budget, lines: Vec::new(), world, forecast: None };
+    let (budget, setup) = (Budget::new(args.calls, args.tokens), search::setup(args)?);
+    let mut search =
+        Search { args, player, is_script, budget, lines: Vec::new(), world, forecast: None, setup, unanswered: None };
     search.lines = search.begin(context)?;
     let known = search.known(context)?;
     if let Some(ready) = &ready {
@@ -153,12 +159,16 @@ impl Summary {
             printer.say(&format!("{} calls, {} tokens, ${:.4}", spent.calls, spent.tokens, spent.usd));
             printer.say(&format!("next: hone data arc-edits --run {run} --tasks {} --out DIR", args.tasks.display()));
         }
-        match self.stopped_by {
-            Some(by) => {
-                printer.complain(&format!("the budget of {by} ended the search; the same command with a larger one goes on"));
-                Ok(Exit::No)
-            }
-            None => Ok(Exit::Yes),
+        if let Some(why) = &self.why_unanswered {
+            let n = counted(self.unanswered as u64, "edit");
+            printer.complain(&format!("{n} ended without an answer, the first so: {why}; the same command asks again"));
         }
+        if let Some(by) = self.stopped_by {
+            let text = format!("the budget of {by} ended the search");
+            printer.complain(&format!("{text}; it is for one command: the same again goes on, with a larger one further"));
+        }
+        let n_known: usize = self.rounds.iter().map(|round| round.known).sum();
+        let is_in_vain = self.unanswered > 0 && self.edits == n_known;
+        Ok(if self.stopped_by.is_some() || is_in_vain { Exit::No } else { Exit::Yes })
     }
 }

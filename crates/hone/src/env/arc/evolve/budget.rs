@@ -1,6 +1,7 @@
-//! What a search may take: edits that are asked for, and tokens. Dollars are watched where they are spent.
+//! What one command may take of a search: edits that are asked for, and tokens. Dollars are watched where they are spent.
 
 use super::Edit;
+use hone_trace::Trace;
 use serde::Serialize;
 
 /// What was taken.
@@ -40,8 +41,17 @@ impl Budget {
 
     /// Counts what was asked for.
     pub(super) fn take(&mut self, edits: &[Edit]) {
-        self.spent.calls += edits.len() as u64;
-        self.spent.tokens += edits.iter().map(|edit| edit.trace.head().n_tokens).sum::<u64>();
+        edits.iter().for_each(|edit| self.count(&edit.trace));
+    }
+
+    /// Counts what was asked for and not answered.
+    pub(super) fn take_vain(&mut self, traces: &[Trace]) {
+        traces.iter().for_each(|trace| self.count(trace));
+    }
+
+    fn count(&mut self, trace: &Trace) {
+        self.spent.calls += 1;
+        self.spent.tokens += trace.head().n_tokens;
     }
 }
 

@@ -3,7 +3,7 @@
 //! The scripted editor edits some of the tasks once: a model reads as much, and writes about as much. How many edits there will be is
 //! known only as far as no task is right early.
 
-use super::search::{Known, Search};
+use super::search::{Known, Part, Search};
 use crate::context::Context;
 use crate::cost::{self, Forecast};
 use crate::failure::Failure;
@@ -23,7 +23,8 @@ impl Search<'_> {
         let open: Vec<usize> = (0..self.lines.len()).filter(|&nth| !self.lines[nth].is_right()).collect();
         let scenario = |nth: usize| self.world.arc.edit(&self.lines[nth].task, &self.lines[nth].program).map_err(Failure::user);
         let scenarios: Vec<Scenario> = cost::to_guess(&open).into_iter().map(scenario).collect::<Result<_, _>>()?;
-        let plan = Plan { n_samples: 1, timing: Timing::Told(Time::TOLD), ..self.plan(&scenarios, 1, context) };
+        let once = Part { n_edits: 1, n_stored: 0 };
+        let plan = Plan { timing: Timing::Told(Time::TOLD), ..self.plan(&scenarios, 1, once, context) };
         let episodes = cost::episodes(&self.world.world, Player::Script("arc-editor", &editor), &plan);
         let forecast = Forecast::new(self.args.policy.clone(), ready, &episodes, n_edits);
         if let Some(forecast) = &forecast {

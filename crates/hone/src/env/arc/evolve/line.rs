@@ -30,12 +30,17 @@ impl Line {
         Score::of(&self.program, &pairs).is_solved
     }
 
-    /// Goes on with the best of these edits, if it is better on the examples than what is there and does not just copy their
-    /// outputs. What was searched before went on from the program that the edits name.
-    pub(super) fn take(&mut self, edits: &[Edit]) {
+    /// Goes back to the program that these edits were made of, where there are any.
+    pub(super) fn begin_with(&mut self, edits: &[Edit]) {
         if let Some(from) = edits.first().map(|edit| &edit.origin.from).filter(|from| **from != self.program) {
             *self = Self::new(self.task.clone(), from.clone());
         }
+    }
+
+    /// Goes on with the best of these edits, if it is better on the examples than what is there and does not just copy their
+    /// outputs. What was searched before went on from the program that the edits name.
+    pub(super) fn take(&mut self, edits: &[Edit]) {
+        self.begin_with(edits);
         for edit in edits.iter().filter(|edit| !edit.program.is_empty() && !is_copy(&edit.program, &self.task.train)) {
             let score = Score::of(&edit.program, &self.task.train);
             if score.correctness > self.score.correctness {

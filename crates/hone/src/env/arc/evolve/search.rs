@@ -6,9 +6,10 @@ use super::{Args, Round, Summary};
 use crate::clock::RealClock;
 use crate::context::Context;
 use crate::cost::Forecast;
-use crate::env::arc::edits::{self, Edit, Origin};
+use crate::env::arc::edits::{self, Edit, Origin, Setup};
 use crate::env::arc::read_programs;
 use crate::failure::Failure;
+use crate::gym::Broken;
 use crate::policy::Bank;
 use crate::rollout::keep;
 use crate::world::World;
@@ -51,6 +52,34 @@ pub(super) struct Search<'a> {
     pub(super) lines: Vec<Line>,
     pub(super) world: Edits,
     pub(super) forecast: Option<Forecast>,
+    pub(super) setup: Setup,
+    /// Edits that ended without an answer, with the first reason.
+    pub(super) unanswered: Option<Broken>,
+}
+
+/// Edits of a line that are to be asked for in a round.
+struct Missing {
+    nth: usize,
+    /// Those that were answered before.
+    known: Vec<Edit>,
+    /// Traces that the store has of them, answered or not: new ones are named after them.
+    n_stored: usize,
+}
+
+/// What came of asking.
+#[derive(Default)]
+struct Asked {
+    /// The lines with their new edits.
+    edits: Vec<(usize, Vec<Edit>)>,
+    /// Whether the money did not suffice for all.
+    is_broke: bool,
+    unanswered: Vec<Trace>,
+}
+
+pub(super) fn setup(args: &Args) -> Result<Setup, Failure> {
+    let start = args.start.as_deref().map(read_programs).transpose()?;
+    let start = start.map(|source| ConfigHash::of(source.as_bytes()).to_string());
+    Ok(Setup { seed: args.seed, mistakes: args.mistakes, edits: args.edits, start })
 }
 
 /// The edits that the store has, by round and task.
@@ -107,6 +136,11 @@ impl Search<'_> {
             let text = format!("the search `{}` was made by another policy than {}", self.args.run, self.args.policy);
             return Err(Failure::user(text).hint("give this one another name with --run"));
         }
+        let others = edits.iter().filter_map(|edit| edit.origin.setup.as_ref());
+        if let Some(differ) = others.map(|other| self.setup.differing(other)).find(|differ| !differ.is_empty()) {
+            let text = format!("the search `{}` was made with {}", self.args.run, differ.join(" and "));
+            return Err(Failure::user(text).hint("ask for the same again, or give this one another name with --run"));
+        }
         let mut known = Known::new();
         for edit in edits {
             known.entry((edit.origin.round, edit.origin.task.clone())).or_default().push(edit);
@@ -124,14 +158,18 @@ impl Search<'_> {
             let open: Vec<usize> = (0..self.lines.len()).filter(|&nth| !self.lines[nth].is_right()).collect();
             let mut missing = Vec::new();
             for nth in open {
-                match known.remove(&(number, self.lines[nth].task.id.clone())) {
-                    Some(edits) => {
-                        round.known += edits.len();
-                        self.take(nth, &edits, &mut round);
-                    }
-                    None => missing.push(nth),
+                let mut known = known.remove(&(number, self.lines[nth].task.id.clone())).unwrap_or_default();
+                let n_stored = known.len();
+                known.retain(|edit| edit.trace.broken().is_none());
+                round.known += known.len();
+                if known.len() < usize::from(self.args.edits) {
+                    self.lines[nth].begin_with(&known);
+                    missing.push(Missing { nth, known, n_stored });
+                } else {
+                    self.take(nth, &known, &mut round);
                 }
             }
+            let n_unanswered = self.n_unanswered();
             stopped_by = self.play(missing, &mut round, context, &|n| bar.inc(n))?;
             round.examples_right = self.lines.iter().filter(|line| line.is_right()).count();
             if round.edits > 0 {
@@ -142,7 +180,9 @@ impl Search<'_> {
                 ));
                 rounds.push(round);
             }
-            if stopped_by.is_some() || round.examples_right == self.lines.len() {
+            // Where nothing is answered any more, the next round would be asked in vain too.
+            let is_in_vain = self.n_unanswered() > n_unanswered && round.edits == round.known;
+            if stopped_by.is_some() || is_in_vain || round.examples_right == self.lines.len() {
                 break;
             }
         }
@@ -154,38 +194,70 @@ impl Search<'_> {
     /// Asks for edits of these tasks and keeps them. Says which budget ended it, if one did.
     fn play(
         &mut self,
-        mut missing: Vec<usize>,
+        missing: Vec<Missing>,
         round: &mut Round,
         context: &Context<'_>,
         tick: &dyn Fn(u64),
     ) -> Result<Option<&'static str>, Failure> {
-        let n_edits = usize::from(self.args.edits);
-        while !missing.is_empty() {
-            let n = match self.budget.n_groups(n_edits, usize::from(self.args.concurrency)) {
-                Ok(n) => n.min(missing.len()),
-                Err(by) => return Ok(Some(by)),
-            };
-            let batch: Vec<usize> = missing.drain(..n).collect();
-            let played = self.ask(&batch, round.round, context)?;
-            let is_broke = played.len() < batch.len();
-            for (nth, edits) in played {
-                tick(edits.len() as u64);
-                self.budget.take(&edits);
-                if let Some(forecast) = &mut self.forecast {
-                    forecast.group(edits.iter().map(|edit| &edit.trace), context.printer);
+        // A plan asks for equally many edits of each task; mostly that is all of them.
+        let mut alike: BTreeMap<(usize, usize), Vec<Missing>> = BTreeMap::new();
+        for one in missing {
+            alike.entry((one.n_stored, one.known.len())).or_default().push(one);
+        }
+        while let Some(((n_stored, n_known), mut missing)) = alike.pop_first() {
+            let n_edits = usize::from(self.args.edits) - n_known;
+            while !missing.is_empty() {
+                let n = match self.budget.n_groups(n_edits, usize::from(self.args.concurrency)) {
+                    Ok(n) => n.min(missing.len()),
+                    Err(by) => {
+                        self.leave(missing.into_iter().chain(alike.into_values().flatten()), round);
+                        return Ok(Some(by));
+                    }
+                };
+                let batch: Vec<Missing> = missing.drain(..n).collect();
+                let numbers: Vec<usize> = batch.iter().map(|one| one.nth).collect();
+                let asked = self.ask(&numbers, round.round, Part { n_edits, n_stored }, context)?;
+                if self.see(asked, batch, round, context, tick) {
+                    self.leave(missing.into_iter().chain(alike.into_values().flatten()), round);
+                    return Ok(Some("dollars"));
                 }
-                self.take(nth, &edits, round);
-            }
-            if is_broke {
-                return Ok(Some("dollars"));
             }
         }
         Ok(None)
     }
 
-    /// Samples edits of the best programs of these lines. All of them are durable when this returns. A group that the money did not
-    /// suffice for is not among them: it is asked for again, whole.
-    fn ask(&self, batch: &[usize], round: u64, context: &Context<'_>) -> Result<Vec<(usize, Vec<Edit>)>, Failure> {
+    /// Goes on without the edits that no budget is left for.
+    fn leave(&mut self, missing: impl Iterator<Item = Missing>, round: &mut Round) {
+        missing.for_each(|one| self.take(one.nth, &one.known, round));
+    }
+
+    /// Takes in what was asked for; whether the money is spent.
+    fn see(&mut self, asked: Asked, batch: Vec<Missing>, round: &mut Round, context: &Context<'_>, tick: &dyn Fn(u64)) -> bool {
+        let mut fresh: BTreeMap<usize, Vec<Edit>> = asked.edits.into_iter().collect();
+        self.budget.take_vain(&asked.unanswered);
+        if let Some(Broken { n, why }) = Broken::among(&asked.unanswered) {
+            self.unanswered.get_or_insert(Broken { n: 0, why }).n += n;
+        }
+        for Missing { nth, mut known, .. } in batch {
+            let edits = fresh.remove(&nth).unwrap_or_default();
+            tick(edits.len() as u64);
+            self.budget.take(&edits);
+            if let Some(forecast) = &mut self.forecast {
+                forecast.group(edits.iter().map(|edit| &edit.trace), context.printer);
+            }
+            known.extend(edits);
+            self.take(nth, &known, round);
+        }
+        asked.is_broke
+    }
+
+    fn n_unanswered(&self) -> usize {
+        self.unanswered.as_ref().map_or(0, |unanswered| unanswered.n)
+    }
+
+    /// Samples edits of the best programs of these lines. All of them are durable when this returns. Those without an answer are not
+    /// kept, and are asked for again by the next command; a group that the money did not suffice for is so whole.
+    fn ask(&self, batch: &[usize], round: u64, part: Part, context: &Context<'_>) -> Result<Asked, Failure> {
         let mut places: BTreeMap<ScenarioId, usize> = BTreeMap::new();
         let mut scenarios: Vec<Scenario> = Vec::new();
         for &nth in batch {
@@ -194,33 +266,40 @@ impl Search<'_> {
             places.insert(scenario.id.clone(), nth);
             scenarios.push(scenario);
         }
-        let plan = self.plan(&scenarios, round, context);
-        let mut played = Vec::new();
+        let plan = self.plan(&scenarios, round, part, context);
+        let mut asked = Asked::default();
+        let mut n_groups = 0;
         let conflicts = keep::play(&self.world.world, self.player, &plan, context, |group: &mut Played, _| {
             let Some(&nth) = group.group.scenario.as_ref().and_then(|id| places.get(id)) else { return };
+            n_groups += 1;
             if group.traces.iter().any(is_cut_off) {
+                asked.is_broke = true;
                 group.traces.clear();
                 return;
             }
-            let origin = self.lines[nth].origin(&self.args.run, round);
+            asked.unanswered.extend(group.traces.extract_if(.., |trace| trace.broken().is_some()));
+            group.group.traces = group.traces.iter().map(|trace| trace.id).collect();
+            let origin = self.lines[nth].origin(&self.args.run, round, &self.setup);
             group.traces.iter_mut().for_each(|trace| origin.note(trace));
-            played.push((nth, group.traces.iter().cloned().filter_map(Edit::of).collect()));
+            asked.edits.push((nth, group.traces.iter().cloned().filter_map(Edit::of).collect()));
         })?;
+        asked.is_broke |= n_groups < batch.len();
         match conflicts {
-            0 => Ok(played),
+            0 => Ok(asked),
             n => Err(Failure::user(format_args!("{n} records of the search `{}` are there with other content", self.args.run))
                 .hint("give this one another name with --run")),
         }
     }
 
-    pub(super) fn plan<'b>(&self, scenarios: &'b [Scenario], round: u64, context: &Context<'_>) -> Plan<'b> {
-        let number = round.to_string();
+    pub(super) fn plan<'b>(&self, scenarios: &'b [Scenario], round: u64, part: Part, context: &Context<'_>) -> Plan<'b> {
+        // What is asked for again has names and dice of its own.
+        let number = if part.n_stored == 0 { round.to_string() } else { format!("{round} after {}", part.n_stored) };
         Plan {
             run: RunId::derived(&["arc evolve", &self.args.run, &number]),
             tenant: context.settings.tenant.clone(),
             scenarios,
             split: Split::ALL.into_iter().find(|split| split.as_str() == self.args.split),
-            n_samples: usize::from(self.args.edits),
+            n_samples: part.n_edits,
             seed: Draws::new(self.args.seed, &["arc", "round", &number]).bits(),
             luck: Luck::Shared,
             limits: Limits { answer_tokens_max: self.args.max_tokens, ..Limits::default() },
@@ -248,8 +327,18 @@ impl Search<'_> {
             spent,
             projection: self.forecast.as_ref().map(Forecast::projected),
             stopped_by,
+            unanswered: self.n_unanswered(),
+            why_unanswered: self.unanswered.as_ref().map(|unanswered| unanswered.why.clone()),
         }
     }
+}
+
+/// Edits of one task that are asked for together.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) n_edits: usize,
+    /// Traces that the store has of the round already.
+    pub(super) n_stored: usize,
 }
 
 /// Whether the money did not suffice for a trace.
@@ -258,8 +347,8 @@ fn is_cut_off(trace: &Trace) -> bool {
 }
 
 impl Line {
-    fn origin(&self, search: &str, round: u64) -> Origin {
+    fn origin(&self, search: &str, round: u64, setup: &Setup) -> Origin {
         let (task, family) = (self.task.id.clone(), self.task.family.clone());
-        Origin { search: search.to_owned(), round, task, family, from: self.program.clone() }
+        Origin { search: search.to_owned(), round, task, family, from: self.program.clone(), setup: Some(setup.clone()) }
     }
 }
