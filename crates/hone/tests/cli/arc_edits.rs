@@ -250,6 +250,21 @@ fn augmented_tasks_are_searched_and_stay_in_their_family() {
 }
 
 #[test]
+fn a_program_that_copies_outputs_counts_nowhere_in_a_report() {
+    let task = TASK.replace("[[5, 6, 8]]", "[[5, 6, 8, 1]]").replace("[[8, 6, 5]]", "[[1, 8, 6, 5]]");
+    let desk = Desk::with(&[("tasks.jsonl", &task)]);
+    let copy = "def solve(I):\n    if len(I) == 2:\n        return ((2, 1), (4, 3))\n    \
+                if len(I[0]) == 3:\n        return ((7, 7, 0),)\n    return ((1, 8, 6, 5),)\n";
+    let answer = serde_json::json!({"role": "assistant", "content": format!("```python\n{copy}```")});
+    std::fs::write(desk.path("copy.jsonl"), format!("{answer}\n")).unwrap();
+    let play = "rollout --env arc:tasks.jsonl --split train --policy script:copy.jsonl --run copied -n 1 --samples 2";
+    desk.hone(play).expect(0, "2 solved", "spent");
+    let report = desk.hone("env arc report --tasks tasks.jsonl --run copied --json").json().remove(0);
+    let reached = (&report["solved"], &report["solved_by_vote"], &report["pass_at"][0]["share"]);
+    assert_eq!(reached, (&0.into(), &0.into(), &0.0.into()), "{report}");
+}
+
+#[test]
 fn a_report_says_what_was_reached_and_draws_it() {
     let desk = desk();
     desk.hone(&format!("{EVOLVE} --rounds 6 --quiet")).expect(0, "1 of them solved", "");

@@ -35,6 +35,8 @@ pub(super) struct Sample {
     programs: Vec<String>,
     /// Its last program computes what is asked for, and does not copy it.
     pub(super) is_solved: bool,
+    /// Its last program copies an output: it has no vote.
+    is_copy: bool,
     pub(super) thinking_tokens: f64,
     edit: Option<Edit>,
 }
@@ -54,7 +56,8 @@ impl Tried {
         let (played, steps) = steps(&task, &samples);
         let last = steps.last().cloned().unwrap_or_default();
         let pairs: Vec<Pair> = played.pairs().cloned().collect();
-        let (score, hidden) = (Score::of(&last, &pairs), Score::of(&last, &played.test));
+        let (mut score, hidden) = (Score::of(&last, &pairs), Score::of(&last, &played.test));
+        score.is_solved &= !is_copy(&last, &pairs);
         let is_voted = is_voted(&task, &samples);
         Self { task, played, samples, steps, score, hidden, is_voted }
     }
@@ -87,13 +90,14 @@ impl Sample {
         let programs: Vec<String> =
             answers.into_iter().map(|answer| answer.program).filter(|program| !program.is_empty()).collect();
         let pairs: Vec<Pair> = as_played(task, augmentation.as_ref()).pairs().cloned().collect();
-        let is_solved = programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved && !is_copy(program, &pairs));
-        Self { augmentation, programs, is_solved, thinking_tokens, edit: Edit::of(trace) }
+        let is_copy = programs.last().is_some_and(|program| is_copy(program, &pairs));
+        let is_solved = !is_copy && programs.last().is_some_and(|program| Score::of(program, &pairs).is_solved);
+        Self { augmentation, programs, is_solved, is_copy, thinking_tokens, edit: Edit::of(trace) }
     }
 
-    /// The outputs that its last program predicts for the task as it is.
+    /// The outputs that its last program predicts for the task as it is; a copy predicts nothing.
     fn predicted(&self, task: &Task) -> Vec<Option<Grid>> {
-        let attempt = self.programs.last().and_then(|program| Attempt::of(program).ok());
+        let attempt = self.programs.last().filter(|_| !self.is_copy).and_then(|program| Attempt::of(program).ok());
         let predict = |pair: &Pair| {
             let attempt = attempt.as_ref()?;
             match &self.augmentation {
@@ -134,7 +138,9 @@ fn steps(task: &Task, samples: &[Sample]) -> (Task, Vec<String>) {
     let augmented = samples.iter().filter(|sample| sample.augmentation.is_some());
     let shown = |sample: &Sample| {
         let (played, last) = (as_played(task, sample.augmentation.as_ref()), sample.programs.last()?);
-        Some((Score::of(last, &played.train).correctness, played, sample.programs.clone()))
+        // One that copies the examples comes after all that do not.
+        let shown = if is_copy(last, &played.train) { -1.0 } else { Score::of(last, &played.train).correctness };
+        Some((shown, played, sample.programs.clone()))
     };
     let best = own.chain(augmented).filter_map(shown).reduce(|best, other| if other.0 > best.0 { other } else { best });
     best.map_or_else(|| (task.clone(), Vec::new()), |(_, played, programs)| (played, programs))
