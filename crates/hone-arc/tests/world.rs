@@ -106,6 +106,26 @@ fn a_run_on_an_example_is_counted_and_says_what_it_made() {
 }
 
 #[test]
+fn every_call_of_an_answer_has_a_result_and_those_too_many_are_refused() {
+    let folder = folder();
+    let world = ArcWorld::new(options(folder.path().to_owned())).unwrap();
+    let mut episode = world.reset(&scenario(&world, "67a3c6ac"), 1).unwrap().episode;
+    let arguments = r#"{"program": "def solve(I):\n    return I\n", "example": 1}"#;
+    let request = |n: usize| ToolRequest {
+        id: format!("c{n}"),
+        name: "run_on_example".into(),
+        arguments: arguments.into(),
+        extra: Default::default(),
+    };
+    let action = Message { tool_calls: (0..10).map(request).collect(), ..Message::text(Role::Assistant, "") };
+    let step = episode.step(&action).unwrap();
+    let ids: Vec<&str> = step.messages.iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
+    assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"]);
+    let refused = step.messages.iter().filter(|message| message.content.text() == "error: at most 8 calls at once");
+    assert_eq!((refused.count(), step.signals.get("runs")), (2, Some(8.0)));
+}
+
+#[test]
 fn an_edit_starts_almost_right_and_is_worth_what_it_gains() {
     let folder = folder();
     let world = ArcWorld::new(ArcOptions { edit: true, ..options(folder.path().to_owned()) }).unwrap();

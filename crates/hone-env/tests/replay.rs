@@ -11,7 +11,7 @@ use hone_env::{Player, Scripted, call, said, tool_result};
 use hone_trace::env::{Env, Split};
 use hone_trace::policy::{Conversation, Opening, Policy, PolicyError};
 use hone_trace::{
-    Config, ErrorEvent, Message, Role, Scenario, Segment, Tenant, Time, ToolCall, Trace, TraceId, TraceOutcome, Turn,
+    Config, ErrorEvent, Message, Role, Scenario, Segment, Tenant, Time, ToolCall, ToolRequest, Trace, TraceId, TraceOutcome, Turn,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -236,6 +236,20 @@ fn calls_are_matched_by_tool_and_arguments_in_recorded_order() {
         broken
     };
     check(say(), &[broken], &["not here | 0 | unparsable_action not_recorded"], None);
+}
+
+#[test]
+fn every_call_of_an_answer_has_a_result_and_those_too_many_are_refused() {
+    let world = Replay::new(&[recorded()], ReplayOptions::default()).unwrap();
+    let mut episode = world.reset(&all(&world)[0], 0).unwrap().episode;
+    let one = call("look", &json!({"what": "eggs", "n": 1})).tool_calls.remove(0);
+    let calls = (0..66).map(|n| ToolRequest { id: format!("c{n}"), ..one.clone() }).collect();
+    let step = episode.step(&Message { tool_calls: calls, ..said("") }).unwrap();
+    let answered: BTreeSet<&str> = step.messages.iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
+    assert_eq!((answered.len(), step.tool_calls.len()), (66, 66));
+    let refused = step.messages.iter().filter(|message| message.content.text() == "error: at most 64 calls at once");
+    assert_eq!(refused.count(), 2);
+    assert_eq!(step.signals.get("from_record"), Some(64.0 / 66.0));
 }
 
 #[test]

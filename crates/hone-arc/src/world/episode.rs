@@ -8,7 +8,7 @@ use hone_trace::{ErrorEvent, Message, Role, ToolCall, ToolRequest, TraceOutcome}
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Calls of one answer that are carried out.
+/// Calls of one answer that are carried out; more are refused.
 const CALLS_MAX: usize = 8;
 /// Answers in a row that only call tools.
 const TOOL_TURNS_MAX: usize = 16;
@@ -35,10 +35,11 @@ impl Episode {
         Self { stage, n_programs: 0, n_tool_turns: 0, is_over: false }
     }
 
-    /// Runs a program on one train pair and says what came of it.
-    fn try_out(&self, request: &ToolRequest, step: &mut Step) {
+    /// Runs a program on one train pair and says what came of it; a call too many, of which `idx` tells, is refused.
+    fn try_out(&self, idx: usize, request: &ToolRequest, step: &mut Step) {
         let arguments: Value = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
         let told = match (request.name == told::RUN, RunArguments::deserialize(&arguments)) {
+            _ if idx >= CALLS_MAX => Err(format!("at most {CALLS_MAX} calls at once")),
             (false, _) => Err(format!("there is no tool {}; there is {}", request.name, told::RUN)),
             (true, Err(error)) => Err(format!("wrong arguments of {}: {error}", told::RUN)),
             (true, Ok(asked)) => self.run_example(&asked),
@@ -109,7 +110,7 @@ impl Play for Episode {
         }
         let mut step = Step::default();
         let n_runs = action.tool_calls.len().min(CALLS_MAX);
-        action.tool_calls.iter().take(CALLS_MAX).for_each(|request| self.try_out(request, &mut step));
+        action.tool_calls.iter().enumerate().for_each(|(idx, request)| self.try_out(idx, request, &mut step));
         self.n_tool_turns += 1;
         step.signals = Signals::from([("runs", n_runs as f64), ("thoughts", n_thoughts as f64)]);
         if self.n_tool_turns >= TOOL_TURNS_MAX {

@@ -130,7 +130,10 @@ impl Play for Episode {
                 for request in action.tool_calls.iter().take(CALLS_MAX) {
                     self.call(request, &mut step, &mut looked);
                 }
-                looked.n_asked += action.tool_calls.len().saturating_sub(CALLS_MAX);
+                for request in action.tool_calls.iter().skip(CALLS_MAX) {
+                    looked.n_asked += 1;
+                    refuse(request, &mut step);
+                }
                 is_final = calls.iter().any(|(name, _)| self.record.closing.contains(name));
                 if is_final {
                     // The final answer needs no result, so none was missed.
@@ -192,6 +195,14 @@ fn tell(request: &ToolRequest, told: &Told, step: &mut Step) {
     step.errors.extend_from_slice(&told.errors);
     let (success, duration_ms) = told.ran.first().map_or((None, None), |ran| (ran.success, ran.duration_ms));
     step.tool_calls.push(ToolCall { success, duration_ms, ..plain(request) });
+}
+
+/// Answers a call too many.
+fn refuse(request: &ToolRequest, step: &mut Step) {
+    let refusal = format!("at most {CALLS_MAX} calls at once");
+    step.messages.push(tool_result(&request.id, &request.name, format!("error: {refusal}")));
+    step.tool_calls.push(ToolCall { success: Some(false), ..plain(request) });
+    step.errors.push(unparsable(refusal));
 }
 
 fn plain(request: &ToolRequest) -> ToolCall {
