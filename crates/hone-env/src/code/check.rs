@@ -10,6 +10,10 @@ use std::sync::{Arc, LazyLock};
 /// What one test may use.
 const LIMITS: Limits = Limits { fuel: 50_000_000, memory: 256 << 20, depth: 1000, output: 4 << 10, source: 256 << 10 };
 
+/// What all tests of one answer may use together, in steps: as much as twenty of them alone. Nothing else bounds the time of a step of
+/// this world, as problems have any number of tests.
+const FUEL_OF_ALL: u64 = 20 * LIMITS.fuel;
+
 /// Names of the language that tests build on.
 const BUILTINS: [&str; 26] = [
     "abs",
@@ -77,6 +81,11 @@ impl Checked {
 
 /// Runs the tests of a problem against a program.
 pub(super) fn check(program: &str, problem: &Problem) -> Checked {
+    check_within(program, problem, FUEL_OF_ALL)
+}
+
+/// Runs tests until they have used so many steps together; those that are left then have failed.
+fn check_within(program: &str, problem: &Problem, fuel_of_all: u64) -> Checked {
     if program.trim().is_empty() {
         return Checked::Invalid("there is no program".into());
     }
@@ -87,10 +96,16 @@ pub(super) fn check(program: &str, problem: &Problem) -> Checked {
     if let Some(name) = redefined(&parsed, problem) {
         return Checked::Invalid(format!("it gives `{name}` another meaning, which the tests use"));
     }
+    let mut fuel_left = fuel_of_all;
     let run = |test: &String| {
+        if fuel_left == 0 {
+            return Err(format!("not run: the tests before it used all {fuel_of_all} steps that the tests have together"));
+        }
+        let limits = Limits { fuel: LIMITS.fuel.min(fuel_left), ..LIMITS };
         let source = format!("{program}\n{}\n{test}\n", problem.setup);
-        let ran = Program::parse(&source, &library(), &LIMITS).and_then(|program| program.run_module(&LIMITS).result);
-        ran.map(drop).map_err(|error| error.to_string())
+        let ran = Program::parse(&source, &library(), &LIMITS).map(|program| program.run_module(&limits));
+        fuel_left = fuel_left.saturating_sub(ran.as_ref().map_or(0, |ran| ran.fuel));
+        ran.and_then(|ran| ran.result).map(drop).map_err(|error| error.to_string())
     };
     Checked::Ran(problem.tests.iter().map(run).collect())
 }
@@ -111,4 +126,33 @@ fn redefined(program: &Program, problem: &Problem) -> Option<&'static str> {
 
 fn has_word(text: &str, word: &str) -> bool {
     text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|found| found == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::env::Split;
+
+    #[test]
+    fn the_tests_of_an_answer_have_a_bound_together() {
+        let program = "def f(n):\n    for i in range(n):\n        pass\n    return n\n";
+        let tests = ["assert f(1) == 1", "assert f(1000000) == 0", "assert f(2) == 2", "assert f(3) == 3"];
+        let problem = Problem {
+            id: "count".into(),
+            split: Split::Test,
+            question: String::new(),
+            setup: String::new(),
+            tests: tests.map(str::to_owned).to_vec(),
+            reference: String::new(),
+        };
+        let outcome = |fuel_of_all| match check_within(program, &problem, fuel_of_all) {
+            Checked::Ran(tests) => tests.into_iter().map(|test| test.err().unwrap_or_default()).collect::<Vec<String>>(),
+            Checked::Invalid(why) => panic!("{why}"),
+        };
+        let enough = outcome(u64::MAX);
+        assert!([0, 2, 3].iter().all(|&idx| enough[idx].is_empty()) && !enough[1].is_empty(), "{enough:?}");
+        let bounded = outcome(10_000);
+        assert!(bounded[0].is_empty() && bounded[1].contains("out of fuel"), "{bounded:?}");
+        assert!(bounded[2..].iter().all(|why| why.contains("used all 10000 steps")), "{bounded:?}");
+    }
 }
