@@ -155,8 +155,8 @@ fn open(model: &Builder) -> Result<Weights, String> {
     Weights::open(&path).map_err(|error| error.to_string())
 }
 
-fn check_unread(model: Builder, says: &str) {
-    let error = open(&model).expect_err(says);
+fn check_unread(model: &Builder, says: &str) {
+    let error = open(model).expect_err(says);
     assert!(error.contains(says), "{error}");
 }
 
@@ -174,28 +174,28 @@ fn a_tensor_that_would_not_be_read_is_refused_by_name() {
         ("blk.1.attn_q.bias", 8),
         ("output.bias", 5),
     ] {
-        check_unread(llama().ones(name, &[len]), &format!("model.gguf: tensor `{name}` has no place"));
+        check_unread(&llama().ones(name, &[len]), &format!("model.gguf: tensor `{name}` has no place"));
     }
     let biases = ["q", "k", "v"].map(|name| format!("blk.0.attn_{name}.bias"));
     let biased = |model: Builder| biases.iter().fold(model, |model, name| model.ones(name, &[8]));
     open(&biased(llama())).expect("biases that are added");
     open(&biased(Builder::model("qwen2"))).expect("biases that are added");
     open(&llama().ones("rope_freqs.weight", &[1])).expect("divisors that are used");
-    check_unread(biased(Builder::model("qwen2")).ones("rope_freqs.weight", &[1]), "tensor `rope_freqs.weight` has no place");
-    check_unread(Builder::model("qwen3"), "`blk.0.attn_q_norm.weight` is missing");
+    check_unread(&biased(Builder::model("qwen2")).ones("rope_freqs.weight", &[1]), "tensor `rope_freqs.weight` has no place");
+    check_unread(&Builder::model("qwen3"), "`blk.0.attn_q_norm.weight` is missing");
 }
 
 #[test]
 fn a_gguf_value_that_would_change_the_sums_is_refused_by_name() {
     let llama = || Builder::model("llama");
-    check_unread(llama().u32("llama.rope.dimension_count", 1), "`llama.rope.dimension_count` = 1");
-    check_unread(llama().u32("llama.attention.value_length", 4), "`llama.attention.value_length` = 4");
-    check_unread(llama().flag("llama.attention.causal", false), "`llama.attention.causal` = false");
-    check_unread(llama().u32("llama.expert_count", 8), "`llama.expert_count` = 8");
-    check_unread(llama().f32("llama.logit_scale", 0.5), "`llama.logit_scale` = 0.5");
-    check_unread(llama().text("llama.rope.scaling.type", "yarn"), "rope scaling `yarn`");
-    check_unread(llama().text("llama.rope.freq_base", "10000"), "`llama.rope.freq_base` is not a number");
-    check_unread(llama().text("llama.attention.head_count_kv", "4"), "`llama.attention.head_count_kv` is not a count");
+    check_unread(&llama().u32("llama.rope.dimension_count", 1), "`llama.rope.dimension_count` = 1");
+    check_unread(&llama().u32("llama.attention.value_length", 4), "`llama.attention.value_length` = 4");
+    check_unread(&llama().flag("llama.attention.causal", false), "`llama.attention.causal` = false");
+    check_unread(&llama().u32("llama.expert_count", 8), "`llama.expert_count` = 8");
+    check_unread(&llama().f32("llama.logit_scale", 0.5), "`llama.logit_scale` = 0.5");
+    check_unread(&llama().text("llama.rope.scaling.type", "yarn"), "rope scaling `yarn`");
+    check_unread(&llama().text("llama.rope.freq_base", "10000"), "`llama.rope.freq_base` is not a number");
+    check_unread(&llama().text("llama.attention.head_count_kv", "4"), "`llama.attention.head_count_kv` is not a count");
     let plain = llama().u32("llama.rope.dimension_count", 2).flag("llama.attention.causal", true).u32("llama.expert_count", 0);
     open(&plain.f32("llama.logit_scale", 1.0)).expect("values that change nothing");
 }

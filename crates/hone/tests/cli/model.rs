@@ -101,8 +101,8 @@ fn an_end_that_only_the_config_names_ends_an_answer() {
 
 /// The id of a special token in a `tokenizer.json`.
 fn id_of(tokenizer: &serde_json::Value, text: &str) -> serde_json::Value {
-    let added = tokenizer["added_tokens"].as_array().unwrap();
-    added.iter().find(|token| token["content"] == text).unwrap()["id"].clone()
+    let added = tokenizer["added_tokens"].as_array().expect("added tokens");
+    added.iter().find(|token| token["content"] == text).expect("a token of this text")["id"].clone()
 }
 
 #[test]
