@@ -9,7 +9,7 @@ use crate::error::Refused;
 use crate::openai::parsed;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{ChatRequest, Delta, Finish, Reply, Sampling, Usage};
+use hone_policy::upstream::{Calling, ChatRequest, Delta, Finish, Reply, Sampling, TOOL_CHOICE, Usage};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -41,6 +41,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
     let request = ChatRequest {
         messages: messages.clone(),
         tools: Arc::from(tools.clone()),
+        calling: Calling::of_anthropic(rest.get(TOOL_CHOICE).unwrap_or(&Value::Null)),
         sampling,
         tokens_max,
         ..ChatRequest::default()

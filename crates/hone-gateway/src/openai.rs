@@ -8,7 +8,7 @@ use crate::choices::{Choices, told};
 use crate::error::Refused;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{ChatRequest, Delta, Finish, Label, Reply, Sampling, Usage};
+use hone_policy::upstream::{Calling, ChatRequest, Delta, Finish, Label, PARALLEL, Reply, Sampling, TOOL_CHOICE, Usage};
 use hone_trace::format::check_depth;
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{Content, Message, Time};
@@ -44,6 +44,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     let request = ChatRequest {
         messages: conversation.messages.clone(),
         tools: Arc::from(conversation.tools.clone()),
+        calling: Calling::of_chat(rest.get(TOOL_CHOICE).unwrap_or(&Value::Null), rest.get(PARALLEL).unwrap_or(&Value::Null)),
         schema,
         label,
         sampling: Sampling {

@@ -15,7 +15,7 @@ use axum::http::HeaderMap;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::local::Prompt;
-use hone_policy::upstream::{ChatRequest, Client, Told, UpstreamError, Wire, Words};
+use hone_policy::upstream::{ChatRequest, Client, PARALLEL, TOOL_CHOICE, Told, UpstreamError, Wire, Words};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::store::Event;
@@ -157,8 +157,19 @@ impl Question {
             let (body, headers) = (Some(self.body.clone()), self.headers.clone());
             return Ok(ChatRequest { body, headers, ..self.request.clone() });
         }
-        self.follows(&UNFOLLOWED)?;
-        Ok(self.request.clone())
+        let unfollowed: Vec<&str> = UNFOLLOWED
+            .into_iter()
+            .filter(|param| !(self.request.calling.is_some() && [TOOL_CHOICE, PARALLEL].contains(param)))
+            .collect();
+        self.follows(&unfollowed)?;
+        let (has_tools, has_schema) = (!self.request.tools.is_empty(), self.request.schema.is_some());
+        let wire = client.spec().provider.wire;
+        match self.request.calling.as_ref().and_then(|calling| calling.unfollowed(wire, has_tools, has_schema)) {
+            None => Ok(self.request.clone()),
+            // Anthropic's clients say both in one.
+            Some(_) if self.wire == Some(Wire::Anthropic) => Err(unfollowable(TOOL_CHOICE)),
+            Some(param) => Err(unfollowable(param)),
+        }
     }
 
     /// Refuses by name what this model of this machine could not follow.
@@ -195,7 +206,7 @@ impl Question {
     fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
         let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
         if let Some(param) = unfollowed.iter().find(|param| says(param)) {
-            return Err(unsupported(param, format!("`{param}` is not something that this model can follow here: leave it out")));
+            return Err(unfollowable(param));
         }
         if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
             return Err(refused("seed", INVALID, "`seed` must be a whole number of at most 64 bits"));
@@ -241,6 +252,10 @@ const UNSUPPORTED: &str = "unsupported_value";
 /// A parameter that those who are asked do not follow: why nobody was asked.
 pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> UpstreamError {
     refused(param, UNSUPPORTED, message)
+}
+
+fn unfollowable(param: &str) -> UpstreamError {
+    unsupported(param, format!("`{param}` is not something that this model can follow here: leave it out"))
 }
 
 fn refused(param: &str, code: &str, message: impl Into<String>) -> UpstreamError {

@@ -17,7 +17,7 @@ use crate::openai::{TEMPERATURE_MAX, flag, label, number, parsed, whole_number};
 use crate::question::Asked;
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
-use hone_policy::upstream::{ChatRequest, Label, Sampling};
+use hone_policy::upstream::{Calling, ChatRequest, Label, PARALLEL, Sampling, TOOL_CHOICE};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, Tenant, ToolRequest, ToolSpec, Trace, TraceId, Turn};
 use serde_json::{Map, Value, json};
@@ -28,30 +28,30 @@ const INSTRUCTIONS: &str = "hone.instructions";
 /// What a function says where its calls must follow its schema.
 const STRICT: &str = "strict";
 /// What can be asked for, besides what is looked at one by one.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 16] = [
     "input",
     "instructions",
     "max_output_tokens",
     "metadata",
     "model",
+    PARALLEL,
     "previous_response_id",
     "prompt_cache_key",
     "safety_identifier",
     "stream",
     "temperature",
     "text",
+    TOOL_CHOICE,
     "tools",
     "top_p",
     "user",
 ];
 /// What can be said only so: any other wish could not be followed.
-const FIXED: [(&str, &str); 8] = [
+const FIXED: [(&str, &str); 6] = [
     ("background", "false"),
-    ("parallel_tool_calls", "true"),
     ("service_tier", "\"auto\""),
     ("store", "true"),
     ("stream_options", "{\"include_obfuscation\":false}"),
-    ("tool_choice", "\"auto\""),
     ("top_logprobs", "0"),
     ("truncation", "\"disabled\""),
 ];
@@ -70,13 +70,16 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     // The record has the words of chats, so that one agent is the same in both.
     let (schema, label) = schema(&body)?;
     let (metadata, format) = (body.get("metadata"), response_format(&body));
+    let calling = calling(&body)?;
+    let (choice, parallel) = (calling.chat(), calling.is_single.then_some(false));
     let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max,
-        "metadata": metadata, "response_format": format});
+        "metadata": metadata, "response_format": format, TOOL_CHOICE: choice, PARALLEL: parallel});
     let rest = rest.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let rest = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
     let request = ChatRequest {
         messages: messages.clone(),
         tools: Arc::from(tools.clone()),
+        calling: Some(calling),
         schema,
         label,
         sampling: Sampling { temperature, top_p, ..Sampling::default() },
@@ -252,6 +255,16 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
     list.enumerate().map(tool).collect()
 }
 
+/// Which tools an answer calls.
+fn calling(body: &Map<String, Value>) -> Result<Calling, Refused> {
+    let said = |name: &str| body.get(name).unwrap_or(&Value::Null);
+    let wrong = || {
+        let message = format!("`{TOOL_CHOICE}` must be none, auto, required or a function, and `{PARALLEL}` true or false");
+        Refused::param(TOOL_CHOICE, message)
+    };
+    Calling::of_responses(said(TOOL_CHOICE), said(PARALLEL)).ok_or_else(wrong)
+}
+
 /// The schema that an answer has to follow, where one is asked for, and what is said of it.
 fn schema(body: &Map<String, Value>) -> Result<(Option<Value>, Label), Refused> {
     let free = (None, Label::default());
@@ -332,7 +345,8 @@ mod tests {
         check(&json!({"tools": [{"type": "web_search"}]}), "`web_search`");
         check(&json!({"conversation": "c"}), "previous_response_id");
         check(&json!({"background": true}), r#""param":"background""#);
-        check(&json!({"tool_choice": "required"}), r#""param":"tool_choice""#);
+        check(&json!({"tool_choice": {"type": "allowed_tools"}}), r#""param":"tool_choice""#);
+        check(&json!({"tool_choice": "required", "parallel_tool_calls": false}), "");
         check(&json!({"include": ["reasoning.encrypted_content"]}), r#""param":"include""#);
         check(&json!({"text": {"format": {"type": "xml"}}}), r#""param":"text.format""#);
         check(&json!({"text": {"verbosity": "low"}}), r#""param":"text.verbosity""#);

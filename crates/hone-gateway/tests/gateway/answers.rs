@@ -48,7 +48,8 @@ async fn what_another_format_cannot_follow_is_refused_by_name() {
         ("modalities", json!(["text"]), 200),
         ("user", json!("u"), 200),
         ("parallel_tool_calls", json!(true), 200),
-        ("parallel_tool_calls", json!(false), 400),
+        ("parallel_tool_calls", json!(false), 200),
+        ("tool_choice", json!({"type": "allowed_tools"}), 400),
     ] {
         let body = json!({"model": "claude", "messages": messages(HI), param: value});
         let told = world.post("/v1/chat/completions", &body, &[]).await;
@@ -67,10 +68,38 @@ async fn tools_that_only_their_provider_runs_are_not_taken_for_functions() {
     let body = json!({"model": "claude", "messages": messages(HI), "tools": [{"type": "custom", "custom": {"name": "add"}}]});
     let told = world.post("/v1/chat/completions", &body, &[]).await;
     assert_eq!((told.status, told.body.contains("`custom`")), (400, true), "{}", told.body);
-    let alone = json!({"type": "auto", "disable_parallel_tool_use": true});
-    let body = json!({"model": "well", "max_tokens": 9, "messages": messages(HI), "tool_choice": alone});
-    let told = world.post("/v1/messages", &body, &[]).await;
-    assert_eq!((told.status, told.body.contains("`tool_choice`")), (400, true), "{}", told.body);
+}
+
+#[tokio::test]
+async fn which_tools_are_called_is_said_in_the_words_of_who_is_asked() {
+    let world = World::open().await;
+    let own = json!([{"name": "add", "input_schema": {"type": "object"}}]);
+    let function = json!({"name": "add", "parameters": {"type": "object"}});
+    let heard = async |path: &str, body: &Value| {
+        let told = world.post(path, body, &[]).await;
+        assert_eq!(told.status, 200, "{body}: {}", told.body);
+        let heard = world.heard.last();
+        (heard["tool_choice"].clone(), heard["parallel_tool_calls"].clone())
+    };
+    let named = json!({"type": "function", "function": {"name": "add"}});
+    for (choice, expected) in [
+        (json!({"type": "any"}), (json!("required"), Value::Null)),
+        (json!({"type": "none"}), (json!("none"), Value::Null)),
+        (json!({"type": "tool", "name": "add", "disable_parallel_tool_use": true}), (named.clone(), json!(false))),
+        (json!({"type": "auto", "disable_parallel_tool_use": true}), (Value::Null, json!(false))),
+    ] {
+        let body = json!({"model": "well", "max_tokens": 9, "messages": messages(HI), "tools": own, "tool_choice": choice});
+        assert_eq!(heard("/v1/messages", &body).await, expected, "{choice}");
+    }
+    let mut flat = function.clone();
+    flat["type"] = "function".into();
+    let body = json!({"model": "well", "input": "hi", "tools": [flat], "tool_choice": {"type": "function", "name": "add"}});
+    assert_eq!(heard("/v1/responses", &body).await, (named.clone(), Value::Null));
+    let tools = json!([{"type": "function", "function": function}]);
+    let body =
+        json!({"model": "claude", "messages": messages(HI), "tools": tools, "tool_choice": named, "parallel_tool_calls": false});
+    let theirs = json!({"type": "tool", "name": "add", "disable_parallel_tool_use": true});
+    assert_eq!(heard("/v1/chat/completions", &body).await, (theirs, Value::Null));
 }
 
 /// A client that hears nothing for some seconds may leave, while its provider thinks.
@@ -147,10 +176,10 @@ async fn an_anthropic_client_is_told_which_stop_sequence_ended_an_answer_of_this
 async fn who_cannot_follow_leaves_it_to_those_who_can() {
     let world = World::open().await;
     for turn in 0..4 {
-        let body = json!({"model": "claude-first", "messages": messages(HI), "parallel_tool_calls": false});
+        let body = json!({"model": "claude-first", "messages": messages(HI), "logit_bias": {"1": 2}});
         let told = world.post("/v1/chat/completions", &body, &[]).await;
         assert_eq!(told.status, 200, "{turn}: {}", told.body);
-        assert_eq!(world.heard.last()["parallel_tool_calls"], false);
+        assert_eq!(world.heard.last()["logit_bias"], json!({"1": 2}));
     }
 }
 

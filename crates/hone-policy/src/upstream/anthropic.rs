@@ -4,6 +4,7 @@
 //! message. A schema is asked for as a tool that must be called; its input is the answer. Thoughts come back
 //! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
 
+use super::calling::Calling;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, Part, RequestError, TOKENS_MAX, Transfer, add_extra, arguments, in_turns, parameters, parts};
 use super::spec::UpstreamSpec;
@@ -31,6 +32,9 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     put("messages", messages(&request.messages)?.into());
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    if let Some(choice) = request.calling.as_ref().and_then(Calling::anthropic).filter(|_| !tools.is_empty()) {
+        put("tool_choice", choice);
+    }
     if let Some(answer) = request.answer_tool() {
         let choice = match tools.is_empty() {
             true => json!({"type": "tool", "name": answer}),

@@ -5,6 +5,7 @@
 //! binary frames ([`super::frames`]); the stop reason completes the answer, the usage follows it. Thoughts come back signed
 //! and are sent again as they were. `inputTokens` leaves out what was cached: it is added here. There are no seeds.
 
+use super::calling::Calling;
 use super::frames::Frame;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
@@ -29,6 +30,7 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     body.insert("messages".into(), messages(&request.messages)?.into());
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut tool_config = Map::new();
+    tool_config.extend(request.calling.as_ref().and_then(Calling::bedrock).map(|choice| ("toolChoice".to_owned(), choice)));
     if let Some(answer) = request.answer_tool() {
         let choice = if tools.is_empty() { json!({"tool": {"name": answer}}) } else { json!({"any": {}}) };
         tool_config.insert("toolChoice".into(), choice);

@@ -5,6 +5,7 @@
 //! such as Cohere's own instructions, is not. The pieces of a stream say which call they belong to by a number that is shared
 //! with pieces of text, so calls are counted here. A stream is complete with `message-end`.
 
+use super::calling::Calling;
 use super::openai;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, shortened};
 use super::request::{ChatRequest, RequestError, Transfer, add_extra, with_pictures_of_users};
@@ -31,6 +32,9 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     put("seed", (request.seed >> 33).into());
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(openai::tool).collect());
+        if let Some(choice) = request.calling.as_ref().and_then(Calling::cohere) {
+            put("tool_choice", choice);
+        }
     }
     if let Some(schema) = request.labelled_schema() {
         put("response_format", json!({"type": "json_object", "json_schema": schema}));

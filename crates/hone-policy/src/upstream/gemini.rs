@@ -4,6 +4,7 @@
 //! Every event of a stream has the form of a whole answer; the stream is complete when one has told the finish reason.
 //! Signatures of thoughts are kept with the calls that they came with, and sent again. Calls have no ids here, and get some.
 
+use super::calling::Calling;
 use super::reply::{CallIds, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
 use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
 use super::sse::Event;
@@ -29,6 +30,7 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     if !request.tools.is_empty() {
         let declarations: Value = request.tools.iter().map(tool).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": declarations}]));
+        body.extend(request.calling.as_ref().and_then(Calling::gemini).map(|config| ("toolConfig".to_owned(), config)));
     }
     let mut generation = Map::new();
     let mut put = |name: &str, value: Value| drop(generation.insert(name.into(), value));

@@ -6,6 +6,7 @@
 //! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
+use super::calling::{Calling, PARALLEL, TOOL_CHOICE};
 use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank, is_whole};
 use super::request::{ANSWER, ChatRequest, Label, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
@@ -38,6 +39,12 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(own_tool).collect());
+        if let Some(choice) = request.calling.as_ref().and_then(Calling::chat) {
+            put(TOOL_CHOICE, choice);
+        }
+        if request.calling.as_ref().is_some_and(|calling| calling.is_single) {
+            put(PARALLEL, false.into());
+        }
     }
     if let Some(schema) = &request.schema {
         put("response_format", format(schema, &request.label));

@@ -1,5 +1,6 @@
 //! What is asked of a provider, before it has a wire format.
 
+use super::calling::Calling;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -25,6 +26,8 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// The tools on offer.
     pub tools: Arc<[ToolSpec]>,
+    /// Which of them are called, where something is said of that which every format could be told.
+    pub calling: Option<Calling>,
     /// The JSON schema that the answer follows, where one is asked for.
     pub schema: Option<Value>,
     /// What is said of the schema besides.

@@ -1,6 +1,8 @@
 //! Wire formats as tables: what is sent, and what is read.
 
-use hone_policy::upstream::{ChatRequest, Label, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply};
+use hone_policy::upstream::{
+    Called, Calling, ChatRequest, Label, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply,
+};
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -57,6 +59,27 @@ fn check_body(spec: &str, request: &ChatRequest, transfer: Transfer, expected: &
     }
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(names(&found), names(expected));
+}
+
+#[test]
+fn every_format_says_which_tools_are_called() {
+    let check = |spec: &str, called: Called, pointer: &str, expected: Option<Value>| {
+        let request = ChatRequest { calling: Some(Calling { called, is_single: false }), ..request() };
+        let body = body(&spec.parse().unwrap(), &request, Transfer::Plain).unwrap();
+        assert_eq!(body.pointer(pointer).cloned(), expected, "{spec}: {body}");
+    };
+    let named = || Called::Named("find".into());
+    check("openai:m", Called::Free, "/tool_choice", None);
+    check("openai:m", Called::Some, "/tool_choice", Some("required".into()));
+    check("openai:m", named(), "/tool_choice/function/name", Some("find".into()));
+    check("anthropic:m", Called::Free, "/tool_choice", None);
+    check("anthropic:m", Called::None, "/tool_choice/type", Some("none".into()));
+    check("anthropic:m", named(), "/tool_choice", Some(json!({"type": "tool", "name": "find"})));
+    check("gemini:m", Called::Some, "/toolConfig/functionCallingConfig/mode", Some("ANY".into()));
+    check("gemini:m", named(), "/toolConfig/functionCallingConfig/allowedFunctionNames", Some(json!(["find"])));
+    check("bedrock+https://h#m", Called::Some, "/toolConfig/toolChoice", Some(json!({"any": {}})));
+    check("cohere:m", Called::None, "/tool_choice", Some("NONE".into()));
+    check("cohere:m", Called::Free, "/tool_choice", None);
 }
 
 #[test]
