@@ -355,7 +355,7 @@ pub trait Backend: Send + Sync + 'static {
     /// [`Backend::swiglu`] of a gate and an up to which adapters add something, each to its own rows. Whether that is in `gate` and `up`
     /// afterwards, or is added again by [`Backend::swiglu_low_backward`], is the backend's affair.
     fn swiglu_low(&self, gate: &mut Self::Buf, up: &mut Self::Buf, cols: usize, low: &[[Option<Low<'_, Self>>; 2]]) -> Self::Act {
-        add_lows(self, gate, up, low);
+        add_lows(self, [&mut *gate, &mut *up], low);
         self.swiglu(gate, up, cols)
     }
     /// Gradients of [`Backend::swiglu_low`] with respect to gate and up, where adapters add to `dh` too.
@@ -462,13 +462,16 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// Adds what adapters add to a gate and an up.
-pub(crate) fn add_lows<B: Backend + ?Sized>(backend: &B, gate: &mut B::Buf, up: &mut B::Buf, low: &[[Option<Low<'_, B>>; 2]]) {
+/// Adds what adapters add to several results, each to its own rows.
+pub(crate) fn add_lows<B: Backend + ?Sized, const N: usize>(
+    backend: &B,
+    mut into: [&mut B::Buf; N],
+    low: &[[Option<Low<'_, B>>; N]],
+) {
     for of_adapter in low {
-        let into = [&mut *gate, &mut *up].into_iter().zip(of_adapter);
-        let added = into.filter_map(|(y, low)| {
+        let added = into.iter_mut().zip(of_adapter).filter_map(|(y, low)| {
             let &Low { x, ref rows, w } = low.as_ref()?;
-            Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y, to: rows.start })
+            Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y: &mut **y, to: rows.start })
         });
         backend.linears(added.collect());
     }

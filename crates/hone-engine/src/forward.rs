@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{Backend, Linear, Low, Put, Turn};
+use crate::backend::{Backend, Linear, Low, Put, Turn, add_lows};
 use crate::layout::Layout;
 use crate::lora::Adapter;
 use crate::model::Model;
@@ -137,13 +137,7 @@ impl<B: Backend> Pass<'_, B> {
     ) {
         let projs = into.each_ref().map(|(proj, _)| *proj);
         self.project_base(layer, into.each_mut().map(|(proj, y)| (*proj, &mut **y)), x, put, narrows);
-        for of_adapter in self.lows(layer, projs, narrows) {
-            let added = into.iter_mut().zip(of_adapter).filter_map(|((_, y), low)| {
-                let Low { x, rows, w } = low?;
-                Some(Linear { x, rows: 0..rows.len(), w, put: Put::Add, y: &mut **y, to: rows.start })
-            });
-            self.backend.linears(added.collect());
-        }
+        add_lows(self.backend, into.map(|(_, y)| y), &self.lows(layer, projs, narrows));
     }
 
     /// `y = x·wᵀ` (or `+=`) for each projection, and what its adapters add begins with. What has the same input is one round of the threads.

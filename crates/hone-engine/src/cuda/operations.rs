@@ -476,7 +476,7 @@ impl Backend for Cuda {
 
     fn swiglu_low(&self, gate: &mut Buf, up: &mut Buf, cols: usize, low: &[[Option<Low<'_, Self>>; 2]]) -> Act {
         self.gates(gate, up, cols, low).unwrap_or_else(|| {
-            add_lows(self, gate, up, low);
+            add_lows(self, [&mut *gate, &mut *up], low);
             self.swiglu(gate, up, cols)
         })
     }

@@ -286,17 +286,23 @@ async fn spans_become_traces_after_a_restore_gave_all_events_other_numbers() {
     assert_eq!(told(&world, 3).await, ["a1", "a2", "a3"]);
 }
 
+/// A back-up of a world that has one trace, and gets four more behind it.
+async fn outlived(world: &World) -> tempfile::TempDir {
+    sent(world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
+    assert_eq!(told(world, 1).await, ["a1"]);
+    let backup = world.back_up().await;
+    for n in 2..6 {
+        sent(world, &request(&[chat(n, 1, &["u", "lost"], vec![])])).await;
+    }
+    told(world, 5).await;
+    backup
+}
+
 #[tokio::test]
 async fn spans_become_traces_in_a_store_that_was_restored_under_the_server() {
     let mut world = world().await;
     let mut world = world.restarted(soon()).await;
-    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
-    assert_eq!(told(&world, 1).await, ["a1"]);
-    let backup = world.back_up().await;
-    for n in 2..6 {
-        sent(&world, &request(&[chat(n, 1, &["u", "lost"], vec![])])).await;
-    }
-    told(&world, 5).await;
+    let backup = outlived(&world).await;
     world.restore(backup.path()).await;
     sent(&world, &request(&[chat(7, 1, &["u7", "a7"], vec![])])).await;
     assert_eq!(told(&world, 2).await, ["a1", "a7"]);
@@ -309,13 +315,7 @@ async fn spans_become_traces_in_a_store_that_was_restored_under_the_server() {
 async fn spans_become_traces_in_a_store_that_was_restored_under_a_server_that_got_none_since_its_start() {
     let mut world = world().await;
     let mut world = world.restarted(soon()).await;
-    sent(&world, &request(&[chat(1, 1, &["u1", "a1"], vec![])])).await;
-    assert_eq!(told(&world, 1).await, ["a1"]);
-    let backup = world.back_up().await;
-    for n in 2..6 {
-        sent(&world, &request(&[chat(n, 1, &["u", "lost"], vec![])])).await;
-    }
-    told(&world, 5).await;
+    let backup = outlived(&world).await;
     let world = world.restarted(soon()).await;
     // By then it has read how far spans are written.
     tokio::time::sleep(Duration::from_millis(300)).await;
