@@ -143,6 +143,15 @@ impl Browser {
         }
     }
 
+    /// Waits until it is at an address with these words: the page before may say what the next one will.
+    pub(super) async fn until_at(&self, words: &str) {
+        let began = Instant::now();
+        while !self.place().await.contains(words) {
+            assert!(began.elapsed() < PATIENCE, "the browser stays at {}", self.place().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     pub(super) async fn script(&self, script: &str) -> Value {
         self.ask("POST", "/execute/sync", &json!({"script": script, "args": []})).await
     }
