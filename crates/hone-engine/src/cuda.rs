@@ -1,7 +1,7 @@
 //! The backend of one NVIDIA GPU: bf16 weights and activations, f32 sums.
 //!
 //! Nothing of CUDA is needed to build hone. The driver, the compiler and the matrix products are found while running
-//! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`]); matrix products are
+//! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`]), as is which way to compute was the fastest ([`kept`]); matrix products are
 //! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]), or in decoding our own where they are faster and give the
 //! same ([`few`], [`wide`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
 //!
@@ -15,6 +15,7 @@ mod device;
 mod few;
 mod graph;
 mod head;
+mod kept;
 mod library;
 mod low;
 mod memory;
@@ -68,7 +69,7 @@ pub struct CudaOptions {
     pub ordinal: usize,
     /// Folders to look into for the libraries of CUDA, after the loader's own.
     pub folders: Vec<PathBuf>,
-    /// Where compiled kernels are kept; without it they are compiled at every start.
+    /// Where compiled kernels are kept, and which ways were the fastest; without it both are found at every start.
     pub cache: Option<PathBuf>,
     /// Whose matrix products are taken.
     pub products: ProductsBy,

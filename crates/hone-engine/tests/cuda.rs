@@ -159,8 +159,12 @@ fn the_same_seed_gives_the_same_adapter() {
 
 /// A host of its own, as a host takes its backend with it.
 fn host(spec: &str) -> Option<Host<Cuda>> {
+    host_by(spec, &options())
+}
+
+fn host_by(spec: &str, options: &CudaOptions) -> Option<Host<Cuda>> {
     drop(gpu()?);
-    let cuda = Cuda::open(&options()).ok()?;
+    let cuda = Cuda::open(options).ok()?;
     let model = Model::load(&cuda, &weights(spec), 256, Passes::Forward).expect("random weights");
     Some(Host::new(cuda, model, BatchLimits { n_pages: 512, n_sequences_max: 64, n_rows_max: 256, queue_len_max: 64 }))
 }
@@ -456,6 +460,31 @@ fn what_is_cut_is_drawn_the_same_wherever_it_is_drawn() {
             assert_eq!(found, expected, "{sampler:?}, support {keep_support}, guesses {guesses}");
         }
     }
+}
+
+/// Which ways were the fastest is kept, with the times that were measured; where it is damaged it is found anew. No bit depends on it.
+#[test]
+fn what_was_found_at_one_start_is_taken_at_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = CudaOptions { cache: Some(folder.path().to_owned()), ..options() };
+    let start = || {
+        let mut host = host_by(TINY, &options)?;
+        let sampler = SamplerOptions { temperature: 1.0, ..SamplerOptions::default() };
+        let drawn = tokens(&host.sample(requests(sampler, None)).expect("sound requests"));
+        let gpu = host.backend();
+        Some((drawn, gpu.agreement(), gpu.ways(), gpu.plans()))
+    };
+    let Some((drawn, agreement, ways, _)) = start() else { return };
+    let (again, same_agreement, same_ways, plans) = start().expect("the same GPU");
+    assert_eq!((again, same_agreement, same_ways), (drawn.clone(), agreement.clone(), ways.clone()));
+    assert_eq!(start().expect("the same GPU").3, plans);
+    let files = std::fs::read_dir(folder.path()).expect("the folder").map(|file| file.expect("a file").path());
+    let found: Vec<_> = files.filter(|path| path.extension().is_some_and(|extension| extension == "found")).collect();
+    assert!(!found.is_empty(), "nothing was kept");
+    found.iter().for_each(|path| std::fs::write(path, "nothing of use\n").expect("the file"));
+    let (anew, agreement_anew, ways_anew, _) = start().expect("the same GPU");
+    assert_eq!((anew, agreement_anew), (drawn, agreement));
+    assert_ne!(ways_anew, ways, "times are not measured twice to the last digit");
 }
 
 /// The next tokens are begun before the last ones are known, whoever ends with these or is withdrawn meanwhile.

@@ -2,7 +2,8 @@
 //! advantages, the loss of `hone train grpo`, one move of an adapter of rank 16.
 //!
 //! `gpu_grpo SHAPE PROMPTS SAMPLES PROMPT_TOKENS NEW_TOKENS STEPS`; one JSON object per step with the seconds of each phase, the
-//! largest difference between sampler and trainer, and the hash of the adapter; the first step also finds its algorithms.
+//! largest difference between sampler and trainer, and the hash of the adapter; the first step also finds its algorithms,
+//! unless an earlier start has.
 
 use std::error::Error;
 use std::io::Write;
@@ -74,7 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 const USAGE: &str = "gpu_grpo SHAPE PROMPTS SAMPLES PROMPT_TOKENS NEW_TOKENS STEPS";
 
 fn run(shape: &str, config: &ModelConfig, sizes: Sizes, n_steps: usize) -> Result<(), Box<dyn Error>> {
-    let cuda = Cuda::open(&CudaOptions::default())?;
+    let kept = CudaOptions { cache: Some(std::env::temp_dir().join("hone-kernels")), ..CudaOptions::default() };
+    let cuda = Cuda::open(&kept)?;
     let (n_rows, n_pages) = (sizes.n_rows(), sizes.n_pages());
     let needs = Run { place: Place::Gpu, config, n_rows, rank: RANK, n_pages, n_pages_min: n_pages };
     let (n_rows_max, plan) = MemoryPlan::largest(needs, cuda.facts().memory.0)?;

@@ -81,6 +81,16 @@ impl Compiler {
     }
 }
 
+/// All of our sources, as a hash.
+pub(super) fn sources() -> String {
+    let wide = [Family::Many, Family::Few, Family::Adapted].map(Code::Wide);
+    let mut hasher = blake3::Hasher::new();
+    [Code::Rows, Code::Attention(0)].into_iter().chain(wide).for_each(|code| {
+        hasher.update(code.source().as_bytes()).update(b"\0");
+    });
+    hasher.finalize().to_hex().to_string()
+}
+
 fn file_name(source: &str, options: &[String]) -> String {
     let mut hasher = blake3::Hasher::new();
     options.iter().for_each(|option| {
@@ -89,12 +99,12 @@ fn file_name(source: &str, options: &[String]) -> String {
     format!("{}.cubin", hasher.update(source.as_bytes()).finalize().to_hex())
 }
 
-/// Keeps code for the next start. Another process may do the same at once, so the file appears whole or not at all; that it cannot
+/// Keeps a file for the next start. Another process may do the same at once, so the file appears whole or not at all; that it cannot
 /// be kept (a full or read-only disk) only costs time.
-fn keep(path: &Path, code: &[u8]) {
+pub(super) fn keep(path: &Path, bytes: &[u8]) {
     let half = path.with_extension(format!("{}.half", std::process::id()));
     let folder = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&half, code));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&half, bytes));
     if written.and_then(|()| std::fs::rename(&half, path)).is_err() {
         let _ = std::fs::remove_file(&half);
     }

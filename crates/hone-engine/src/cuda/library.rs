@@ -138,6 +138,7 @@ functions! {
     /// Matrix products.
     Lt {
         cublasLtCreate: (*mut Handle);
+        cublasLtGetProperty: (c_int, *mut c_int);
         cublasLtMatmulDescCreate: (*mut Handle, c_int, c_int);
         cublasLtMatmulDescSetAttribute: (Handle, c_int, *const c_void, usize);
         cublasLtMatrixLayoutCreate: (*mut Handle, c_int, u64, u64, i64);
@@ -174,6 +175,16 @@ impl Lt {
     pub(super) fn find(folders: &[PathBuf]) -> Result<Self, Unavailable> {
         let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
         find(&names, folders).and_then(Self::load).map_err(Unavailable::Products)
+    }
+
+    /// Major, minor and patch of its version.
+    pub(super) fn version(&self) -> [c_int; 3] {
+        [0, 1, 2].map(|which| {
+            let mut number = 0;
+            // SAFETY: the pointer is to a live local.
+            unsafe { (self.cublasLtGetProperty)(which, &mut number) };
+            number
+        })
     }
 }
 

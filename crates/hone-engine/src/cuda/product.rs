@@ -17,8 +17,10 @@ use std::sync::{Arc, Mutex};
 
 use tune::Tuned;
 
+use super::compile;
 use super::device::{Device, Grid, args, locked};
 use super::few::{self, Then};
+use super::kept::Kept;
 use super::library::{Address, Handle, Lt};
 use super::memory::Memory;
 use super::{CudaOptions, ProductsBy, Unavailable};
@@ -103,6 +105,8 @@ pub(super) struct Products {
     calls: Mutex<HashMap<Shape, Call>>,
     /// By kind, outputs, inputs and elements from row to row; nothing where no algorithm fits, which is not looked for again.
     tuned: Mutex<HashMap<Weighing, Option<Tuned>>>,
+    /// What was found before with this library on this GPU.
+    pub(super) kept: Kept,
 }
 
 // SAFETY: handles of the library may be used by any thread; what changes is behind locks.
@@ -123,9 +127,12 @@ impl Products {
         let descriptions = [Kind::Forward, Kind::Backward, Kind::Gradient].map(|kind| describe(&lt, kind));
         let preference = prefer(&lt);
         let workspace = device.memory(WORKSPACE);
+        let facts = device.facts();
+        let versions = format!("{:?} {} {:?} {}", facts.capability, facts.driver, lt.version(), env!("CARGO_PKG_VERSION"));
+        let kept = Kept::new(options.cache.as_deref(), &[facts.name, versions, compile::sources()]);
         let (device, by) = (Arc::clone(device), options.products);
         let (calls, tuned) = (Mutex::default(), Mutex::default());
-        Ok(Self { device, by, lt, handle, descriptions, preference, workspace, calls, tuned })
+        Ok(Self { device, by, lt, handle, descriptions, preference, workspace, calls, tuned, kept })
     }
 
     /// Computes a product.
@@ -220,7 +227,7 @@ impl Products {
 
     /// An algorithm like this one with another tile and another cluster of blocks, where the library has it.
     fn like(&self, shape: &Shape, algorithm: Algorithm, tile: u32, cluster: u16) -> Option<Algorithm> {
-        let (mut like, mut offer, option) = (algorithm, Offer::default(), 0u32);
+        let (mut like, option) = (algorithm, 0u32);
         let attributes: [(c_int, *const c_void, usize); 3] = [
             (TILE, ptr::from_ref(&tile).cast(), 4),
             (OPTION, ptr::from_ref(&option).cast(), 4),
@@ -233,7 +240,12 @@ impl Products {
                 return None;
             }
         }
-        let layouts = self.layouts(shape);
+        self.takes(shape, &like).then_some(like)
+    }
+
+    /// Whether the library computes a product by this algorithm.
+    fn takes(&self, shape: &Shape, algorithm: &Algorithm) -> bool {
+        let (mut offer, layouts) = (Offer::default(), self.layouts(shape));
         // SAFETY: handles are the library's own, and the offer is laid out as it documents.
         let status = unsafe {
             (self.lt.cublasLtMatmulAlgoCheck)(
@@ -243,12 +255,12 @@ impl Products {
                 layouts[1],
                 layouts[2],
                 layouts[2],
-                like.as_ptr().cast(),
+                algorithm.as_ptr().cast(),
                 ptr::from_mut(&mut offer).cast(),
             )
         };
         self.forget(layouts.map(|layout| layout as usize));
-        (status == 0 && offer.workspace <= WORKSPACE).then_some(like)
+        status == 0 && offer.workspace <= WORKSPACE
     }
 
     /// Layouts in the library's column-major view, in which our matrices stand turned: what is right here is its first.

@@ -114,19 +114,38 @@ impl Timed {
         timed.truncate(KEPT);
         Self(timed)
     }
+
+    /// What was timed at an earlier start, where all of it is still among our ways and still agrees.
+    fn read(text: &str, ours: &[Way], agrees: impl Fn(Way) -> bool) -> Option<Self> {
+        let one = |line: &str| {
+            let (ms, wanted) = line.split_once(' ')?;
+            let way = ours.iter().copied().map(Some).chain([None]).find(|&way| name(way) == wanted)?;
+            way.is_none_or(&agrees).then_some((ms.parse().ok()?, way))
+        };
+        text.lines().map(one).collect::<Option<Vec<_>>>().map(Self)
+    }
+
+    fn written(&self) -> String {
+        self.0.iter().map(|&(ms, way)| format!("{ms} {}", name(way))).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Few(way) => way.fmt(f),
+            Self::Wide(way) => way.fmt(f),
+        }
+    }
+}
+
+fn name(way: Option<Way>) -> String {
+    way.map_or_else(|| "library".to_owned(), |way| way.to_string())
 }
 
 impl fmt::Display for Timed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (ms, way) in &self.0 {
-            let us = ms * 1e3;
-            match way {
-                None => write!(f, "{us:.2} library; ")?,
-                Some(Way::Few(way)) => write!(f, "{us:.2} {way}; ")?,
-                Some(Way::Wide(way)) => write!(f, "{us:.2} {way}; ")?,
-            }
-        }
-        Ok(())
+        self.0.iter().try_for_each(|&(ms, way)| write!(f, "{:.2} {}; ", ms * 1e3, name(way)))
     }
 }
 
@@ -155,6 +174,17 @@ impl<B: OnGpu> Step<'_, B> {
         Projection::ALL.map(|of| choices.get(&self.asked(0, of)).map_or(0, |timed| timed.0.len()))
     }
 
+    /// What a plan of this step decides on, once all were met: a step of the same words at another start is the same.
+    pub(super) fn question(&self) -> String {
+        let (config, room, choices) = (&self.model.config, self.room, locked(&self.cuda.choices));
+        let names = |timed: &Timed| timed.0.iter().map(|&(_, way)| name(way)).collect::<Vec<_>>();
+        let ways = Projection::ALL.map(|of| self.asked(0, of)).map(|asked| (asked, choices.get(&asked).map(names)));
+        let ([layers, heads, kv_heads], [width, vocab]) =
+            ([config.n_layers, config.n_heads, config.n_kv_heads], [config.head_dim, config.vocab]);
+        let (several, gives, cuts) = (room.several, room.gives, room.left.is_some());
+        format!("step {layers} {heads} {kv_heads} {width} {vocab} {} {several} {cuts} {gives:?} {ways:?}", room.n_rows)
+    }
+
     fn asked(&self, layer: usize, of: Projection) -> Asked {
         let projs = of.projs();
         let weights = self.weights(layer, projs);
@@ -177,32 +207,39 @@ impl<B: OnGpu> Step<'_, B> {
         let at = |timed: &Timed| timed.0.get(planned).and_then(|&(_, way)| way);
         let known = locked(&self.cuda.choices).get(&asked).map(at);
         known.unwrap_or_else(|| {
-            let timed = self.timed(layer, of.projs(), input, out);
+            let timed = self.timed(layer, asked, of.projs(), input, out);
             let way = at(&timed);
             locked(&self.cuda.choices).insert(asked, timed);
             way
         })
     }
 
-    /// Times all of it, with the weights of one layer after the other that are of its kind.
-    fn timed(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out) -> Timed {
-        let device = &self.cuda.device;
+    /// Times all of it, with the weights of one layer after the other that are of its kind, or finds it as it was timed before.
+    fn timed(&self, layer: usize, asked: Asked, projs: &[Proj], input: Input<'_, B>, out: Out) -> Timed {
+        let (device, kept, question) = (&self.cuda.device, &self.cuda.products.kept, format!("projection {asked:?}"));
         let Some(Ours { whole, .. }) = self.ours(layer, projs, input, out) else {
             return Timed::new(vec![]);
         };
-        let is_alike = |other: &usize| self.covered(*other, projs) == self.covered(layer, projs);
-        let alike: Vec<usize> = (0..self.model.blocks.len()).filter(is_alike).collect();
-        let nth = |i: usize| alike[i % alike.len()];
         // The library also finds its algorithms now, which cannot be done while recording.
         let agreed = Agreed::new(device, out, self.room.n_rows, || self.by_library(layer, projs, input, out));
-        let mut timed = vec![(device.mean_ms(TIMED, |i| self.by_library(nth(i), projs, input, out)), None)];
+        let agrees = |way: Way| agreed.with(device, || self.by_ours(layer, projs, input, out, way));
         let few = whole.ways(device).into_iter().map(Way::Few);
-        let ours = few.chain(wide::ways(&whole, device, out.then).into_iter().map(Way::Wide));
-        for way in ours.filter(|&way| agreed.with(device, || self.by_ours(layer, projs, input, out, way))) {
-            timed.push((device.mean_ms(TIMED, |i| self.by_ours(nth(i), projs, input, out, way)), Some(way)));
-        }
+        let ours: Vec<Way> = few.chain(wide::ways(&whole, device, out.then).into_iter().map(Way::Wide)).collect();
+        let before = kept.get(&question).and_then(|found| Timed::read(&found, &ours, agrees));
+        let timed = before.unwrap_or_else(|| {
+            let is_alike = |other: &usize| self.covered(*other, projs) == asked.adapted;
+            let alike: Vec<usize> = (0..self.model.blocks.len()).filter(is_alike).collect();
+            let nth = |i: usize| alike[i % alike.len()];
+            let mut timed = vec![(device.mean_ms(TIMED, |i| self.by_library(nth(i), projs, input, out)), None)];
+            for way in ours.into_iter().filter(|&way| agrees(way)) {
+                timed.push((device.mean_ms(TIMED, |i| self.by_ours(nth(i), projs, input, out, way)), Some(way)));
+            }
+            let timed = Timed::new(timed);
+            kept.put(&question, &timed.written());
+            timed
+        });
         agreed.put_back(device);
-        Timed::new(timed)
+        timed
     }
 
     fn by_ours(&self, layer: usize, projs: &[Proj], input: Input<'_, B>, out: Out, way: Way) {

@@ -37,6 +37,19 @@ impl Plan {
         Self { ways: [0; N_PROJECTIONS], n_pieces_max: PIECES_MAX, logits }
     }
 
+    /// As it was written.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let numbers = text.split(' ').map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
+        let [ways @ .., n_pieces_max, near]: [usize; N_PROJECTIONS + 2] = numbers.try_into().ok()?;
+        let is_ours = (1..=PIECES_MAX).contains(&n_pieces_max) && near <= 1;
+        is_ours.then_some(Self { ways, n_pieces_max, logits: if near == 0 { Logits::All } else { Logits::Near } })
+    }
+
+    pub(super) fn written(self) -> String {
+        let numbers = self.ways.into_iter().chain([self.n_pieces_max, usize::from(self.logits == Logits::Near)]);
+        numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
@@ -138,6 +151,16 @@ mod tests {
     fn two_things_that_pay_together_alone_are_found() {
         let plan = fastest(N_WAYS, 256, || false, |plan, _| cost(plan));
         assert_eq!((plan.ways, plan.n_pieces_max), ([1, 0, 0, 0], 3));
+    }
+
+    #[test]
+    fn a_plan_is_read_as_it_was_written_or_not_at_all() {
+        for plan in [Plan::first(Logits::All), Plan { ways: [3, 0, 12, 1], n_pieces_max: 2, logits: Logits::Near }] {
+            assert_eq!(Plan::read(&plan.written()), Some(plan));
+        }
+        for other in ["", "0 0 0 0 8", "0 0 0 0 8 0 0", "0 0 0 0 0 0", "0 0 0 0 99 0", "0 0 0 0 8 2", "0 0 0 x 8 0"] {
+            assert_eq!(Plan::read(other), None, "{other}");
+        }
     }
 
     #[test]

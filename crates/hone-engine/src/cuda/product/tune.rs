@@ -1,6 +1,8 @@
 //! Which of the library's algorithms agree to the bit for a weight, which is fastest for a size of batch, and whether our own
 //! products give the same bits.
 
+use std::fmt;
+
 use super::{Algorithm, Call, Kind, Products, Shape, fits};
 use crate::backend::Put;
 use crate::cuda::ProductsBy;
@@ -48,11 +50,14 @@ const WIDTHS: [(usize, [u32; 2]); 22] = [
 const CLUSTERS: [u16; 3] = [2, 3, 5];
 /// Results that are tried with are no more than this, however wide the weight.
 const TRIED_MAX: usize = 1 << 28;
-/// Runs of which the mean is taken.
+/// Runs of which the mean is taken, and milliseconds that they take together: a long product is not timed so often.
 const TIMED: usize = 8;
+const TIMED_MS: f32 = 6.0;
+/// Milliseconds that the host may need to ask for a product.
+const ASKED_MS: f32 = 0.02;
 
 /// What was found out about a weight's shape.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tuned {
     by_size: [Algorithm; SIZES.len()],
     /// Whether our own products give the same bits.
@@ -65,6 +70,26 @@ impl Tuned {
     /// The fastest algorithm for so many rows.
     pub(super) fn fastest(&self, rows: usize) -> Algorithm {
         self.by_size[SIZES.iter().position(|&size| rows <= size).unwrap_or(SIZES.len() - 1)]
+    }
+
+    /// As it was written.
+    fn read(text: &str) -> Option<Self> {
+        let (facts, algorithms) = text.split_once('\n')?;
+        let [few_agree, n_agree, n_tried] = facts.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let words = |line: &str| line.split(' ').map(|word| u64::from_str_radix(word, 16).ok()).collect::<Option<Vec<_>>>();
+        let algorithm = |line: &str| words(line)?.try_into().ok();
+        let by_size = algorithms.lines().map(algorithm).collect::<Option<Vec<Algorithm>>>()?.try_into().ok()?;
+        Some(Self { by_size, few_agree: few_agree.parse().ok()?, n_agree: n_agree.parse().ok()?, n_tried: n_tried.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Tuned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.few_agree, self.n_agree, self.n_tried)?;
+        self.by_size.iter().try_for_each(|algorithm| {
+            let words = algorithm.map(|word| format!("{word:x}"));
+            write!(f, "\n{}", words.join(" "))
+        })
     }
 }
 
@@ -79,15 +104,33 @@ impl Products {
         let key = (shape.kind, shape.n, shape.k, shape.strides[1]);
         let known = locked(&self.tuned).get(&key).cloned();
         known.unwrap_or_else(|| {
-            let tuned = self.tune(shape, right);
+            let question = format!("product {key:?}");
+            let kept = self.kept.get(&question).and_then(|found| self.tuned_before(shape, right, &found));
+            let tuned = kept.or_else(|| {
+                let tuned = self.tune(shape, right)?;
+                self.kept.put(&question, &tuned.to_string());
+                Some(tuned)
+            });
             locked(&self.tuned).insert(key, tuned.clone());
             tuned
         })
     }
 
+    /// What was found at an earlier start, where the library still takes it and all of it still agrees.
+    fn tuned_before(&self, shape: &Shape, right: Address, found: &str) -> Option<Tuned> {
+        let tuned = Tuned::read(found)?;
+        let takes = |(algorithm, rows): (&Algorithm, usize)| self.takes(&of_rows(shape, rows), algorithm);
+        if !tuned.by_size.iter().zip(SIZES).all(takes) {
+            return None;
+        }
+        let (all, compared) = (distinct(&tuned.by_size), of_rows(shape, COMPARED));
+        let left = self.noise(compared.rows * shape.strides[0]);
+        let (agreeing, few_agree) = self.agreeing(&compared, &all, left.address(), right);
+        (agreeing.len() == all.len() && few_agree == tuned.few_agree).then_some(tuned)
+    }
+
     fn tune(&self, shape: &Shape, right: Address) -> Option<Tuned> {
-        let bounded = |rows: usize| rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0]));
-        let of_rows = |rows: usize| Shape { rows: bounded(rows), ..*shape };
+        let of_rows = |rows: usize| of_rows(shape, rows);
         let mut offers =
             SIZES.map(|rows| self.offers(&of_rows(rows), OFFERS).into_iter().map(|offer| offer.algorithm).collect::<Vec<_>>());
         let wide = shape.kind == Kind::Forward && shape.n.min(shape.k) >= VARIED_WIDTH_MIN;
@@ -96,13 +139,8 @@ impl Products {
                 offers.extend(self.varied(&of_rows(rows), like));
             }
         }
-        let mut all: Vec<Algorithm> = Vec::new();
-        for &algorithm in offers.iter().flatten() {
-            if !all.contains(&algorithm) {
-                all.push(algorithm);
-            }
-        }
-        let largest = bounded(SIZES[SIZES.len() - 1]).max(bounded(COMPARED));
+        let all = distinct(offers.iter().flatten());
+        let largest = of_rows(SIZES[SIZES.len() - 1].max(COMPARED)).rows;
         let left = self.noise(largest * shape.strides[0]);
         let out = self.device.memory(largest * shape.strides[2] * 4);
         let (agreeing, few_agree) = self.agreeing(&of_rows(COMPARED), &all, left.address(), right);
@@ -110,16 +148,27 @@ impl Products {
         let mut by_size = [first; SIZES.len()];
         for (size, &rows) in SIZES.iter().enumerate() {
             let shape = of_rows(rows);
+            if size > 0 && shape.rows == of_rows(SIZES[size - 1]).rows {
+                by_size[size] = by_size[size - 1];
+                continue;
+            }
             let layouts = self.layouts(&shape).map(|layout| layout as usize);
             let addresses = [left.address(), right, out.address()];
             let mut best_ms = f32::MAX;
             for &algorithm in offers[size].iter().filter(|algorithm| agreeing.contains(algorithm)) {
-                let call = Call { layouts, algorithm };
-                let run = || self.try_run(&shape, &call, addresses, Put::Set);
-                let timed = |_| {
+                let run = || self.try_run(&shape, &Call { layouts, algorithm }, addresses, Put::Set);
+                let again = |_| {
                     run();
                 };
-                let ms = if run() == 0 { self.device.mean_ms(TIMED, timed) } else { f32::MAX };
+                // The first run also brings the kernel to the GPU; the second tells whether it is worth more.
+                if run() != 0 {
+                    continue;
+                }
+                let once_ms = self.device.time_ms(|| again(0));
+                if once_ms > 1.25 * best_ms + ASKED_MS {
+                    continue;
+                }
+                let ms = self.device.mean_ms(((TIMED_MS / once_ms) as usize).clamp(1, TIMED), again);
                 if ms < best_ms {
                     (best_ms, by_size[size]) = (ms, algorithm);
                 }
@@ -203,9 +252,42 @@ impl Products {
     }
 }
 
+/// A product of so many rows, or of as many as are tried at most.
+fn of_rows(shape: &Shape, rows: usize) -> Shape {
+    Shape { rows: rows.min((TRIED_MAX / shape.strides[2].max(shape.strides[0])).max(SIZES[0])), ..*shape }
+}
+
+fn distinct<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) -> Vec<Algorithm> {
+    let mut all: Vec<Algorithm> = Vec::new();
+    for algorithm in algorithms {
+        if !all.contains(algorithm) {
+            all.push(*algorithm);
+        }
+    }
+    all
+}
+
 /// A forward product as our own.
 pub(super) fn few_of(shape: &Shape, [x, w, y]: [Address; 3]) -> Few {
     let [x_stride, w_stride, y_stride] = shape.strides.map(|stride| stride as i32);
     let (rows, n, k) = (shape.rows as i32, shape.n as i32, shape.k as i32);
     Few { x, w, y, rows, n, k, x_stride, w_stride, y_stride, ..Few::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_read_as_it_was_written_or_not_at_all() {
+        let by_size = std::array::from_fn(|size| std::array::from_fn(|word| u64::MAX / (1 + size * 8 + word) as u64));
+        let tuned = Tuned { by_size, few_agree: true, n_agree: 47, n_tried: 48 };
+        let text = tuned.to_string();
+        assert_eq!(Tuned::read(&text), Some(tuned));
+        let last = text.rfind(' ').unwrap();
+        for other in ["", "true 47 48", &text[..last], &format!("{text}\n0"), &text.replace("true", "yes"), &format!("{text} 0")]
+        {
+            assert_eq!(Tuned::read(other), None, "{other}");
+        }
+    }
 }
