@@ -93,10 +93,25 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// Whether a text denies what it names: `not EUR 12`, `it isn't 14:30`.
+/// Whether a text denies the numbers that it names, in the clause they stand in: `not EUR 12`, `14:30 isn't it`. What is said beside them
+/// denies nothing: `EUR 12, not yet paid`.
 fn is_denied(text: &str) -> bool {
-    let has_short = ["n't", "n\u{2019}t"].iter().any(|short| text.to_lowercase().contains(short));
-    has_short || words(text).any(|word| ["not", "never", "neither", "nor"].contains(&word.as_str()))
+    let (Some(first), Some(last)) = (text.find(|c: char| c.is_ascii_digit()), text.rfind(|c: char| c.is_ascii_digit())) else {
+        return false;
+    };
+    let ends = |c: char| ",;:.!?()\n".contains(c);
+    let before = text[..first].rsplit(ends).next().unwrap_or_default();
+    let behind = text[last + 1..].split(ends).next().unwrap_or_default();
+    let denies = |part: &str| {
+        let has_short = ["n't", "n\u{2019}t"].iter().any(|short| part.to_lowercase().contains(short));
+        let words: Vec<String> = words(part).collect();
+        let is_denial = |(i, word): (usize, &String)| match word.as_str() {
+            "not" => words.get(i + 1).is_none_or(|next| next != "yet"),
+            word => ["never", "neither", "nor"].contains(&word),
+        };
+        has_short || words.iter().enumerate().any(is_denial)
+    };
+    denies(before) || denies(behind)
 }
 
 /// The one number of a text, in hundredths: `EUR 1,234.50` and `1234.5 €` are the same, `-1234.50` is not.
@@ -228,6 +243,13 @@ mod tests {
         let denied = ["-1,234.50", "EUR -1234.50", "-EUR 1,234.50", "\u{2212}€1234.5", "minus 1234.50", "not EUR 1,234.50"];
         check(Kind::Number, "EUR 1,234.50", &["The total - EUR 1,234.50", "Total: - 1234.50 EUR"], &denied);
         check(Kind::Number, "EUR 1,234.50", &["all-in 1234.50"], &["It isn't 1234.50", "It isn\u{2019}t 1234.50"]);
+        let beside = [
+            "EUR 1,234.50, not yet paid",
+            "1234.50 (VAT not included)",
+            "I can't see why, but 1234.50",
+            "1234.50 is not yet paid",
+        ];
+        check(Kind::Number, "EUR 1,234.50", &beside, &["1234.50 is not the total", "1,234.50 isn't it", "neither 1234.50"]);
         check(Kind::Number, "12 laptops", &["12", "12.00"], &["1.2", "120", "99999999999999999999999"]);
         let dates = ["2025-03-12", "12 March", "March 12th, 2025", "on Wed, 12 Mar 2025", "12.03.2025"];
         check(
@@ -240,6 +262,7 @@ mod tests {
         check(Kind::Clock, "09:00", &["9 am", "9:00", "09:00 a.m."], &["9 pm", "9"]);
         let around = ["The team meets at 13:00", "Pamela said 1:00 pm", "13:00 Amsterdam time", "1 P.M."];
         check(Kind::Clock, "13:00", &around, &["1:00 am", "not at 13:00", "1 team"]);
+        check(Kind::Clock, "13:00", &["13:00, I can't find a room"], &["it isn't at 1 pm"]);
         check(Kind::Name, "Nadia Beck", &["nadia beck", "Beck, Nadia", "Ms Nadia Beck"], &["Nadia", "Nadia Beck and Omar Falk"]);
         check(Kind::Text, "Aurora 2.14", &["room Aurora 2.14", "aurora 2.14"], &["Aurora", "Aurora 2.15", "room"]);
         check(Kind::Text, "atlas-plan_v2.xlsx", &["`atlas-plan_v2.xlsx`"], &["atlas-plan_v3.xlsx", "atlas-plan"]);
