@@ -238,11 +238,16 @@ impl From<FormatError> for Refused {
 impl From<&UpstreamError> for Refused {
     fn from(error: &UpstreamError) -> Self {
         let told = error.told.as_deref();
+        // Its status is that of the response, and its words for programs stand beside what it says.
+        let message = || told.map(|told| &told.message).filter(|said| !said.is_empty()).unwrap_or(&error.message).clone();
         let upstream = |status| {
-            // What a provider has to say of its own troubles is not the client's affair.
-            let words = told.filter(|_| status < 500).map(|told| Box::new(told.words.clone())).unwrap_or_default();
             let retry_s = told.and_then(|told| told.retry_ms).map(|ms| ms.div_ceil(1000).max(1));
-            Self::Upstream { status, message: error.message.clone(), words, retry_s }
+            // What a provider has to say of its own troubles is not the client's affair.
+            let (message, words) = match told.filter(|_| status < 500) {
+                Some(told) => (message(), Box::new(told.words.clone())),
+                None => (error.message.clone(), Box::default()),
+            };
+            Self::Upstream { status, message, words, retry_s }
         };
         match error.kind {
             PolicyErrorKind::Timeout | PolicyErrorKind::Abandoned => upstream(504),
@@ -258,7 +263,7 @@ impl From<&UpstreamError> for Refused {
                 Some(status @ (403 | 404 | 422)) => upstream(status),
                 Some(_) => upstream(400),
             },
-            PolicyErrorKind::TooLong => Self::TooLong(error.message.clone()),
+            PolicyErrorKind::TooLong => Self::TooLong(message()),
             PolicyErrorKind::Budget => Self::Budget(error.message.clone()),
         }
     }

@@ -260,6 +260,6 @@ fn unfollowable(param: &str) -> UpstreamError {
 
 fn refused(param: &str, code: &str, message: impl Into<String>) -> UpstreamError {
     let words = Words { kind: None, code: Some(code.to_owned()), param: Some(param.to_owned()) };
-    let told = Some(Box::new(Told { status: 400, words, retry_ms: None }));
+    let told = Some(Box::new(Told { status: 400, message: String::new(), words, retry_ms: None }));
     UpstreamError { told, ..UpstreamError::new(PolicyErrorKind::Refused, message) }
 }

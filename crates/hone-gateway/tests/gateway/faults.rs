@@ -28,8 +28,9 @@ async fn failures_are_told_and_kept() {
         let turn = trace.turns().next().unwrap();
         assert!(!turn.errors[0].recovered && !turn.llm_calls.is_empty(), "{turn:?}");
     }
-    let told = world.chat("picky", HI, &[]).await.json();
-    assert!(told["error"]["message"].as_str().unwrap().contains("top_k is not known"));
+    for (model, said) in [("picky", "top_k is not known"), ("busy", "slow down"), ("broken", "500: oh")] {
+        assert_eq!(world.chat(model, HI, &[]).await.json()["error"]["message"], said, "in its own words");
+    }
 }
 
 #[tokio::test]

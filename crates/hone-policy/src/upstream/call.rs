@@ -45,7 +45,9 @@ pub struct UpstreamError {
 pub struct Told {
     /// The HTTP status.
     pub status: u16,
-    /// Its own words.
+    /// What it says to people, and nothing besides; empty where it says nothing.
+    pub message: String,
+    /// Its own words for programs.
     pub words: Words,
     /// How long it asks to wait.
     pub retry_ms: Option<u64>,
@@ -269,7 +271,8 @@ impl Call {
         let told = failure.refusal.as_ref().map(|refusal| {
             let Words { kind, code, param } = &*refusal.words;
             let words = Words { kind: redacted(kind), code: redacted(code), param: redacted(param) };
-            Box::new(Told { status: refusal.status, words, retry_ms: failure.asked_ms })
+            let message = self.client.redact(&refusal.message);
+            Box::new(Told { status: refusal.status, message, words, retry_ms: failure.asked_ms })
         });
         UpstreamError { kind: failure.kind, message, calls, told }
     }
