@@ -14,6 +14,7 @@ use crate::error::Refused;
 use crate::local::{Drawing, Drawn, Local};
 use crate::question::Question;
 use crate::record::{AGENT, Call, EPISODE_NAME, NotKept};
+use crate::responses::STORE;
 use crate::server::Gateway;
 use axum::body::Body;
 use hone_policy::local::Piece;
@@ -395,6 +396,9 @@ async fn record(
     let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, ""));
     turn.started = Some(question.started);
     turn.extra.insert("id".into(), question.id.as_str().into());
+    if question.body.get(STORE).is_some_and(|store| store == false) {
+        turn.extra.insert(STORE.into(), false.into());
+    }
     if question.prompts.len() > 1 {
         turn.extra.insert("prompts".into(), question.prompts.iter().map(|prompt| json!(message(prompt).content)).collect());
     }

@@ -8,7 +8,9 @@ use crate::choices::{Choices, told};
 use crate::error::Refused;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{Calling, ChatRequest, Delta, Finish, Label, PARALLEL, Reply, Sampling, TOOL_CHOICE, Usage};
+use hone_policy::upstream::{
+    Calling, ChatRequest, Delta, EFFORT, Finish, Label, Manner, PARALLEL, Reply, Sampling, TOOL_CHOICE, Usage, VERBOSITY,
+};
 use hone_trace::format::check_depth;
 use hone_trace::format::openai::{Conversation, message_json};
 use hone_trace::{Content, Message, Time};
@@ -41,10 +43,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
         some => some,
     };
     let (schema, label) = schema(rest)?;
+    let said = |name: &str| rest.get(name).unwrap_or(&Value::Null);
     let request = ChatRequest {
         messages: conversation.messages.clone(),
         tools: Arc::from(conversation.tools.clone()),
-        calling: Calling::of_chat(rest.get(TOOL_CHOICE).unwrap_or(&Value::Null), rest.get(PARALLEL).unwrap_or(&Value::Null)),
+        calling: Calling::of_chat(said(TOOL_CHOICE), said(PARALLEL)),
+        manner: Manner::of(said(EFFORT), said(VERBOSITY)),
         schema,
         label,
         sampling: Sampling {

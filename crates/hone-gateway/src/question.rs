@@ -15,7 +15,9 @@ use axum::http::HeaderMap;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::local::Prompt;
-use hone_policy::upstream::{ChatRequest, Client, PARALLEL, TOOL_CHOICE, Told, UpstreamError, Wire, Words};
+use hone_policy::upstream::{
+    ChatRequest, Client, EFFORT, PARALLEL, TOOL_CHOICE, Told, UpstreamError, UpstreamSpec, VERBOSITY, Wire, Words,
+};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::store::Event;
@@ -71,6 +73,9 @@ const UNFOLLOWED: [&str; 41] = [
 ];
 /// What of it a model of this machine does follow, in OpenAI's words.
 const FOLLOWED_HERE: [&str; 3] = ["n", "logprobs", "top_logprobs"];
+
+/// What says how much is thought and said, and in Anthropic's words how an answer has to look: it is looked at where it could be read.
+const MANNER: [&str; 4] = [EFFORT, VERBOSITY, "output_config", "output_format"];
 
 /// A question, in our words and in those of the client.
 pub(crate) struct Question {
@@ -157,11 +162,9 @@ impl Question {
             let (body, headers) = (Some(self.body.clone()), self.headers.clone());
             return Ok(ChatRequest { body, headers, ..self.request.clone() });
         }
-        let unfollowed: Vec<&str> = UNFOLLOWED
-            .into_iter()
-            .filter(|param| !(self.request.calling.is_some() && [TOOL_CHOICE, PARALLEL].contains(param)))
-            .collect();
-        self.follows(&unfollowed)?;
+        let is_read = |param: &str| self.request.calling.is_some() && [TOOL_CHOICE, PARALLEL].contains(&param);
+        self.follows(is_read)?;
+        self.keeps_manner(Some(client.spec()))?;
         let (has_tools, has_schema) = (!self.request.tools.is_empty(), self.request.schema.is_some());
         let wire = client.spec().provider.wire;
         match self.request.calling.as_ref().and_then(|calling| calling.unfollowed(wire, has_tools, has_schema)) {
@@ -175,9 +178,8 @@ impl Question {
     /// Refuses by name what this model of this machine could not follow.
     pub(crate) fn can_be_followed_by(&self, local: &Local) -> Result<(), UpstreamError> {
         let is_openai = self.wire == Some(Wire::OpenAi);
-        let unfollowed: Vec<&str> =
-            UNFOLLOWED.into_iter().filter(|param| !(is_openai && FOLLOWED_HERE.contains(param))).collect();
-        self.follows(&unfollowed)?;
+        self.follows(|param| is_openai && FOLLOWED_HERE.contains(&param))?;
+        self.keeps_manner(None)?;
         self.prediction()?;
         if !self.request.tools.is_empty() && !local.calls_tools() {
             let why = "its chat template has no calls of tools that can be read";
@@ -202,10 +204,25 @@ impl Question {
         text.ok_or_else(|| refused("prediction", INVALID, form))
     }
 
-    /// Refuses by name what an answer in other words than the client's could not follow.
-    fn follows(&self, unfollowed: &[&str]) -> Result<(), UpstreamError> {
+    /// Refuses by name how much is to be thought or said, where this model, or one of this machine, could not be told.
+    fn keeps_manner(&self, spec: Option<&UpstreamSpec>) -> Result<(), UpstreamError> {
+        let unfollowed = self.request.manner.and_then(|manner| manner.unfollowed(spec));
+        unfollowed.map_or(Ok(()), |param| {
+            Err(unfollowable(match (self.wire, param) {
+                (None, EFFORT) => "reasoning.effort",
+                (None, VERBOSITY) => "text.verbosity",
+                (Some(Wire::Anthropic), EFFORT) => "output_config.effort",
+                _ => param,
+            }))
+        })
+    }
+
+    /// Refuses by name what an answer in other words than the client's could not follow, but for what is followed otherwise.
+    fn follows(&self, is_followed: impl Fn(&str) -> bool) -> Result<(), UpstreamError> {
+        let is_manner = |param: &str| self.request.manner.is_some() && MANNER.contains(&param);
         let says = |param: &str| self.conversation.rest.get(param).is_some_and(|value| !is_default(param, value));
-        if let Some(param) = unfollowed.iter().find(|param| says(param)) {
+        let unfollowed = |param: &&str| !is_followed(param) && !is_manner(param) && says(param);
+        if let Some(param) = UNFOLLOWED.iter().find(|param| unfollowed(param)) {
             return Err(unfollowable(param));
         }
         if self.conversation.rest.get("seed").is_some_and(|seed| !seed.is_null()) && self.seed().is_none() {
@@ -248,10 +265,17 @@ fn was_left(turn: &Turn) -> bool {
 /// OpenAI's words for what nobody could follow, and for what those who are asked do not.
 const INVALID: &str = "invalid_value";
 const UNSUPPORTED: &str = "unsupported_value";
+const UNSUPPORTED_PARAM: &str = "unsupported_parameter";
 
 /// A parameter that those who are asked do not follow: why nobody was asked.
 pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> UpstreamError {
     refused(param, UNSUPPORTED, message)
+}
+
+/// A parameter that is not followed here, whatever it says.
+pub(crate) fn unsupported_param(param: &str) -> UpstreamError {
+    let message = format!("`{param}` is not something that can be followed here: leave it out");
+    refused(param, UNSUPPORTED_PARAM, message)
 }
 
 fn unfollowable(param: &str) -> UpstreamError {

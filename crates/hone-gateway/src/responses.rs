@@ -4,6 +4,8 @@
 //! that follow each other on the side of the model become one. A request may name the answer it goes on with; what was said before then
 //! comes from the record, where everything is. Instructions hold for one request: those of the answer before are left out.
 //!
+//! An answer that its client does not want stored is on the record like any other, and nobody can go on with it.
+//!
 //! Nobody is asked in this format. What an answer could not follow is refused by name, and so is what is not known.
 
 mod telling;
@@ -14,10 +16,10 @@ use crate::choices::Choices;
 use crate::error::Refused;
 use crate::feedback::answered_in;
 use crate::openai::{TEMPERATURE_MAX, flag, label, number, parsed, whole_number};
-use crate::question::Asked;
+use crate::question::{Asked, unsupported, unsupported_param};
 use crate::record::{has_failed, heard};
 use crate::server::Gateway;
-use hone_policy::upstream::{Calling, ChatRequest, Label, PARALLEL, Sampling, TOOL_CHOICE};
+use hone_policy::upstream::{Calling, ChatRequest, EFFORT, Label, Manner, PARALLEL, Sampling, TOOL_CHOICE, VERBOSITY};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, Tenant, ToolRequest, ToolSpec, Trace, TraceId, Turn};
 use serde_json::{Map, Value, json};
@@ -25,10 +27,13 @@ use std::sync::Arc;
 
 /// What marks the instructions of a request among the messages of the record.
 const INSTRUCTIONS: &str = "hone.instructions";
+/// Whether a client may go on with its answer by its id.
+pub(crate) const STORE: &str = "store";
 /// What a function says where its calls must follow its schema.
 const STRICT: &str = "strict";
 /// What can be asked for, besides what is looked at one by one.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 19] = [
+    "include",
     "input",
     "instructions",
     "max_output_tokens",
@@ -37,7 +42,9 @@ const KNOWN: [&str; 16] = [
     PARALLEL,
     "previous_response_id",
     "prompt_cache_key",
+    "reasoning",
     "safety_identifier",
+    STORE,
     "stream",
     "temperature",
     "text",
@@ -47,13 +54,23 @@ const KNOWN: [&str; 16] = [
     "user",
 ];
 /// What can be said only so: any other wish could not be followed.
-const FIXED: [(&str, &str); 6] = [
+const FIXED: [(&str, &str); 5] = [
     ("background", "false"),
     ("service_tier", "\"auto\""),
-    ("store", "true"),
     ("stream_options", "{\"include_obfuscation\":false}"),
     ("top_logprobs", "0"),
     ("truncation", "\"disabled\""),
+];
+
+/// What may be asked for besides an answer and is never there: thoughts are told openly, and no tools are run here.
+const NOTHING_TO_INCLUDE: [&str; 7] = [
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "web_search_call.results",
 ];
 
 /// Reads a body, or says what is wrong with it.
@@ -72,14 +89,17 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, Refused> {
     let (metadata, format) = (body.get("metadata"), response_format(&body));
     let calling = calling(&body)?;
     let (choice, parallel) = (calling.chat(), calling.is_single.then_some(false));
+    let manner = manner(&body)?;
     let rest = json!({"model": model, "temperature": temperature, "top_p": top_p, "max_completion_tokens": tokens_max,
-        "metadata": metadata, "response_format": format, TOOL_CHOICE: choice, PARALLEL: parallel});
+        "metadata": metadata, "response_format": format, TOOL_CHOICE: choice, PARALLEL: parallel,
+        EFFORT: manner.effort, VERBOSITY: manner.verbosity});
     let rest = rest.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let rest = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
     let request = ChatRequest {
         messages: messages.clone(),
         tools: Arc::from(tools.clone()),
         calling: Some(calling),
+        manner: Some(manner),
         schema,
         label,
         sampling: Sampling { temperature, top_p, ..Sampling::default() },
@@ -111,14 +131,48 @@ fn can_be_followed(body: &Map<String, Value>) -> Result<(), Refused> {
         if is_nothing || FIXED.iter().any(|(param, only)| param == name && *only == said) {
             continue;
         }
-        let message = match name.as_str() {
-            "store" => "`store` must be true: every answer is kept on the record here".to_owned(),
-            "conversation" => "`conversation` is not something that can be followed here: use `previous_response_id`".to_owned(),
-            name => format!("`{name}` is not something that can be followed here: leave it out"),
-        };
-        return Err(Refused::param(name, message));
+        return Err(match FIXED.iter().find(|(param, _)| param == name) {
+            Some((_, only)) => unfollowed(name, format!("`{name}` can be {only} alone here")),
+            None if name == "conversation" => {
+                unfollowed(name, "`conversation` is not something that can be followed here: use `previous_response_id`")
+            }
+            None => (&unsupported_param(name)).into(),
+        });
     }
-    Ok(())
+    flag(body, STORE)?;
+    let list = body.get("include").and_then(Value::as_array).into_iter().flatten();
+    let mut wanted = list.enumerate().filter(|(_, what)| !NOTHING_TO_INCLUDE.iter().any(|nothing| what == nothing));
+    wanted.next().map_or(Ok(()), |(idx, what)| {
+        let place = format!("include[{idx}]");
+        Err(unfollowed(&place, format!("`{place}` is {what}, which is not something that can be told here: leave it out")))
+    })
+}
+
+/// A value that is not followed here.
+fn unfollowed(param: &str, message: impl Into<String>) -> Refused {
+    (&unsupported(param, message)).into()
+}
+
+/// How much is thought and said. Summaries of thoughts are told where there are any, and there are none.
+fn manner(body: &Map<String, Value>) -> Result<Manner, Refused> {
+    let said = |name: &str, key: &str| body.get(name).and_then(|said| said.get(key)).cloned().unwrap_or_default();
+    let reasoning = body.get("reasoning").and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in reasoning.filter(|(key, value)| *key != "effort" && !value.is_null()) {
+        let param = format!("reasoning.{key}");
+        match key.as_str() {
+            "summary" | "generate_summary" if value == "auto" => {}
+            "summary" | "generate_summary" => {
+                return Err(unfollowed(&param, format!("`{param}` can be auto alone here: thoughts are told as they are")));
+            }
+            _ => return Err((&unsupported_param(&param)).into()),
+        }
+    }
+    let (effort, verbosity) = (said("reasoning", "effort"), said("text", "verbosity"));
+    let wrong = |param: &str, words: &str| Refused::param(param, format!("`{param}` must be {words}"));
+    if Manner::of(&effort, &Value::Null).is_none() {
+        return Err(wrong("reasoning.effort", "none, minimal, low, medium, high, xhigh or max"));
+    }
+    Manner::of(&effort, &verbosity).ok_or_else(|| wrong("text.verbosity", "low, medium or high"))
 }
 
 fn text(map: &Map<String, Value>, name: &str) -> Result<Option<String>, Refused> {
@@ -205,7 +259,7 @@ fn read_item(item: &Value, place: &str, is_answering: bool, messages: &mut Vec<M
             Ok(true)
         }
         Some(kind) => {
-            Err(Refused::param(place, format!("`{place}` is a `{kind}`, which is not something that can be followed here")))
+            Err(unfollowed(place, format!("`{place}` is a `{kind}`, which is not something that can be followed here")))
         }
     }
 }
@@ -225,7 +279,7 @@ fn content(value: &Value, place: &str) -> Result<Content, Refused> {
             (kind, ..) => {
                 let kind = kind.unwrap_or("part without a type");
                 let place = format!("{place}.content[{part_idx}]");
-                Err(Refused::param(&place, format!("`{place}` is a `{kind}` that is not something that can be followed here")))
+                Err(unfollowed(&place, format!("`{place}` is a `{kind}` that is not something that can be followed here")))
             }
         }
     };
@@ -244,7 +298,7 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
         let kind = tool["type"].as_str().unwrap_or("tool without a type");
         if kind != "function" {
             let message = format!("`{place}` is a `{kind}`, and only functions can be offered here");
-            return Err(Refused::param(&place, message));
+            return Err(unfollowed(&place, message));
         }
         let name = tool["name"].as_str().ok_or_else(|| Refused::param(&place, format!("`{place}.name` is missing")))?;
         let description = tool["description"].as_str().map(str::to_owned);
@@ -269,12 +323,6 @@ fn calling(body: &Map<String, Value>) -> Result<Calling, Refused> {
 fn schema(body: &Map<String, Value>) -> Result<(Option<Value>, Label), Refused> {
     let free = (None, Label::default());
     let Some(text) = body.get("text").filter(|text| !text.is_null()) else { return Ok(free) };
-    if !matches!(text["verbosity"].as_str(), None | Some("medium")) {
-        return Err(Refused::param(
-            "text.verbosity",
-            "`text.verbosity` is not something that can be followed here: leave it out",
-        ));
-    }
     let format = &text["format"];
     match format["type"].as_str() {
         None if format.is_null() => Ok(free),
@@ -314,7 +362,10 @@ pub(crate) async fn go_on(gateway: &Gateway, tenant: &Tenant, previous: &str, as
 
 /// What was said up to and with this answer, without the instructions of its request.
 fn said_until(trace: &Trace, answer: &str) -> Option<Vec<Message>> {
-    let is_it = |turn: &Turn| turn.extra.get("id").is_some_and(|id| id == answer) && !has_failed(turn);
+    let is_it = |turn: &Turn| {
+        let is_stored = turn.extra.get(STORE).is_none_or(|store| store != false);
+        turn.extra.get("id").is_some_and(|id| id == answer) && is_stored && !has_failed(turn)
+    };
     let (segment, turn_idx) = trace.segments.iter().find_map(|segment| Some((segment, segment.turns.iter().position(is_it)?)))?;
     let said = segment.turns[..=turn_idx].iter().flat_map(heard);
     Some(said.filter(|message| !message.extra.contains_key(INSTRUCTIONS)).cloned().collect())
@@ -340,21 +391,27 @@ mod tests {
         check(&json!({"input": [{"role": "king", "content": "hi"}]}), "input[0].role");
         check(&json!({"input": [{"type": "item_reference", "id": "x"}]}), "`item_reference`");
         check(&json!({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}), "`input_file`");
-        check(&json!({"store": false}), r#""param":"store""#);
-        check(&json!({"reasoning": {"effort": "low"}}), r#""param":"reasoning""#);
+        check(&json!({"store": "no"}), r#""param":"store""#);
+        check(&json!({"reasoning": {"effort": "often"}}), r#""param":"reasoning.effort""#);
+        check(&json!({"reasoning": {"summary": "detailed"}}), r#""code":"unsupported_value""#);
+        check(&json!({"reasoning": {"summary": "detailed"}}), r#""param":"reasoning.summary""#);
+        check(&json!({"reasoning": {"budget": 7}}), r#""param":"reasoning.budget""#);
         check(&json!({"tools": [{"type": "web_search"}]}), "`web_search`");
         check(&json!({"conversation": "c"}), "previous_response_id");
         check(&json!({"background": true}), r#""param":"background""#);
         check(&json!({"tool_choice": {"type": "allowed_tools"}}), r#""param":"tool_choice""#);
         check(&json!({"tool_choice": "required", "parallel_tool_calls": false}), "");
-        check(&json!({"include": ["reasoning.encrypted_content"]}), r#""param":"include""#);
+        check(&json!({"include": ["reasoning.encrypted_content", "message.output_text.logprobs"]}), r#""param":"include[1]""#);
         check(&json!({"text": {"format": {"type": "xml"}}}), r#""param":"text.format""#);
-        check(&json!({"text": {"verbosity": "low"}}), r#""param":"text.verbosity""#);
+        check(&json!({"text": {"verbosity": "loud"}}), r#""param":"text.verbosity""#);
         check(&json!({"text": {"format": {"type": "json_schema", "schema": {}, "name": 7}}}), r#""param":"text.format.name""#);
         check(&json!({"max_output_tokens": 0}), r#""param":"max_output_tokens""#);
+        check(&json!({"what_is_new": 1}), r#""code":"unsupported_parameter""#);
         check(&json!({"what_is_new": 1}), r#""param":"what_is_new""#);
+        check(&json!({"truncation": "auto"}), r#""code":"unsupported_value""#);
         check(
-            &json!({"store": true, "include": [], "reasoning": {"effort": null}, "truncation": "disabled", "metadata": {"a": "b"},
+            &json!({"store": false, "include": ["reasoning.encrypted_content"], "reasoning": {"effort": "low", "summary": "auto"},
+            "text": {"verbosity": "low"}, "truncation": "disabled", "metadata": {"a": "b"},
             "parallel_tool_calls": true, "tool_choice": "auto", "background": false, "service_tier": "auto"}),
             "",
         );

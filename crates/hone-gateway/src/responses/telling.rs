@@ -5,6 +5,7 @@
 use crate::ask::Speaker;
 use crate::error::Refused;
 use crate::question::Asked;
+use crate::responses::STORE;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{Delta, Finish, Reply, Usage};
 use hone_trace::{Message, Time};
@@ -85,8 +86,8 @@ impl Responses {
             "metadata": said("metadata", json!({})),
             "parallel_tool_calls": said("parallel_tool_calls", true.into()),
             "previous_response_id": said("previous_response_id", Value::Null),
-            "reasoning": {"effort": null, "summary": null},
-            "store": true,
+            "reasoning": {"effort": asked.request.manner.and_then(|manner| manner.effort), "summary": null},
+            "store": said(STORE, true.into()),
             "temperature": said("temperature", Value::Null),
             "text": said("text", json!({"format": {"type": "text"}})),
             "tool_choice": said("tool_choice", "auto".into()),

@@ -176,6 +176,46 @@ async fn an_unknown_answer_is_not_gone_on_with() {
 }
 
 #[tokio::test]
+async fn how_much_is_thought_and_said_reaches_a_provider_in_its_own_words() {
+    let world = World::open().await;
+    let ask = |model: &str, effort: &str, verbosity: &str| {
+        json!({"model": model, "input": "hi", "store": false, "include": ["reasoning.encrypted_content"], "max_output_tokens": 3,
+            "reasoning": {"effort": effort, "summary": "auto"}, "text": {"verbosity": verbosity}})
+    };
+    let told = respond(&world, ask("well", "low", "low")).await;
+    assert_eq!((told.status, &told.json()["reasoning"]["effort"]), (200, &json!("low")), "{}", told.body);
+    let heard = world.heard.last();
+    assert_eq!((&heard["reasoning_effort"], &heard["verbosity"]), (&json!("low"), &json!("low")));
+    assert_eq!(respond(&world, ask("claude", "high", "medium")).await.status, 200);
+    assert_eq!(world.heard.last()["output_config"], json!({"effort": "high"}));
+    let chat = json!({"model": "claude", "messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "low"});
+    assert_eq!(world.post("/v1/chat/completions", &chat, &[]).await.status, 200);
+    assert_eq!(world.heard.last()["output_config"], json!({"effort": "low"}));
+    assert_eq!(respond(&world, ask("own/tiny", "none", "medium")).await.status, 200);
+    for (model, effort, verbosity, param) in [
+        ("claude", "low", "low", "text.verbosity"),
+        ("claude", "minimal", "medium", "reasoning.effort"),
+        ("own/tiny", "low", "medium", "reasoning.effort"),
+        ("own/tiny", "none", "high", "text.verbosity"),
+    ] {
+        let told = respond(&world, ask(model, effort, verbosity)).await;
+        let error = &told.json()["error"];
+        assert_eq!((told.status, &error["code"], &error["param"]), (400, &json!("unsupported_value"), &json!(param)), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_goes_on_with_an_answer_that_was_not_to_be_stored() {
+    let world = World::open().await;
+    for (is_stored, status) in [(true, 200), (false, 404)] {
+        let first = respond(&world, json!({"model": "well", "input": "hi", "store": is_stored})).await;
+        assert_eq!((first.status, &first.json()["store"]), (200, &json!(is_stored)), "{}", first.body);
+        let next = json!({"model": "well", "input": "so", "previous_response_id": first.json()["id"]});
+        assert_eq!(respond(&world, next).await.status, status);
+    }
+}
+
+#[tokio::test]
 async fn a_model_of_this_machine_responds_and_follows_a_schema() {
     let world = World::open().await;
     let schema =
@@ -209,7 +249,7 @@ async fn what_breaks_off_is_told_as_failed() {
     let last = events.last().unwrap();
     assert_eq!((&last["type"], &last["response"]["status"]), (&json!("response.failed"), &json!("failed")), "{}", told.body);
     assert!(last["response"]["error"]["message"].as_str().is_some_and(|message| message.contains("cut off")), "{}", told.body);
-    let refused = respond(&world, json!({"model": "well", "input": "hi", "store": false})).await;
-    assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (400, json!("store")), "{}", refused.body);
+    let refused = respond(&world, json!({"model": "well", "input": "hi", "background": true})).await;
+    assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (400, json!("background")), "{}", refused.body);
     assert_eq!(respond(&world, json!({"model": "nobody", "input": "hi"})).await.json()["error"]["code"], "model_not_found");
 }

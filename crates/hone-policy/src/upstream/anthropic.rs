@@ -5,6 +5,7 @@
 //! signed and are sent again as they were. `input_tokens` leaves out what was cached: it is added here.
 
 use super::calling::Calling;
+use super::manner::Manner;
 use super::reply::{Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
 use super::request::{ChatRequest, Part, RequestError, TOKENS_MAX, Transfer, add_extra, arguments, in_turns, parameters, parts};
 use super::spec::UpstreamSpec;
@@ -45,6 +46,9 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     if !tools.is_empty() {
         put("tools", tools.into());
+    }
+    if let Some(effort) = request.manner.as_ref().and_then(Manner::anthropic) {
+        put("output_config", effort);
     }
     if let Some(temperature) = request.sampling.temperature {
         put("temperature", temperature.into());

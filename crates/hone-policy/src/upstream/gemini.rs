@@ -7,6 +7,7 @@
 use super::calling::Calling;
 use super::reply::{CallIds, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank};
 use super::request::{ChatRequest, Part, RequestError, add_extra, arguments, in_turns, parameters, parts};
+use super::spec::UpstreamSpec;
 use super::sse::Event;
 use super::wire::Assembler;
 use hone_trace::{Message, Role, ToolSpec};
@@ -18,7 +19,7 @@ const SIGNATURE: &str = "thought_signature";
 /// of an answer that is not signed, and take this word instead; older ones look at neither.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestError> {
+pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     let is_standing = |message: &&Message| matches!(message.role, Role::System | Role::Developer);
     let system = request.messages.iter().filter(is_standing).map(|message| json!({"text": message.content.text()}));
@@ -44,6 +45,9 @@ pub(super) fn body(request: &ChatRequest) -> Result<Map<String, Value>, RequestE
     }
     if let Some(top_p) = request.sampling.top_p {
         put("topP", top_p.into());
+    }
+    if let Some(thinking) = request.manner.and_then(|manner| manner.gemini(&spec.model)) {
+        put("thinkingConfig", thinking);
     }
     if !request.sampling.stops.is_empty() {
         put("stopSequences", json!(request.sampling.stops));

@@ -7,6 +7,7 @@
 //! thoughts among what was written.
 
 use super::calling::{Calling, PARALLEL, TOOL_CHOICE};
+use super::manner::{EFFORT, Manner, VERBOSITY};
 use super::reply::{CallIds, Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken, is_blank, is_whole};
 use super::request::{ANSWER, ChatRequest, Label, RequestError, Transfer, add_extra, parameters, with_pictures_of_users};
 use super::spec::UpstreamSpec;
@@ -48,6 +49,10 @@ pub(super) fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfe
     }
     if let Some(schema) = &request.schema {
         put("response_format", format(schema, &request.label));
+    }
+    let Manner { effort, verbosity } = request.manner.unwrap_or_default();
+    for (name, said) in [(EFFORT, effort), (VERBOSITY, verbosity)] {
+        said.into_iter().for_each(|said| put(name, said.into()));
     }
     if let Some(temperature) = request.sampling.temperature {
         put("temperature", temperature.into());

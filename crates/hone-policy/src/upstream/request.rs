@@ -1,6 +1,7 @@
 //! What is asked of a provider, before it has a wire format.
 
 use super::calling::Calling;
+use super::manner::Manner;
 use hone_trace::{Content, Message, Role, ToolSpec};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -28,6 +29,8 @@ pub struct ChatRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Which of them are called, where something is said of that which every format could be told.
     pub calling: Option<Calling>,
+    /// How much is thought and said, where something is said of that which every format could be told.
+    pub manner: Option<Manner>,
     /// The JSON schema that the answer follows, where one is asked for.
     pub schema: Option<Value>,
     /// What is said of the schema besides.

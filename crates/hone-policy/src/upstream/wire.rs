@@ -98,7 +98,7 @@ pub fn body(spec: &UpstreamSpec, request: &ChatRequest, transfer: Transfer) -> R
     let body = match spec.provider.wire {
         Wire::OpenAi => openai::body(spec, request, transfer)?,
         Wire::Anthropic => anthropic::body(spec, request, transfer)?,
-        Wire::Gemini => gemini::body(request)?,
+        Wire::Gemini => gemini::body(spec, request)?,
         Wire::Cohere => cohere::body(spec, request, transfer)?,
         Wire::Bedrock => bedrock::body(request)?,
     };
