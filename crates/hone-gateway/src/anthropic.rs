@@ -1,28 +1,43 @@
 //! Anthropic's messages, as a server speaks them.
 //!
 //! Instructions stand beside the conversation, results of tools are blocks of the user's next message, and a stream tells every block's
-//! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages.
+//! beginning and end. The words of the record are those of OpenAI's form: a message with several results becomes several messages, and
+//! what is said of the output is said as there.
 
 use crate::ask::{Speaker, passed_on};
 use crate::choices::Choices;
+use crate::dashboard::Query;
 use crate::error::Refused;
 use crate::openai::parsed;
 use crate::question::Asked;
 use hone_policy::local::Piece;
-use hone_policy::upstream::{Calling, ChatRequest, Delta, Finish, Reply, Sampling, TOOL_CHOICE, Usage};
+use hone_policy::upstream::{Calling, ChatRequest, Delta, EFFORT, Finish, Manner, Reply, Sampling, TOOL_CHOICE, Usage};
 use hone_trace::format::openai::Conversation;
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Where a client says how the output has to look: the newer word and the older one.
+const OUTPUT_CONFIG: &str = "output_config";
+const OUTPUT_FORMAT: &str = "output_format";
+
 /// Reads a body, or says what is wrong with it.
 pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
     let body: Map<String, Value> = parsed(bytes)?;
-    let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| Refused::param("model", "model: Field required"))?.to_owned();
     let tokens_max = body.get("max_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0);
     let tokens_max = tokens_max.ok_or_else(|| Refused::param("max_tokens", "max_tokens: a whole number above 0 is required"))?;
+    asked(body, tokens_max)
+}
+
+/// Reads a body that asks for no answer, and so for none of any length.
+pub(crate) fn read_unanswered(bytes: &[u8]) -> Result<Asked, Refused> {
+    asked(parsed(bytes)?, 0)
+}
+
+fn asked(body: Map<String, Value>, tokens_max: u64) -> Result<Asked, Refused> {
+    let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
+    let model = model.ok_or_else(|| Refused::param("model", "model: Field required"))?.to_owned();
     let is_stream = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
     let number = |name: &str| body.get(name).and_then(Value::as_f64);
     let stops = body.get("stop_sequences").and_then(Value::as_array).into_iter().flatten();
@@ -38,10 +53,24 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
     for known in ["messages", "system", "tools", "stream"] {
         rest.remove(known);
     }
+    let (mut schema, mut manner) = (None, None);
+    if let Some(output) = Output::of(&body) {
+        [OUTPUT_CONFIG, OUTPUT_FORMAT].into_iter().for_each(|said| drop(rest.remove(said)));
+        rest.extend(output.manner.effort.map(|effort| (EFFORT.to_owned(), effort.into())));
+        rest.extend(
+            output
+                .schema
+                .as_ref()
+                .map(|schema| ("response_format".to_owned(), json!({"type": "json_schema", "json_schema": {"schema": schema}}))),
+        );
+        (schema, manner) = (output.schema, Some(output.manner));
+    }
     let request = ChatRequest {
         messages: messages.clone(),
         tools: Arc::from(tools.clone()),
         calling: Calling::of_anthropic(rest.get(TOOL_CHOICE).unwrap_or(&Value::Null)),
+        manner,
+        schema,
         sampling,
         tokens_max,
         ..ChatRequest::default()
@@ -57,6 +86,26 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, Refused> {
         prompts: Vec::new(),
         previous: None,
     })
+}
+
+/// What is said of the output: how it has to look, and how much is thought for it.
+struct Output {
+    schema: Option<Value>,
+    manner: Manner,
+}
+
+impl Output {
+    /// Nothing where something else is said of it, which only a provider of this format knows.
+    fn of(body: &Map<String, Value>) -> Option<Self> {
+        let said = |name: &str| body.get(name).unwrap_or(&Value::Null);
+        let config = said(OUTPUT_CONFIG);
+        let mut others =
+            config.as_object().into_iter().flatten().filter(|(name, _)| !["effort", "format"].contains(&name.as_str()));
+        let format = Some(&config["format"]).filter(|format| !format.is_null()).unwrap_or_else(|| said(OUTPUT_FORMAT));
+        let schema = format.get("schema").filter(|schema| schema.is_object() && format["type"] == "json_schema").cloned();
+        let is_read = others.all(|(_, value)| value.is_null()) && schema.is_some() != format.is_null();
+        Some(Self { schema, manner: Manner::of(&config["effort"], &Value::Null)? }).filter(|_| is_read)
+    }
 }
 
 fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Refused> {
@@ -344,6 +393,30 @@ fn usage(usage: Option<&Usage>) -> Value {
     let fresh = tokens_in.saturating_sub(tokens_cached).saturating_sub(tokens_cache_written);
     json!({"input_tokens": fresh, "output_tokens": tokens_out, "cache_read_input_tokens": tokens_cached,
         "cache_creation_input_tokens": tokens_cache_written})
+}
+
+/// A model as lists show it. When it was made is not known, which is said so there.
+pub(crate) fn model(name: &str) -> Value {
+    json!({"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"})
+}
+
+/// A page of the models of these names: those behind or before one, and so many at most.
+pub(crate) fn models(names: &[&str], query: &Query) -> Result<Value, Refused> {
+    let place =
+        |key: &str| query.get(key).map(|id| names.iter().position(|name| *name == id).ok_or_else(|| unknown(key))).transpose();
+    let unknown_limit = || Refused::param("limit", "limit: a whole number above 0 is expected");
+    let n_max = query.get("limit").map(|limit| limit.parse().ok().filter(|n| *n > 0).ok_or_else(unknown_limit)).transpose()?;
+    let n_max: usize = n_max.unwrap_or(names.len());
+    let (first, end) = (place("after_id")?.map_or(0, |idx| idx + 1), place("before_id")?.unwrap_or(names.len()));
+    let between = names.get(first..end).unwrap_or_default();
+    let n_left = between.len().saturating_sub(n_max);
+    let page = if query.get("before_id").is_some() { &between[n_left..] } else { &between[..between.len() - n_left] };
+    let all: Vec<Value> = page.iter().map(|name| model(name)).collect();
+    Ok(json!({"data": all, "has_more": n_left > 0, "first_id": page.first(), "last_id": page.last()}))
+}
+
+fn unknown(key: &str) -> Refused {
+    Refused::param(key, format!("{key}: there is no such model"))
 }
 
 #[cfg(test)]

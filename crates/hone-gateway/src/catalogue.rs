@@ -116,6 +116,11 @@ impl Model {
         &self.name
     }
 
+    /// All who answer, as they were named.
+    pub(crate) fn upstreams(&self) -> &[Upstream] {
+        &self.upstreams
+    }
+
     /// Who is asked, in this order, until one answers.
     pub(crate) fn in_turn(&self, now: Time) -> Vec<&Upstream> {
         let first = self.n_asked.fetch_add(1, Ordering::Relaxed) % self.upstreams.len().max(1);

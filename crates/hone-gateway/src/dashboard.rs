@@ -46,6 +46,7 @@ pub(crate) use groups::{group, groups};
 pub(crate) use overview::overview;
 pub(crate) use page::{door, icon, script, style};
 pub(crate) use past::Past;
+pub(crate) use query::Query;
 pub(crate) use records::Curves;
 pub(crate) use run::run;
 pub(crate) use runs::runs;

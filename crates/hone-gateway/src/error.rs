@@ -225,7 +225,10 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        self.respond(&self.openai())
+        let mut response = self.respond(&self.openai());
+        // Some clients are told the same in other words.
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

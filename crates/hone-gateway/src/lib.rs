@@ -14,6 +14,7 @@ mod backlog;
 mod catalogue;
 mod choices;
 mod completions;
+mod count;
 pub(crate) mod dashboard;
 mod embedding;
 mod episode;

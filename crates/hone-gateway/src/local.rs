@@ -8,7 +8,7 @@ use crate::choices::told;
 use crate::episode::{Digest, digest, digests};
 use crate::question::Question;
 use hone_policy::local::{Aloud, Hear, Piece, Prompt, Spoken, ToldToken, Voice, Wishes};
-use hone_policy::upstream::{Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage, Wire};
+use hone_policy::upstream::{ChatRequest, Choice, Completion, Delta, Finish, Reply, Tokens, UpstreamError, Usage, Wire};
 use hone_trace::policy::{AnswerLimits, Answered, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{LlmCall, Message, Sampled, Tenant, TraceId};
 use serde_json::Value;
@@ -106,8 +106,6 @@ impl Local {
         let (begins, begun) = oneshot::channel();
         let (done, drawn) = oneshot::channel();
         let (own, asked) = (Arc::clone(self), Asked::of(question, left_ms));
-        // A thread of its own: those that the runtime has for waiting are also the store's.
-        let thread = std::thread::Builder::new().name("answer".to_owned());
         let drawing = move || {
             let mut begins = Some(begins);
             let mut hear = |mut piece: Piece| {
@@ -130,9 +128,18 @@ impl Local {
             drop(tell);
             drop(done.send(answered));
         };
-        let busy = |error| UpstreamError::new(PolicyErrorKind::Provider, format!("no thread is free to answer: {error}"));
-        thread.spawn(drawing).map_err(busy)?;
+        thread().spawn(drawing).map_err(|error| busy(&error))?;
         Ok(Drawing { begun, pieces, drawn })
+    }
+
+    /// How many tokens it would read before it answers this.
+    pub(crate) async fn count(self: &Arc<Self>, request: &ChatRequest) -> Result<usize, UpstreamError> {
+        let (done, counted) = oneshot::channel();
+        let (own, messages) = (Arc::clone(self), request.messages.clone());
+        let opening = Opening { tools: Arc::clone(&request.tools), ..Opening::default() };
+        let counting = move || drop(done.send(own.voice.count(&opening, &messages).map_err(failed)));
+        thread().spawn(counting).map_err(|error| busy(&error))?;
+        counted.await.unwrap_or_else(|_| Err(UpstreamError::new(PolicyErrorKind::Provider, "the engine has stopped")))
     }
 
     /// Goes on with plain texts, outside any conversation.
@@ -232,6 +239,15 @@ impl Asked {
             prompts: question.prompts.clone(),
         }
     }
+}
+
+/// A thread of its own: those that the runtime has for waiting are also the store's.
+fn thread() -> std::thread::Builder {
+    std::thread::Builder::new().name("answer".to_owned())
+}
+
+fn busy(error: &std::io::Error) -> UpstreamError {
+    UpstreamError::new(PolicyErrorKind::Provider, format!("no thread is free to answer: {error}"))
 }
 
 /// A tenant, as the engine knows it.

@@ -6,7 +6,7 @@
 use crate::access::Role;
 use crate::route::{Format, asked_in};
 use crate::server::Gateway;
-use crate::{dashboard, embedding, feedback, health, openapi, otlp, route, status};
+use crate::{count, dashboard, embedding, feedback, health, openapi, otlp, route, status};
 use axum::routing::{MethodRouter, get, post};
 
 /// One path with the method that it takes.
@@ -89,6 +89,11 @@ pub(crate) const PATHS: &[Path] = &[
         .needs(Role::Call)
         .takes("MessagesRequest")
         .gives(Gives::JsonOrEvents("MessagesAnswer"))
+        .refuses("AnthropicError"),
+    Path::post("/v1/messages/count_tokens", || post(count::tokens), "Count the tokens of a conversation in Anthropic's words")
+        .needs(Role::Call)
+        .takes("CountRequest")
+        .gives(Gives::Json("Count"))
         .refuses("AnthropicError"),
     Path::post("/v1/embeddings", || post(embedding::give), "Turn texts into vectors")
         .needs(Role::Call)

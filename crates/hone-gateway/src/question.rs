@@ -74,8 +74,8 @@ const UNFOLLOWED: [&str; 41] = [
 /// What of it a model of this machine does follow, in OpenAI's words.
 const FOLLOWED_HERE: [&str; 3] = ["n", "logprobs", "top_logprobs"];
 
-/// What says how much is thought and said, and in Anthropic's words how an answer has to look: it is looked at where it could be read.
-const MANNER: [&str; 4] = [EFFORT, VERBOSITY, "output_config", "output_format"];
+/// What says how much is thought and said: it is looked at where it could be read.
+const MANNER: [&str; 2] = [EFFORT, VERBOSITY];
 
 /// A question, in our words and in those of the client.
 pub(crate) struct Question {
@@ -180,6 +180,7 @@ impl Question {
         let is_openai = self.wire == Some(Wire::OpenAi);
         self.follows(|param| is_openai && FOLLOWED_HERE.contains(&param))?;
         self.keeps_manner(None)?;
+        unread(self.wire, &self.body).map_or(Ok(()), Err)?;
         self.prediction()?;
         if !self.request.tools.is_empty() && !local.calls_tools() {
             let why = "its chat template has no calls of tools that can be read";
@@ -239,6 +240,28 @@ impl Question {
     fn is_own_tool(&self, kind: &str) -> bool {
         kind == if self.wire == Some(Wire::Anthropic) { "custom" } else { "function" }
     }
+}
+
+/// Why a model of this machine cannot read what this body says: it shows a picture.
+pub(crate) fn unread(wire: Option<Wire>, body: &Map<String, Value>) -> Option<UpstreamError> {
+    let (list, kind, param) = match wire {
+        Some(Wire::Anthropic) => ("messages", "image", "image.source"),
+        Some(_) => ("messages", "image_url", "image_url"),
+        None => ("input", "input_image", "image_url"),
+    };
+    let place = place_of(kind, body.get(list)?, list, wire == Some(Wire::Anthropic))?;
+    let message =
+        format!("`{place}.{param}` is a picture, and this model reads text alone: leave it out, or ask one that takes it");
+    Some(unsupported(&format!("{place}.{param}"), message))
+}
+
+/// Where the first part of this type stands.
+fn place_of(kind: &str, list: &Value, place: &str, is_dotted: bool) -> Option<String> {
+    list.as_array()?.iter().enumerate().find_map(|(idx, part)| {
+        let place = if is_dotted { format!("{place}.{idx}") } else { format!("{place}[{idx}]") };
+        let inside = |key: &str| place_of(kind, &part[key], &format!("{place}.{key}"), is_dotted);
+        if part["type"] == kind { Some(place) } else { ["content", "output"].into_iter().find_map(inside) }
+    })
 }
 
 /// Whether this is what happens where nothing is said.

@@ -15,7 +15,7 @@ use crate::server::Gateway;
 use crate::{anthropic, completions, dashboard, openai, responses};
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -35,6 +35,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// The header in which a client names its episode, and is told it.
 const EPISODE: HeaderName = HeaderName::from_static("x-hone-episode");
+/// The header in which clients of Anthropic's name the version of its interface.
+const VERSION: &str = "anthropic-version";
 /// The header in which a client names the type of task.
 const TASK: &str = "x-hone-task";
 /// The longest word about a situation.
@@ -56,6 +58,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(gateway.clone(), dashboard::led))
         .layer(middleware::from_fn_with_state(gateway.clone(), meant_for_us))
+        .layer(middleware::from_fn(in_its_words))
         .with_state(gateway)
 }
 
@@ -83,6 +86,22 @@ async fn meant_for_us(State(gateway): State<Gateway>, request: Request, next: Ne
         () if !looks && is_foreign(request.headers()) => Refused::Foreign.into_response(),
         () => next.run(request).await,
     }
+}
+
+/// Says in the words of its client why a request is not answered, where its path alone does not say whose client it is.
+async fn in_its_words(request: Request, next: Next) -> Response {
+    let is_anthropic = is_anthropic(request.uri().path(), request.headers());
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<Refused>().filter(|_| is_anthropic) {
+        Some(refused) => Format::Anthropic.refuse(&refused),
+        None => response,
+    }
+}
+
+/// Whether a client of Anthropic's asks: all of them name the version of its interface.
+fn is_anthropic(path: &str, headers: &HeaderMap) -> bool {
+    let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    path.strip_prefix("/v1/messages").is_some_and(is_below) || path.starts_with("/v1/") && headers.contains_key(VERSION)
 }
 
 /// The wire formats in which questions come.
@@ -144,8 +163,8 @@ impl Format {
     }
 
     /// What of a client's headers goes to a provider of the same format.
-    fn headers(self, headers: &HeaderMap) -> HeaderMap {
-        let known: &[&str] = if matches!(self, Self::Anthropic) { &["anthropic-version", "anthropic-beta"] } else { &[] };
+    pub(crate) fn headers(self, headers: &HeaderMap) -> HeaderMap {
+        let known: &[&str] = if matches!(self, Self::Anthropic) { &[VERSION, "anthropic-beta"] } else { &[] };
         headers
             .iter()
             .filter(|(name, _)| known.contains(&name.as_str()))
@@ -153,7 +172,7 @@ impl Format {
             .collect()
     }
 
-    fn refuse(self, refused: &Refused) -> Response {
+    pub(crate) fn refuse(self, refused: &Refused) -> Response {
         match self {
             Self::OpenAi | Self::Completions | Self::Responses => refused.respond(&refused.openai()),
             Self::Anthropic => refused.respond(&refused.anthropic()),
@@ -315,23 +334,34 @@ fn header<'a>(headers: &'a HeaderMap, name: &'static str) -> Option<&'a str> {
     value.filter(|value| !value.is_empty() && value.len() <= WORD_LEN_MAX)
 }
 
-pub(crate) async fn models(State(gateway): State<Gateway>, Caller(caller): Caller) -> Response {
+pub(crate) async fn models(
+    State(gateway): State<Gateway>,
+    Caller(caller): Caller,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
     let agents = gateway.agents().names(&caller.tenant);
     let mut listed = HashSet::new();
     let names = gateway.catalogue().names().chain(agents.iter().map(String::as_str)).filter(|name| listed.insert(*name));
+    if headers.contains_key(VERSION) {
+        let query = dashboard::Query::read(query.as_deref().unwrap_or_default());
+        return anthropic::models(&names.collect::<Vec<_>>(), &query).map(|page| json_response(&page));
+    }
     let all: Vec<Value> = names.map(openai::model).collect();
-    json_response(&json!({"object": "list", "data": all}))
+    Ok(json_response(&json!({"object": "list", "data": all})))
 }
 
 pub(crate) async fn model(
     State(gateway): State<Gateway>,
     Caller(caller): Caller,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    if gateway.agents().knows(&caller.tenant, &name) {
-        return Ok(json_response(&openai::model(&name)));
+    if !gateway.agents().knows(&caller.tenant, &name) {
+        gateway.model(&name)?;
     }
-    gateway.model(&name).map(|model| json_response(&openai::model(model.name())))
+    let told = if headers.contains_key(VERSION) { anthropic::model(&name) } else { openai::model(&name) };
+    Ok(json_response(&told))
 }
 
 pub(crate) async fn metrics(State(gateway): State<Gateway>, Reporter(_): Reporter) -> Response {

@@ -204,6 +204,9 @@ pub trait Voice: Policy {
     /// Begins a conversation.
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError>;
 
+    /// How many tokens are read before an answer: those of the whole conversation, as the template writes it.
+    fn count(&self, opening: &Opening, messages: &[Message]) -> Result<usize, PolicyError>;
+
     /// Goes on with plain texts, without a template. The first answer says what all of them took.
     fn continue_aloud(
         &self,
@@ -326,6 +329,10 @@ impl<B: Backend> Policy for Local<B> {
 impl<B: Backend> Voice for Local<B> {
     fn open_aloud(&self, opening: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
         Ok(Box::new(self.begin(opening)?))
+    }
+
+    fn count(&self, opening: &Opening, messages: &[Message]) -> Result<usize, PolicyError> {
+        self.begin(opening)?.count(messages)
     }
 
     fn continue_aloud(

@@ -7,11 +7,12 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 39] = [
+const ROUTES: [(&str, &str, Option<Role>); 40] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/completions", Some(Role::Call)),
     ("POST", "/v1/responses", Some(Role::Call)),
     ("POST", "/v1/messages", Some(Role::Call)),
+    ("POST", "/v1/messages/count_tokens", Some(Role::Call)),
     ("POST", "/v1/embeddings", Some(Role::Call)),
     ("GET", "/v1/models", Some(Role::Call)),
     ("GET", "/v1/models/{name}", Some(Role::Call)),

@@ -75,7 +75,7 @@ async fn a_text_in_parts_is_the_text_and_a_picture_is_refused() {
     assert_eq!((&parts["usage"], &parts["choices"]), (&plain["usage"], &plain["choices"]));
     let picture = json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]);
     let told = world.post("/v1/chat/completions", &ask("own/tiny", &said(picture)), &[]).await;
-    assert_eq!((told.status, told.body.contains("`image_url`")), (400, true), "{}", told.body);
+    assert_eq!((told.status, told.body.contains("`messages[0].content[0].image_url`")), (400, true), "{}", told.body);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod world;
 mod access;
 mod agents;
 mod answers;
+mod anthropic;
 mod browser;
 mod choices;
 mod completions;

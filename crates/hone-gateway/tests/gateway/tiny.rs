@@ -8,8 +8,8 @@ use hone_engine::host::Host;
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_policy::local::{Aloud, Engine, Hear, Local, LocalOptions, Prompt, Spoken, Voice, Wishes};
 use hone_render::{RenderError, Renderer, Tokenizer, tiny};
-use hone_trace::Config;
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
+use hone_trace::{Config, Message};
 use std::sync::{Arc, LazyLock};
 
 const VOCAB: usize = 320;
@@ -73,6 +73,10 @@ impl Policy for Mute {
 
 impl Voice for Mute {
     fn open_aloud(&self, _: &Opening) -> Result<Box<dyn Aloud>, PolicyError> {
+        Err(stopped())
+    }
+
+    fn count(&self, _: &Opening, _: &[Message]) -> Result<usize, PolicyError> {
         Err(stopped())
     }
 

@@ -80,6 +80,7 @@ pub(crate) async fn start() -> (String, Heard) {
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(completions))
         .route("/v1/messages", post(messages))
+        .route("/v1/messages/count_tokens", post(count))
         .route("/v1/embeddings", post(embeddings))
         .with_state(heard.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -276,6 +277,11 @@ async fn messages(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -
         "content": [{"type": "text", "text": "bonjour"}], "stop_reason": "end_turn",
         "usage": {"input_tokens": 6, "output_tokens": 2, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 0}});
     ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}
+
+async fn count(State(heard): State<Heard>, headers: HeaderMap, body: Bytes) -> Response {
+    messages(State(heard), headers, body).await;
+    ([(header::CONTENT_TYPE, "application/json")], json!({"input_tokens": 2095}).to_string()).into_response()
 }
 
 async fn embeddings(State(heard): State<Heard>, body: Bytes) -> Response {

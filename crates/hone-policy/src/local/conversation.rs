@@ -55,6 +55,12 @@ impl<B: Backend> LocalConversation<B> {
         Ok(is_new_segment)
     }
 
+    /// How many tokens are read before the answer to this.
+    pub(super) fn count(mut self, input: &[Message]) -> Result<usize, PolicyError> {
+        self.hear(input).map_err(|error| unrendered(&error))?;
+        Ok(self.episode.as_ref().map_or(0, |episode| episode.ids().len()))
+    }
+
     fn ask(&self, prompt: Vec<u32>, n_tokens_max: usize, wishes: &Wishes, stops: &[String]) -> Result<Ask<B>, RenderError> {
         let rules = (0..wishes.n_choices()).map(|_| self.rules(&prompt, stops)).collect::<Result<_, RenderError>>()?;
         // Several answers to one question take numbers that no later answer has.

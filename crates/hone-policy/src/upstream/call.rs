@@ -9,7 +9,7 @@ use super::request::{ChatRequest, RequestError, Transfer};
 use super::wire;
 use hone_trace::policy::{PolicyError, PolicyErrorKind};
 use hone_trace::{ErrorEvent, LlmCall, Time};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -138,6 +138,24 @@ impl Call {
                 Ok(read) => {
                     self.settle(attempt, read.usage, read.model.as_deref());
                     return Ok(Embeddings { vectors: read.vectors, calls: self.calls, failures: self.failures });
+                }
+                Err(failure) => self.fail(attempt, failure).await?,
+            }
+        }
+    }
+
+    /// What the provider tells of a body that nobody answers, and for which it charges nothing.
+    pub(super) async fn count(mut self) -> Result<Value, UpstreamError> {
+        loop {
+            let attempt = self.begin().await?;
+            let result = match self.open().await {
+                Ok(exchange) => exchange.json().await,
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(told) => {
+                    self.settle(attempt, Some(Usage::default()), None);
+                    return Ok(told);
                 }
                 Err(failure) => self.fail(attempt, failure).await?,
             }

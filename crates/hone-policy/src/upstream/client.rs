@@ -19,6 +19,7 @@ use crate::local::Prompt;
 use hone_trace::{Clock, Time};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -193,6 +194,11 @@ impl Client {
     /// The vectors of texts, one each and in their order, of as many dimensions as are asked for.
     pub async fn embed(self: &Arc<Self>, texts: &[Prompt], dimensions: Option<u64>) -> Result<Embeddings, UpstreamError> {
         Call::asking(Arc::clone(self), embedding::outgoing(&self.spec, texts, dimensions))?.embed(texts.len()).await
+    }
+
+    /// How many tokens a body in Anthropic's words has, in the provider's.
+    pub async fn count(self: &Arc<Self>, body: &Map<String, Value>, headers: HeaderMap) -> Result<Value, UpstreamError> {
+        Call::asking(Arc::clone(self), wire::counting(&self.spec, body, headers))?.count().await
     }
 
     /// What proves who sends this body to this address.

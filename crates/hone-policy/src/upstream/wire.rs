@@ -3,6 +3,7 @@
 //! Everything here is a pure function. A stream is put together into the body that the provider would have sent in one
 //! piece, and read by the same function: there is one reader per format.
 
+use super::exchange::Outgoing;
 use super::frames::FrameDecoder;
 use super::key::{Key, KeyError};
 use super::reply::{CallIds, Delta, Reply, Usage, WireError, broken};
@@ -207,6 +208,13 @@ pub(super) fn url(spec: &UpstreamSpec, endpoint: Endpoint, transfer: Transfer) -
             Ok(url)
         }
     }
+}
+
+/// Asks how many tokens a body in Anthropic's words has.
+pub(super) fn counting(spec: &UpstreamSpec, own: &Map<String, Value>, headers: HeaderMap) -> Result<Outgoing, RequestError> {
+    let url = below(&spec.base_url, &["messages", "count_tokens"])?;
+    let body = Value::Object(passed_on(spec, own, Transfer::Plain)).to_string().into_bytes();
+    Ok(Outgoing { url, body, transfer: Transfer::Plain, headers })
 }
 
 /// Where an endpoint of OpenAI's format is. On Azure a dated interface has its place below the deployment.
