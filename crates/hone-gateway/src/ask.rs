@@ -180,6 +180,7 @@ pub(crate) async fn streamed(gateway: &Gateway, question: Question, mut speaker:
             }
         };
         door.open();
+        gateway.metrics().begun(&question, gateway.now().millis_since(question.started));
         let mut waited = Waited::default();
         let followed = tokio::select! {
             followed = follow(&mut opened, &mut *speaker, &pieces, deadline, &mut waited) => followed,

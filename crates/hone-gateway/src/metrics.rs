@@ -12,8 +12,10 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Upper bounds of the histograms in seconds: from what hone itself takes to what a long answer takes.
-const SECONDS: [f64; 17] =
-    [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
+const SECONDS: [f64; 20] = [
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 60.0,
+    300.0,
+];
 
 /// What is counted.
 #[derive(Debug, Default)]
@@ -41,6 +43,8 @@ struct OfModel {
     cost_usd: f64,
     n_attempts: u64,
     request: Histogram,
+    /// How long streams took until their first piece.
+    first: Histogram,
     /// What is left of a request without its attempts upstream.
     overhead: Histogram,
 }
@@ -75,6 +79,11 @@ impl Metrics {
     /// A question was asked, and this came of it, in so long.
     pub(crate) fn asked(&self, question: &Question, asked: Result<&Completion, &UpstreamError>, latency_ms: f64) {
         self.count(question.name(), asked.map(|completion| completion.calls.as_slice()), latency_ms);
+    }
+
+    /// A stream has begun to come, after so long.
+    pub(crate) fn begun(&self, question: &Question, latency_ms: f64) {
+        self.counts().models.entry(question.name().to_owned()).or_default().first.add(latency_ms / 1e3);
     }
 
     /// Vectors were asked for, and this came of it.
@@ -167,8 +176,9 @@ impl Metrics {
             }
         }
         type Times = fn(&OfModel) -> &Histogram;
-        let times: [(&str, &str, Times); 2] = [
+        let times: [(&str, &str, Times); 3] = [
             ("hone_request_seconds", "How long questions took", |of| &of.request),
+            ("hone_first_piece_seconds", "How long streams took until their first piece", |of| &of.first),
             ("hone_overhead_seconds", "How long questions took besides the attempts at upstreams", |of| &of.overhead),
         ];
         for (name, help, histogram) in times {

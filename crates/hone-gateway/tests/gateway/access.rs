@@ -225,12 +225,18 @@ async fn counters_tell_what_happened() {
     let world = World::open().await;
     world.chat("well", &[("user", "hi")], &[]).await;
     world.chat("broken", &[("user", "hi")], &[]).await;
+    let stream = json!({"model": "pondering", "messages": messages(&[("user", "hi")]), "stream": true});
+    world.post("/v1/chat/completions", &stream, &[]).await;
     let text = world.get("/metrics", &[]).await.body;
     for expected in [
         "hone_requests_total{model=\"well\",status=\"ok\"} 1",
         "hone_requests_total{model=\"broken\",status=\"policy_provider\"} 1",
         "hone_input_tokens_total{model=\"well\"} 10",
         "hone_request_seconds_count{model=\"well\"} 1",
+        "# TYPE hone_first_piece_seconds histogram",
+        "hone_first_piece_seconds_count{model=\"well\"} 0",
+        "hone_first_piece_seconds_bucket{model=\"pondering\",le=\"0.25\"} 0",
+        "hone_first_piece_seconds_bucket{model=\"pondering\",le=\"+Inf\"} 1",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
