@@ -5,6 +5,7 @@
 //! it, a new segment begins with the whole of it.
 
 use crate::episode::{Digest, Episode, Episodes, digest};
+use crate::feedback::answered_in;
 use crate::lookout::STREAM;
 use crate::otlp;
 use hone_arbiter::log::Assigned;
@@ -366,9 +367,10 @@ pub(crate) fn called(tenant: &Tenant, name: &str) -> TraceId {
     TraceId::derived(&["episode", tenant.as_str(), name])
 }
 
-/// The traces that somebody of a tenant may mean by a name: an episode that its client calls so, or a conversation that was told by spans.
+/// The traces that somebody of a tenant may mean by a name: an episode that its client calls so, a conversation that was told by spans, or
+/// the one of an answer with this id.
 pub fn episodes_called(tenant: &Tenant, name: &str) -> Vec<TraceId> {
-    std::iter::once(called(tenant, name)).chain(otlp::ids(tenant, name)).collect()
+    std::iter::once(called(tenant, name)).chain(otlp::ids(tenant, name)).chain(answered_in(name)).collect()
 }
 
 /// Where the metadata of a trace say what its client calls it.

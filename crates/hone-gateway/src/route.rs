@@ -35,6 +35,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// The header in which a client names its episode, and is told it.
 const EPISODE: HeaderName = HeaderName::from_static("x-hone-episode");
+/// The headers that say what a request is called, to OpenAI's clients and to Anthropic's.
+const REQUESTS: [HeaderName; 2] = [HeaderName::from_static("x-request-id"), HeaderName::from_static("request-id")];
 /// The header in which clients of Anthropic's name the version of its interface.
 const VERSION: &str = "anthropic-version";
 /// The header in which a client names the type of task.
@@ -58,7 +60,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(gateway.clone(), dashboard::led))
         .layer(middleware::from_fn_with_state(gateway.clone(), meant_for_us))
-        .layer(middleware::from_fn(in_its_words))
+        .layer(middleware::from_fn_with_state(gateway.clone(), in_its_words))
         .with_state(gateway)
 }
 
@@ -88,13 +90,27 @@ async fn meant_for_us(State(gateway): State<Gateway>, request: Request, next: Ne
     }
 }
 
-/// Says in the words of its client why a request is not answered, where its path alone does not say whose client it is.
-async fn in_its_words(request: Request, next: Next) -> Response {
+/// Says in the words of its client why a request is not answered, where its path alone does not say whose client it is, and what the
+/// request is called: as its trace, or as nothing else where it has none.
+async fn in_its_words(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let is_asked = request.uri().path().starts_with("/v1/");
     let is_anthropic = is_anthropic(request.uri().path(), request.headers());
     let mut response = next.run(request).await;
-    match response.extensions_mut().remove::<Refused>().filter(|_| is_anthropic) {
-        Some(refused) => Format::Anthropic.refuse(&refused),
-        None => response,
+    if let Some(refused) = response.extensions_mut().remove::<Refused>().filter(|_| is_anthropic) {
+        response = Format::Anthropic.refuse(&refused);
+    }
+    if is_asked && !REQUESTS.iter().any(|header| response.headers().contains_key(header)) {
+        let id = response.headers().get(EPISODE).and_then(|trace| trace.to_str().ok()).map(str::to_owned);
+        let id = id.unwrap_or_else(|| format!("req_{:016x}{:016x}", gateway.draw(), gateway.draw()));
+        call(&mut response, &REQUESTS[usize::from(is_anthropic)], &id);
+    }
+    response
+}
+
+/// Says what the request of a response is called.
+fn call(response: &mut Response, header: &HeaderName, id: &str) {
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(header.clone(), id);
     }
 }
 
@@ -172,6 +188,12 @@ impl Format {
             .collect()
     }
 
+    /// Says the episode of a response, and the turn of it: what is asked is called as it is.
+    fn name(self, response: &mut Response, episode: TraceId, id: &str) {
+        name(response, episode);
+        call(response, &REQUESTS[usize::from(matches!(self, Self::Anthropic))], id);
+    }
+
     pub(crate) fn refuse(self, refused: &Refused) -> Response {
         match self {
             Self::OpenAi | Self::Completions | Self::Responses => refused.respond(&refused.openai()),
@@ -184,24 +206,24 @@ impl Format {
 pub(crate) fn asked_in(format: Format) -> MethodRouter<Gateway> {
     let handler = move |State(gateway): State<Gateway>, caller: Result<Caller, Refused>, headers: HeaderMap, body: Body| async move {
         let answered = answer(format, &gateway, caller, &headers, body).await;
-        answered.unwrap_or_else(|Unanswered { refused, episode }| {
+        answered.unwrap_or_else(|Unanswered { refused, call }| {
             let mut response = format.refuse(&refused);
-            episode.into_iter().for_each(|episode| name(&mut response, episode));
+            call.into_iter().for_each(|(episode, id)| format.name(&mut response, episode, &id));
             response
         })
     };
     post(handler)
 }
 
-/// Why there is no answer, and the episode whose record says so, where it came that far.
+/// Why there is no answer, and the episode whose record says so and the id of its turn, where it came that far.
 pub(crate) struct Unanswered {
     refused: Refused,
-    episode: Option<TraceId>,
+    call: Option<(TraceId, String)>,
 }
 
 impl From<Refused> for Unanswered {
     fn from(refused: Refused) -> Self {
-        Self { refused, episode: None }
+        Self { refused, call: None }
     }
 }
 
@@ -242,7 +264,7 @@ async fn answer(
         request.seed = gateway.draw();
     }
     let question = Question {
-        id,
+        id: id.clone(),
         caller,
         started,
         episode,
@@ -263,10 +285,16 @@ async fn answer(
         begun,
     };
     let answered = match is_stream {
-        true => ask::streamed(gateway, question, speaker).await.map(|body| streaming(body, trace)),
-        false => ask::whole(gateway, question, speaker).await.map(|body| told(&body, trace)),
+        true => ask::streamed(gateway, question, speaker).await.map(streaming),
+        false => ask::whole(gateway, question, speaker).await.map(|body| json_response(&body)),
     };
-    answered.map_err(|refused| Unanswered { refused, episode: Some(trace) })
+    match answered {
+        Ok(mut response) => {
+            format.name(&mut response, trace, &id);
+            Ok(response)
+        }
+        Err(refused) => Err(Unanswered { refused, call: Some((trace, id)) }),
+    }
 }
 
 /// Who answers: a model of the catalogue, or the version of an agent that this episode gets, which shapes what is asked.
@@ -439,12 +467,11 @@ pub(crate) fn told(body: &Value, episode: TraceId) -> Response {
     response
 }
 
-fn streaming(body: Body, episode: TraceId) -> Response {
+fn streaming(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    name(&mut response, episode);
     response
 }
 

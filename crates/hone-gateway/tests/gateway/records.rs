@@ -303,3 +303,35 @@ async fn what_a_provider_nests_too_deep_is_passed_on_and_left_out() {
         assert!(others[0]["answer"]["content"] == "answer 1 more" && others[0].get("logprobs").is_none(), "{others:?}");
     }
 }
+
+#[tokio::test]
+async fn every_request_is_called_as_its_record_calls_it() {
+    let world = World::open().await;
+    let hi = messages(&[("user", "hi")]);
+    for (path, model, body) in [
+        ("/v1/chat/completions", "well", json!({"messages": hi})),
+        ("/v1/chat/completions", "well", json!({"messages": hi, "stream": true})),
+        ("/v1/chat/completions", "broken", json!({"messages": hi})),
+        ("/v1/responses", "well", json!({"input": "hi"})),
+        ("/v1/messages", "well", json!({"messages": hi, "max_tokens": 9})),
+        ("/v1/messages", "broken", json!({"messages": hi, "max_tokens": 9, "stream": true})),
+    ] {
+        let mut body = body;
+        body["model"] = model.into();
+        let told = world.post(path, &body, &[]).await;
+        let traces = world.traces().await;
+        let trace = traces.iter().find(|trace| Some(trace.id.to_string()) == told.episode).unwrap();
+        let id = told.request.unwrap();
+        assert!(trace.turns().any(|turn| turn.extra["id"] == id), "{path} {model}: {id}");
+        let found = hone_gateway::episodes_called(&trace.tenant, &id);
+        assert!(found.contains(&trace.id), "its id leads to its trace");
+    }
+    let vectors = world.post("/v1/embeddings", &json!({"model": "embed", "input": "a"}), &[]).await;
+    assert_eq!((vectors.request.is_some(), vectors.request), (true, vectors.episode));
+    let unread = world.post("/v1/messages", &json!({"model": "well"}), &[]).await;
+    let unknown = world.get("/v1/files", &[]).await;
+    for id in [unread.request.unwrap(), unknown.request.unwrap()] {
+        assert!(id.starts_with("req_"), "{id} is on no record");
+    }
+    assert_eq!(world.get("/healthz", &[]).await.request, None);
+}

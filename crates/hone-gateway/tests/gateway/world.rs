@@ -60,6 +60,8 @@ impl Adapters for Wardrobe {
 pub(crate) struct Told {
     pub(crate) status: u16,
     pub(crate) episode: Option<String>,
+    /// What the request is called, in the header of OpenAI's clients or in that of Anthropic's.
+    pub(crate) request: Option<String>,
     /// Seconds to wait, where the server says so.
     pub(crate) retry_s: Option<u64>,
     pub(crate) body: String,
@@ -285,7 +287,9 @@ async fn told(request: reqwest::RequestBuilder) -> Told {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
     let (episode, retry_s) = (header("x-hone-episode"), header("retry-after").map(|text| text.parse().unwrap()));
-    Told { status, episode, retry_s, body: response.text().await.unwrap() }
+    let ids = [header("x-request-id"), header("request-id")];
+    assert!(ids.iter().flatten().count() < 2, "a request has one name: {ids:?}");
+    Told { status, episode, request: ids.into_iter().flatten().next(), retry_s, body: response.text().await.unwrap() }
 }
 
 /// What the pages need, with a password that must never be seen.
