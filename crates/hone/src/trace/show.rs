@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 /// With what was said of it as feedback; in JSON under `feedback`, where there is any.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The id, as `hone trace list` prints it, or the name that the client gave the episode by `x-hone-episode`
+    /// The id, as `hone trace list` prints it, that of an answer, as its client knows it, or the name that the client gave the episode
+    /// by `x-hone-episode`
     id: String,
 }
 
