@@ -12,6 +12,8 @@ use hone_trace::{Agent, AgentName, AgentState, AgentVersion, Config, EventId, Te
 
 /// Lines of the log that are read at once.
 pub(crate) const N_LINES: u32 = 1000;
+/// Entries that are read at once.
+const N_AGENTS: u32 = 100;
 /// So often another may be first.
 const N_TRIES: usize = 8;
 
@@ -73,6 +75,22 @@ async fn read(store: &dyn Store, mut see: impl FnMut(&Event)) -> Result<(), Stor
 pub async fn agent(store: &dyn Store, name: &AgentName) -> Result<Option<(Agent, u32)>, StoreError> {
     let Some(document) = store.document(Kind::Agent, name.as_str()).await? else { return Ok(None) };
     Ok(Some((document.word()?, document.revision)))
+}
+
+/// All entries of all tenants, by name.
+pub async fn agents(store: &dyn Store) -> Result<Vec<Agent>, StoreError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.documents(Kind::Agent, after, N_AGENTS).await?;
+        for document in page.items {
+            all.push(document.word::<Agent>()?);
+        }
+        after = page.next;
+        if after.is_none() {
+            all.sort_by(|a, b| a.name.cmp(&b.name));
+            return Ok(all);
+        }
+    }
 }
 
 /// Why a version is not added.

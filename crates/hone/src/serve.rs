@@ -11,7 +11,9 @@ use crate::printer::counted;
 use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
 use hone_engine::machine::Machine;
-use hone_gateway::{Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, serve};
+use hone_gateway::{
+    Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Who, registry, serve,
+};
 use hone_policy::local::Local as LocalPolicy;
 use hone_policy::upstream::{Budget, Price, Retry};
 use hone_trace::store::{Event, Store, StoreError, Write};
@@ -156,6 +158,15 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
+    let registered = registry::agents(&*store).await?;
+    let routed = routes.iter().flat_map(|route| route.agents.iter().map(move |agent| (&route.name, agent)));
+    for (route, agent) in routed.filter(|(_, agent)| registered.iter().all(|known| known.name != **agent)) {
+        context.printer.complain(&format!("route {route}: there is no agent {agent}, until `hone deploy add {agent}` makes one"));
+    }
+    let agents = registered.iter().filter(|agent| agent.tenant == context.settings.tenant).map(|agent| agent.name.to_string());
+    // Who asks for a name that a model has gets the model.
+    let agents: Vec<String> = agents.filter(|name| !names.contains(name)).collect();
+    let route_names: Vec<String> = routes.iter().map(|route| route.name.clone()).collect();
     can_write(&*store, &context.settings.tenant).await?;
     let (access, n_keys) = guard.access(&*store, context).await?;
     let (address, scheme) = (guard.address, guard.scheme());
@@ -189,10 +200,15 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     let (mut term, mut interrupt) =
         (signal(SignalKind::terminate()).map_err(Failure::world)?, signal(SignalKind::interrupt()).map_err(Failure::world)?);
     if context.printer.wants_json() {
-        context.printer.json(&json!({"url": format!("{scheme}://{bound}/v1"), "models": names, "keys": n_keys}))?;
+        let url = format!("{scheme}://{bound}/v1");
+        let told = json!({"url": url, "models": names, "agents": agents, "routes": route_names, "keys": n_keys});
+        context.printer.json(&told)?;
     } else {
         let whom = if n_keys > 0 { format!(" to who has a key ({})", counted(n_keys as u64, "key")) } else { String::new() };
-        let what = if names.is_empty() { "takes spans".to_owned() } else { format!("answers as {}", names.join(", ")) };
+        let agents = agents.into_iter().map(|name| format!("{name} (agent)"));
+        let all: Vec<String> =
+            names.iter().cloned().chain(agents).chain(route_names.iter().map(|name| format!("{name} (route)"))).collect();
+        let what = if names.is_empty() { "takes spans".to_owned() } else { format!("answers as {}", all.join(", ")) };
         context.printer.plain(&format!("{scheme}://{bound}/v1 {what}{whom}"))?;
         if names.is_empty() {
             context.printer.say(

@@ -9,7 +9,6 @@ use hone_arbiter::canary::{Bound, Decision, Numbers, State};
 use hone_arbiter::{Deployment, Fleet};
 use hone_gateway::registry::{self, Decided};
 use hone_store::Database;
-use hone_trace::store::Kind;
 use hone_trace::{Agent, AgentName};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,9 +21,6 @@ pub(crate) struct Args {
     /// One agent; without this, all
     agent: Option<AgentName>,
 }
-
-/// Agents that are read at once.
-const N_AGENTS: u32 = 100;
 
 pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let hint = "add one with `hone deploy add AGENT VERSION --model NAME`";
@@ -53,18 +49,7 @@ async fn entries(agent: Option<&AgentName>, store: &Arc<dyn Database>, context: 
     if let Some(agent) = agent {
         return Ok(registry::agent(&**store, agent).await?.map(|(entry, _)| entry).filter(is_ours).into_iter().collect());
     }
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.documents(Kind::Agent, after, N_AGENTS).await?;
-        for document in page.items {
-            all.extend(Some(document.word::<Agent>()?).filter(is_ours));
-        }
-        after = page.next;
-        if after.is_none() {
-            all.sort_by(|a, b| a.name.cmp(&b.name));
-            return Ok(all);
-        }
-    }
+    Ok(registry::agents(&**store).await?.into_iter().filter(is_ours).collect())
 }
 
 /// Tells how one agent stands.

@@ -333,6 +333,30 @@ fn canary_of_killed_servers_runs_on() -> bool {
 }
 
 #[test]
+fn the_first_line_names_agents_and_routes() {
+    let desk = Desk::new();
+    for agent in ["desk v1", "m v1", "elsewhere v1 --tenant other"] {
+        assert_eq!(desk.hone(&format!("deploy add {agent} --model m")).code, 0);
+    }
+    let said = |flags: &str| {
+        let line =
+            format!("serve --address 127.0.0.1:0 --model m=http://127.0.0.1:1/v1#m --route best=desk,elsewhere,clerk {flags}");
+        let mut child = desk.command(&line).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        child.kill().unwrap();
+        let complained = child.wait_with_output().unwrap().stderr;
+        (first, String::from_utf8(complained).unwrap())
+    };
+    let (first, complained) = said("");
+    assert!(first.ends_with("/v1 answers as m, desk (agent), best (route)\n"), "{first}");
+    assert!(complained.contains("route best: there is no agent clerk"), "{complained}");
+    assert_eq!(complained.matches("there is no agent").count(), 1, "{complained}");
+    let told: serde_json::Value = serde_json::from_str(&said("--json").0).unwrap();
+    assert_eq!((&told["agents"], &told["routes"]), (&serde_json::json!(["desk"]), &serde_json::json!(["best"])), "{told}");
+}
+
+#[test]
 fn a_route_tells_what_each_of_its_agents_alone_would_have_reached() {
     let desk = Desk::new();
     let provider = Listening::provider(&desk);
