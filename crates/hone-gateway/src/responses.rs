@@ -140,6 +140,12 @@ fn can_be_followed(body: &Map<String, Value>) -> Result<(), Refused> {
         });
     }
     flag(body, STORE)?;
+    for (name, form) in [("include", json!([])), ("reasoning", json!({})), ("text", json!({}))] {
+        let is_other = |said: &Value| !said.is_null() && std::mem::discriminant(said) != std::mem::discriminant(&form);
+        if body.get(name).is_some_and(is_other) {
+            return Err(Refused::param(name, format!("`{name}` must be in the form {form}")));
+        }
+    }
     let list = body.get("include").and_then(Value::as_array).into_iter().flatten();
     let mut wanted = list.enumerate().filter(|(_, what)| !NOTHING_TO_INCLUDE.iter().any(|nothing| what == nothing));
     wanted.next().map_or(Ok(()), |(idx, what)| {
@@ -353,6 +359,10 @@ pub(crate) async fn go_on(gateway: &Gateway, tenant: &Tenant, previous: &str, as
     let trace = gateway.record().store().trace(id).await.map_err(|_| Refused::Store)?;
     let trace = trace.filter(|trace| trace.tenant == *tenant).ok_or_else(missing)?;
     let before = said_until(&trace, previous).ok_or_else(missing)?;
+    let is_unstored = |turn: &Turn| turn.extra.get(STORE).is_some_and(|store| store == false);
+    if trace.turns().any(|turn| is_unstored(turn) && turn.extra.get("id").is_some_and(|id| id == previous)) {
+        return Err(Refused::NoPrevious(format!("`{previous}` was asked for with `store` false: nobody can go on with it")));
+    }
     let messages = &mut asked.conversation.messages;
     let n_standing = messages.iter().take_while(|message| message.extra.contains_key(INSTRUCTIONS)).count();
     messages.splice(n_standing..n_standing, before);
@@ -362,10 +372,7 @@ pub(crate) async fn go_on(gateway: &Gateway, tenant: &Tenant, previous: &str, as
 
 /// What was said up to and with this answer, without the instructions of its request.
 fn said_until(trace: &Trace, answer: &str) -> Option<Vec<Message>> {
-    let is_it = |turn: &Turn| {
-        let is_stored = turn.extra.get(STORE).is_none_or(|store| store != false);
-        turn.extra.get("id").is_some_and(|id| id == answer) && is_stored && !has_failed(turn)
-    };
+    let is_it = |turn: &Turn| turn.extra.get("id").is_some_and(|id| id == answer) && !has_failed(turn);
     let (segment, turn_idx) = trace.segments.iter().find_map(|segment| Some((segment, segment.turns.iter().position(is_it)?)))?;
     let said = segment.turns[..=turn_idx].iter().flat_map(heard);
     Some(said.filter(|message| !message.extra.contains_key(INSTRUCTIONS)).cloned().collect())
@@ -395,6 +402,8 @@ mod tests {
         check(&json!({"reasoning": {"effort": "often"}}), r#""param":"reasoning.effort""#);
         check(&json!({"reasoning": {"summary": "detailed"}}), r#""code":"unsupported_value""#);
         check(&json!({"reasoning": {"summary": "detailed"}}), r#""param":"reasoning.summary""#);
+        check(&json!({"reasoning": "low"}), r#""param":"reasoning""#);
+        check(&json!({"include": "all"}), r#""param":"include""#);
         check(&json!({"reasoning": {"budget": 7}}), r#""param":"reasoning.budget""#);
         check(&json!({"tools": [{"type": "web_search"}]}), "`web_search`");
         check(&json!({"conversation": "c"}), "previous_response_id");

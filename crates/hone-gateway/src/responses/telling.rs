@@ -73,6 +73,10 @@ impl Responses {
     pub(crate) fn new(id: String, created: Time, asked: &Asked) -> Self {
         let said =
             |name: &str, otherwise: Value| asked.body.get(name).filter(|value| !value.is_null()).cloned().unwrap_or(otherwise);
+        let mut text = said("text", json!({}));
+        if text["format"].is_null() {
+            text["format"] = json!({"type": "text"});
+        }
         let head = json!({
             "id": id,
             "object": "response",
@@ -89,7 +93,7 @@ impl Responses {
             "reasoning": {"effort": asked.request.manner.and_then(|manner| manner.effort), "summary": null},
             "store": said(STORE, true.into()),
             "temperature": said("temperature", Value::Null),
-            "text": said("text", json!({"format": {"type": "text"}})),
+            "text": text,
             "tool_choice": said("tool_choice", "auto".into()),
             "tools": said("tools", json!([])),
             "top_p": said("top_p", Value::Null),

@@ -184,6 +184,7 @@ async fn how_much_is_thought_and_said_reaches_a_provider_in_its_own_words() {
     };
     let told = respond(&world, ask("well", "low", "low")).await;
     assert_eq!((told.status, &told.json()["reasoning"]["effort"]), (200, &json!("low")), "{}", told.body);
+    assert_eq!(told.json()["text"], json!({"format": {"type": "text"}, "verbosity": "low"}));
     let heard = world.heard.last();
     assert_eq!((&heard["reasoning_effort"], &heard["verbosity"]), (&json!("low"), &json!("low")));
     assert_eq!(respond(&world, ask("claude", "high", "medium")).await.status, 200);
@@ -211,7 +212,8 @@ async fn nobody_goes_on_with_an_answer_that_was_not_to_be_stored() {
         let first = respond(&world, json!({"model": "well", "input": "hi", "store": is_stored})).await;
         assert_eq!((first.status, &first.json()["store"]), (200, &json!(is_stored)), "{}", first.body);
         let next = json!({"model": "well", "input": "so", "previous_response_id": first.json()["id"]});
-        assert_eq!(respond(&world, next).await.status, status);
+        let told = respond(&world, next).await;
+        assert_eq!((told.status, told.body.contains("`store` false")), (status, !is_stored), "{}", told.body);
     }
 }
 
