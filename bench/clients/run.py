@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 # Each with what it needs. They stand in environments of their own: their wishes for each other's versions do not agree.
 CLIENTS = {
     "openai": ["openai==3.4.0"],
-    "anthropic": ["anthropic==2.8.0"],
+    "agents": ["openai-agents==0.24.0"],
+    "anthropic": ["anthropic==2.9.0"],
     "litellm": ["litellm==1.106.2"],
     "inspect": ["inspect-ai==0.3.285", "openai==3.4.0"],
     "otel": [

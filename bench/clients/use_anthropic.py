@@ -1,8 +1,12 @@
-"""The `anthropic` SDK against a provider of OpenAI's format: messages, a stream, tools over two turns, errors, and the record."""
+"""The `anthropic` SDK against a provider of OpenAI's format: messages, a stream, tools over two turns, errors, and the record.
+
+With a model of the machine: counts of tokens and outputs that follow a schema.
+"""
 
 import os
 
 import anthropic
+from pydantic import BaseModel
 from record import traces, turns
 
 client = anthropic.Anthropic(base_url=os.environ["GATEWAY_URL"].removesuffix("/v1"), api_key="unused", max_retries=0)
@@ -13,6 +17,7 @@ reply, episode = raw.parse(), raw.headers["x-hone-episode"]
 assert (reply.content[0].text, reply.stop_reason, reply.model) == ("3 words", "end_turn", "agent"), reply
 assert (reply.usage.input_tokens, reply.usage.output_tokens) == (5, 2), reply
 [trace] = traces(episode)
+assert raw.request_id == turns(trace)[0]["extra"]["id"], "what a request is called leads to its record"
 assert [message["role"] for message in turns(trace)[0]["input"]] == ["system", "user"], trace
 
 with client.messages.stream(model="agent", max_tokens=99, messages=ask) as stream:
@@ -42,3 +47,21 @@ for wrong, kind in [
         raise SystemExit(f"no error for {wrong}")
     except kind as error:
         assert error.body["error"]["message"], error
+
+
+class Verdict(BaseModel):
+    yes: bool
+
+
+reply = client.messages.create(model="own", max_tokens=5, messages=ask)
+counted = client.messages.count_tokens(model="own", messages=ask)
+assert counted.input_tokens == reply.usage.input_tokens + reply.usage.cache_read_input_tokens, (counted, reply)
+parsed = client.messages.parse(model="own", max_tokens=99, messages=ask, output_format=Verdict)
+assert isinstance(parsed.parsed_output, Verdict), parsed
+assert [model.id for model in client.models.list(limit=2)] == ["agent", "own", "desk"], "in pages"
+for elsewhere in [lambda: client.messages.batches.list(), lambda: client.models.retrieve("nobody")]:
+    try:
+        elsewhere()
+        raise SystemExit("no error")
+    except anthropic.NotFoundError as error:
+        assert error.body["error"]["type"] == "not_found_error" and error.request_id, error

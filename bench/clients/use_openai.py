@@ -18,6 +18,7 @@ assert reply.choices[0].message.content == "3 words", reply
 assert (reply.model, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("agent", 3, 2), reply
 [trace] = traces(episode)
 [turn] = turns(trace)
+assert raw.request_id == turn["extra"]["id"], "what a request is called leads to its record"
 assert turn["answer"]["content"] == "3 words" and turn["llm_calls"][0]["tokens_in"] == 3, turn
 
 chunks = list(client.chat.completions.create(model="agent", messages=ask, stream=True, stream_options={"include_usage": True}))
@@ -105,9 +106,12 @@ own = client.responses.create(model="own", input="how many words", max_output_to
 assert own.usage.output_tokens <= 5 and own.status in ("completed", "incomplete"), own
 again = client.responses.create(model="own", input=[{"role": "user", "content": "how many words"}, *own.output, ask[0]], max_output_tokens=5)
 assert again.usage.input_tokens > own.usage.input_tokens, again
+unstored = client.responses.create(model="own", input="hi", max_output_tokens=5, store=False, include=["reasoning.encrypted_content"])
+assert unstored.store is False, unstored
 for wrong, kind in [
     (dict(previous_response_id="resp_nobody"), openai.NotFoundError),
-    (dict(store=False), openai.BadRequestError),
+    (dict(previous_response_id=unstored.id), openai.NotFoundError),
+    (dict(truncation="auto"), openai.BadRequestError),
     (dict(tools=[{"type": "web_search"}]), openai.BadRequestError),
 ]:
     try:
