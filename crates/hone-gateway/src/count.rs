@@ -44,7 +44,7 @@ async fn counted(gateway: &Gateway, caller: Result<Caller, Refused>, headers: &H
     let mut failure = None;
     for upstream in model.upstreams() {
         let counted = match &upstream.who {
-            Who::Local(local) => match unread(Some(Wire::Anthropic), &asked.body) {
+            Who::Local(local) => match unread(local, &asked.request, Some(Wire::Anthropic), &asked.body) {
                 Some(refused) => Err(refused),
                 None => local.count(&asked.request).await.map(|n_tokens| json!({ "input_tokens": n_tokens })),
             },

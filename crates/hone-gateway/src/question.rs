@@ -180,15 +180,8 @@ impl Question {
         let is_openai = self.wire == Some(Wire::OpenAi);
         self.follows(|param| is_openai && FOLLOWED_HERE.contains(&param))?;
         self.keeps_manner(None)?;
-        unread(self.wire, &self.body).map_or(Ok(()), Err)?;
+        unread(local, &self.request, self.wire, &self.body).map_or(Ok(()), Err)?;
         self.prediction()?;
-        if !self.request.tools.is_empty() && !local.calls_tools() {
-            let why = "its chat template has no calls of tools that can be read";
-            return Err(unsupported(
-                "tools",
-                format!("`tools` is not something that this model can follow: {why}; leave it out"),
-            ));
-        }
         self.choices.wrong(self.prompts.len()).map_or(Ok(()), |(param, message)| Err(unsupported(param, message)))
     }
 
@@ -242,8 +235,17 @@ impl Question {
     }
 }
 
-/// Why a model of this machine cannot read what this body says: it shows a picture.
-pub(crate) fn unread(wire: Option<Wire>, body: &Map<String, Value>) -> Option<UpstreamError> {
+/// Why this model of this machine cannot read what this body says: it shows a picture, or offers tools for which there is no place.
+pub(crate) fn unread(
+    local: &Local,
+    request: &ChatRequest,
+    wire: Option<Wire>,
+    body: &Map<String, Value>,
+) -> Option<UpstreamError> {
+    if !request.tools.is_empty() && !local.calls_tools() {
+        let why = "its chat template has no calls of tools that can be read";
+        return Some(unsupported("tools", format!("`tools` is not something that this model can follow: {why}; leave it out")));
+    }
     let (list, kind, param) = match wire {
         Some(Wire::Anthropic) => ("messages", "image", "image.source"),
         Some(_) => ("messages", "image_url", "image_url"),

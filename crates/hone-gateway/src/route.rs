@@ -91,7 +91,7 @@ async fn meant_for_us(State(gateway): State<Gateway>, request: Request, next: Ne
 }
 
 /// Says in the words of its client why a request is not answered, where its path alone does not say whose client it is, and what the
-/// request is called: as its trace, or as nothing else where it has none.
+/// request is called: as its trace, or by a name of its own where it has none.
 async fn in_its_words(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let is_asked = request.uri().path().starts_with("/v1/");
     let is_anthropic = is_anthropic(request.uri().path(), request.headers());

@@ -161,7 +161,8 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     let registered = registry::agents(&*store).await?;
     let routed = routes.iter().flat_map(|route| route.agents.iter().map(move |agent| (&route.name, agent)));
     for (route, agent) in routed.filter(|(_, agent)| registered.iter().all(|known| known.name != **agent)) {
-        context.printer.complain(&format!("route {route}: there is no agent {agent}, until `hone deploy add {agent}` makes one"));
+        let hint = format!("until `hone deploy add {agent} VERSION --model NAME` makes one");
+        context.printer.complain(&format!("route {route}: there is no agent {agent}, {hint}"));
     }
     let agents = registered.iter().filter(|agent| agent.tenant == context.settings.tenant).map(|agent| agent.name.to_string());
     // Who asks for a name that a model has gets the model.

@@ -43,8 +43,26 @@ async fn tokens_are_counted_as_they_are_read() {
     let (status, kind, why) = refusal(&count(&world, json!({"model": "well", "messages": messages(HI)})).await);
     assert_eq!((status, kind.as_str()), (400, "invalid_request_error"));
     assert!(why.contains("nobody who answers as `well` counts"), "{why}");
+    let unread = json!({"model": "own/toolless", "messages": messages(HI), "tools": tools});
+    assert!(refusal(&count(&world, unread).await).2.contains("`tools`"), "it would not be answered either");
     assert_eq!(refusal(&count(&world, json!({"model": "other", "messages": messages(HI)})).await).0, 404);
     assert_eq!(refusal(&count(&world, json!({"model": "own/tiny", "messages": []})).await).0, 400);
+}
+
+#[tokio::test]
+async fn an_agent_has_no_tokens_before_its_version_is_known() {
+    let world = World::open().await;
+    crate::sample::write(&*world.store).await;
+    let mut told = count(&world, json!({"model": "desk", "messages": messages(HI)})).await;
+    for _ in 0..100 {
+        // The agent is there as soon as the log was read.
+        if told.status == 404 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            told = count(&world, json!({"model": "desk", "messages": messages(HI)})).await;
+        }
+    }
+    let (status, _, why) = refusal(&told);
+    assert!(status == 400 && why.contains("`desk` is an agent"), "{why}");
 }
 
 #[tokio::test]
