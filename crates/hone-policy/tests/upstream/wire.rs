@@ -1,7 +1,7 @@
 //! Wire formats as tables: what is sent, and what is read.
 
 use hone_policy::upstream::{
-    Called, Calling, ChatRequest, Label, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply,
+    Called, Calling, ChatRequest, Label, Manner, Reply, Sampling, Transfer, UpstreamSpec, Wire, WireError, body, reply,
 };
 use hone_trace::{Content, Message, Role, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -80,6 +80,20 @@ fn every_format_says_which_tools_are_called() {
     check("bedrock+https://h#m", Called::Some, "/toolConfig/toolChoice", Some(json!({"any": {}})));
     check("cohere:m", Called::None, "/tool_choice", Some("NONE".into()));
     check("cohere:m", Called::Free, "/tool_choice", None);
+}
+
+#[test]
+fn every_format_says_how_much_is_thought() {
+    let check = |spec: &str, place: &str, expected: Value| {
+        let manner = Manner { effort: Some("low"), verbosity: Some("high") };
+        let asked = body(&spec.parse().unwrap(), &ChatRequest { manner: Some(manner), ..request() }, Transfer::Plain).unwrap();
+        assert_eq!(asked.pointer(place), Some(&expected), "{spec}: {asked}");
+    };
+    check("openai:m", "/reasoning_effort", "low".into());
+    check("openai:m", "/verbosity", "high".into());
+    check("anthropic:m", "/output_config", json!({"effort": "low"}));
+    check("gemini:gemini-3-pro", "/generationConfig/thinkingConfig", json!({"thinkingLevel": "low"}));
+    check("gemini:gemini-2.5-pro", "/generationConfig/thinkingConfig", json!({"thinkingBudget": 1024}));
 }
 
 #[test]
