@@ -147,16 +147,16 @@ impl Call {
     /// What the provider tells of a body that nobody answers, and for which it charges nothing.
     pub(super) async fn count(mut self) -> Result<Value, UpstreamError> {
         loop {
-            let attempt = self.begin().await?;
+            let mut attempt = self.begin().await?;
+            if let Some(reservation) = attempt.reservation.take() {
+                reservation.settle(0.0);
+            }
             let result = match self.open().await {
                 Ok(exchange) => exchange.json().await,
                 Err(failure) => Err(failure),
             };
             match result {
-                Ok(told) => {
-                    self.settle(attempt, Some(Usage::default()), None);
-                    return Ok(told);
-                }
+                Ok(told) => return Ok(told),
                 Err(failure) => self.fail(attempt, failure).await?,
             }
         }

@@ -1,12 +1,13 @@
 //! Limits in dollars hold, whatever the provider does.
 
 use crate::faults::good;
-use crate::server::{Play, Server, sse};
+use crate::server::{Play, Server, json, sse};
 use crate::world::{errors, play};
 use crate::{RUNTIME, SECRET, options, policy};
 use hone_policy::upstream::{Budget, ChatRequest, Client, ClientError, ClientOptions, Key, Price, Sampling, Upstream};
 use hone_trace::policy::Policy;
 use hone_trace::{Trace, TraceOutcome};
+use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -53,6 +54,20 @@ fn answers_that_break_are_booked_at_their_worst() {
     assert!(spent.known_usd == 0.0 && spent.assumed_usd > 0.0 && spent.assumed_usd <= 0.05, "{spent:?}");
     assert!(traces.len() < 50 && errors(traces.last().unwrap()) == ["policy_budget!"]);
     assert!((server.seen().len() as f64) <= 0.05 / PRICE.worst_usd(0, 100));
+}
+
+#[test]
+fn tokens_are_counted_for_nothing() {
+    let budget = Budget::limited(0.05);
+    let server = Server::playing(vec![Play::Say(Vec::new()), json(&json!({"input_tokens": 7}))]);
+    let client = crate::client(&server, "anthropic", paid(&budget));
+    let asked = json!({"model": "mine", "messages": [{"role": "user", "content": "hi"}]});
+    let told = RUNTIME.block_on(client.count(asked.as_object().unwrap(), HeaderMap::new())).unwrap();
+    assert_eq!((told, server.seen().len()), (json!({"input_tokens": 7}), 2), "what breaks off is tried again");
+    let seen = &server.seen()[1];
+    assert_eq!((seen.path(), &seen.body["model"]), ("/v1/messages/count_tokens", &json!("test-model")));
+    let spent = budget.spent();
+    assert_eq!((spent.known_usd, spent.assumed_usd, spent.set_aside_usd), (0.0, 0.0, 0.0));
 }
 
 #[test]
