@@ -1,6 +1,8 @@
 //! OpenAI's responses: items in, items out, and conversations that come from the record.
 
 use crate::world::{Told, World};
+use hone_trace::Config;
+use hone_trace::store::Kind;
 use serde_json::{Value, json};
 
 async fn respond(world: &World, body: Value) -> Told {
@@ -187,6 +189,9 @@ async fn how_much_is_thought_and_said_reaches_a_provider_in_its_own_words() {
     assert_eq!(told.json()["text"], json!({"format": {"type": "text"}, "verbosity": "low"}));
     let heard = world.heard.last();
     assert_eq!((&heard["reasoning_effort"], &heard["verbosity"]), (&json!("low"), &json!("low")));
+    let config = world.store.document(Kind::Config, &world.trace_of(1).await.config.to_string()).await.unwrap().unwrap();
+    let Config { settings, .. } = config.word().unwrap();
+    assert_eq!((&settings["reasoning_effort"], &settings["verbosity"]), (&json!("low"), &json!("low")), "they shape an agent");
     assert_eq!(respond(&world, ask("claude", "high", "medium")).await.status, 200);
     assert_eq!(world.heard.last()["output_config"], json!({"effort": "high"}));
     let chat = json!({"model": "claude", "messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "low"});

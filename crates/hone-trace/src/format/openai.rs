@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The settings of a request that shape the agent, besides model, temperature and tools.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "frequency_penalty",
     "function_call",
     "max_completion_tokens",
@@ -36,6 +36,7 @@ const SETTINGS: [&str; 10] = [
     "response_format",
     "tool_choice",
     "top_p",
+    "verbosity",
 ];
 
 /// Names the entries that stood inside `metadata`.
