@@ -35,6 +35,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// The header in which a client names its episode, and is told it.
 const EPISODE: HeaderName = HeaderName::from_static("x-hone-episode");
+/// The headers in which a client is told which agent answered, also where a route chose it, and which version of it.
+const ANSWERED_BY: [HeaderName; 2] = [HeaderName::from_static("x-hone-agent"), HeaderName::from_static("x-hone-version")];
 /// The headers that say what a request is called, to OpenAI's clients and to Anthropic's.
 const REQUESTS: [HeaderName; 2] = [HeaderName::from_static("x-request-id"), HeaderName::from_static("request-id")];
 /// The header in which clients of Anthropic's name the version of its interface.
@@ -102,15 +104,15 @@ async fn in_its_words(State(gateway): State<Gateway>, request: Request, next: Ne
     if is_asked && !REQUESTS.iter().any(|header| response.headers().contains_key(header)) {
         let id = response.headers().get(EPISODE).and_then(|trace| trace.to_str().ok()).map(str::to_owned);
         let id = id.unwrap_or_else(|| format!("req_{:016x}{:016x}", gateway.draw(), gateway.draw()));
-        call(&mut response, &REQUESTS[usize::from(is_anthropic)], &id);
+        say(&mut response, &REQUESTS[usize::from(is_anthropic)], &id);
     }
     response
 }
 
-/// Says what the request of a response is called.
-fn call(response: &mut Response, header: &HeaderName, id: &str) {
-    if let Ok(id) = HeaderValue::try_from(id) {
-        response.headers_mut().insert(header.clone(), id);
+/// Says something of a response in a header.
+fn say(response: &mut Response, header: &HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        response.headers_mut().insert(header.clone(), value);
     }
 }
 
@@ -188,10 +190,14 @@ impl Format {
             .collect()
     }
 
-    /// Says the episode of a response, and the turn of it: what is asked is called as it is.
-    fn name(self, response: &mut Response, episode: TraceId, id: &str) {
-        name(response, episode);
-        call(response, &REQUESTS[usize::from(matches!(self, Self::Anthropic))], id);
+    /// Says where a response stands on the record: what is asked is called as its turn is.
+    fn name(self, response: &mut Response, call: &Call) {
+        name(response, call.episode);
+        say(response, &REQUESTS[usize::from(matches!(self, Self::Anthropic))], &call.id);
+        if let Some(assigned) = &call.assigned {
+            let by = [assigned.agent.as_str(), &assigned.version];
+            ANSWERED_BY.iter().zip(by).for_each(|(header, name)| say(response, header, name));
+        }
     }
 
     pub(crate) fn refuse(self, refused: &Refused) -> Response {
@@ -208,17 +214,24 @@ pub(crate) fn asked_in(format: Format) -> MethodRouter<Gateway> {
         let answered = answer(format, &gateway, caller, &headers, body).await;
         answered.unwrap_or_else(|Unanswered { refused, call }| {
             let mut response = format.refuse(&refused);
-            call.into_iter().for_each(|(episode, id)| format.name(&mut response, episode, &id));
+            call.iter().for_each(|call| format.name(&mut response, call));
             response
         })
     };
     post(handler)
 }
 
-/// Why there is no answer, and the episode whose record says so and the id of its turn, where it came that far.
-pub(crate) struct Unanswered {
+/// Where a call stands on the record: its episode, the id of its turn, and the version of an agent that it got.
+struct Call {
+    episode: TraceId,
+    id: String,
+    assigned: Option<Arc<Assigned>>,
+}
+
+/// Why there is no answer, and where the record says so, if it came that far.
+struct Unanswered {
     refused: Refused,
-    call: Option<(TraceId, String)>,
+    call: Option<Call>,
 }
 
 impl From<Refused> for Unanswered {
@@ -256,6 +269,7 @@ async fn answer(
     let episode_name = episode_name.filter(|name| called(&caller.tenant, name) == trace).map(str::to_owned);
     let begun = matches!(episode, Joined::New(_)).then(|| gateway.record().begin(&caller.tenant, trace));
     let id = format.id(&gateway.new_answer(trace));
+    let call = Call { episode: trace, id: id.clone(), assigned: agent.as_ref().map(|(assigned, _)| Arc::clone(assigned)) };
     let speaker = format.speaker(id.clone(), started, &asked);
     let (wire, api, headers) = (format.wire(), format.api(), format.headers(headers));
     let Asked { is_stream, body, conversation, mut request, choices, prompts, .. } = asked;
@@ -264,7 +278,7 @@ async fn answer(
         request.seed = gateway.draw();
     }
     let question = Question {
-        id: id.clone(),
+        id,
         caller,
         started,
         episode,
@@ -290,10 +304,10 @@ async fn answer(
     };
     match answered {
         Ok(mut response) => {
-            format.name(&mut response, trace, &id);
+            format.name(&mut response, &call);
             Ok(response)
         }
-        Err(refused) => Err(Unanswered { refused, call: Some((trace, id)) }),
+        Err(refused) => Err(Unanswered { refused, call: Some(call) }),
     }
 }
 
@@ -477,9 +491,7 @@ fn streaming(body: Body) -> Response {
 
 /// Says the episode of a response.
 pub(crate) fn name(response: &mut Response, episode: TraceId) {
-    if let Ok(value) = HeaderValue::try_from(episode.to_string()) {
-        response.headers_mut().insert(EPISODE, value);
-    }
+    say(response, &EPISODE, &episode.to_string());
 }
 
 pub(crate) fn json_response(body: &Value) -> Response {

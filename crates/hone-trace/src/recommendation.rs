@@ -1,6 +1,6 @@
 //! A recommendation: a proposed change of a config, and what the user did with it.
 
-use crate::{ConfigHash, OutcomeId, RecommendationId, Tenant, Time, V1};
+use crate::{Category, ConfigHash, OutcomeId, RecommendationId, Tenant, Time, V1};
 use serde::{Deserialize, Serialize};
 
 /// A proposed change of a config.
@@ -21,6 +21,9 @@ pub struct Recommendation {
     pub from: ConfigHash,
     /// The config proposed.
     pub to: ConfigHash,
+    /// The type of task that it is for, or `None` for all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Category>,
     /// The measurements behind it.
     pub evidence: Vec<OutcomeId>,
     /// How sure the evidence makes it, from 0 to 1.

@@ -2,6 +2,7 @@
 //!
 //! Machines are noisy, so what is published is a ratio of two rates of one run, with its spread.
 
+mod advise;
 mod alarms;
 mod anonymise;
 mod arc;
@@ -51,6 +52,7 @@ enum Command {
     Guards(guards::Args),
     Guess(guess::Args),
     Env(env::Args),
+    Advise(advise::Args),
     Alarms(alarms::Args),
     Anonymise(anonymise::Args),
     Arc(arc::Args),
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Guards(args) => guards::run(args, context),
         Command::Guess(args) => guess::run(args, context),
         Command::Env(args) => env::run(args, context),
+        Command::Advise(args) => advise::run(args, context),
         Command::Alarms(args) => alarms::run(args, context),
         Command::Anonymise(args) => anonymise::run(args, context),
         Command::Arc(args) => arc::run(args, context),

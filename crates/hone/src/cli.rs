@@ -3,7 +3,8 @@
 use crate::printer::Wishes;
 use crate::settings::{Flags, Variables};
 use crate::{
-    bench, chat, config, data, deploy, docs, env, eval, feedback, init, key, model, reward, rollout, serve, store, trace, train,
+    advise, bench, chat, config, data, deploy, docs, env, eval, init, key, r#loop, model, reward, rollout, serve, store, trace,
+    train,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ pub(crate) const EVERYWHERE: &str = "Everywhere";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Loop(feedback::Args),
+    Loop(r#loop::Args),
     Init(init::Args),
     /// Import, list, show and export traces
     Trace(Box<trace::Args>),
@@ -84,6 +85,7 @@ pub(crate) enum Command {
     Key(key::Args),
     /// Register agents, and roll new versions out on evidence
     Deploy(deploy::Args),
+    Advise(Box<advise::Args>),
     /// Back up, restore, verify and describe the store
     Store(store::Args),
     /// Say which settings are in effect and where each came from

@@ -4,6 +4,7 @@
 //! this crate knows no wire format and no mathematics, and SQL only in `bench`, for what a database does by itself.
 
 mod adapters;
+mod advise;
 mod bench;
 mod chat;
 mod cli;
@@ -20,12 +21,12 @@ mod durable;
 mod env;
 mod eval;
 mod failure;
-mod feedback;
 mod gym;
 mod held;
 mod init;
 mod key;
 mod learner;
+mod r#loop;
 mod model;
 mod page;
 mod play;
@@ -85,7 +86,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Doctor => Context::load(cli, variables, printer)?.wait(doctor::run),
         Command::Model(args) => model::run(args, &Context::load(cli, variables, printer)?),
         Command::Chat(args) => chat::run(args, &Context::load(cli, variables, printer)?),
-        Command::Loop(args) => feedback::run(args, &Context::load(cli, variables, printer)?),
+        Command::Loop(args) => r#loop::run(args, &Context::load(cli, variables, printer)?),
         Command::Env(args) => env::run(args, &Context::load(cli, variables, printer)?),
         Command::Data(args) => data::run(args, &Context::load(cli, variables, printer)?),
         Command::Rollout(args) => rollout::run(args, &Context::load(cli, variables, printer)?),
@@ -94,6 +95,7 @@ fn run(cli: &Cli, variables: &Variables, printer: &Printer) -> Result<Exit, Fail
         Command::Serve(args) => serve::run(args, &Context::load(cli, variables, printer)?),
         Command::Key(args) => key::run(args, &Context::load(cli, variables, printer)?),
         Command::Deploy(args) => deploy::run(args, &Context::load(cli, variables, printer)?),
+        Command::Advise(args) => advise::run(args, &Context::load(cli, variables, printer)?),
         Command::Store(args) => store::run(args, &Context::load(cli, variables, printer)?),
         Command::Bench(args) => bench::run(args, &Context::load(cli, variables, printer)?),
         Command::Train(args) => train::run(args, &Context::load(cli, variables, printer)?),

@@ -62,7 +62,9 @@ async fn version_of(world: &World, agent: &str, episode: &str) -> String {
     let told = world.chat(agent, &[("user", "hello")], &[("x-hone-episode", episode)]).await;
     assert_eq!(told.status, 200, "{}", told.body);
     let trace = world.store.trace(told.episode.unwrap().parse().unwrap()).await.unwrap().unwrap();
-    trace.metadata["agent"]["version"].as_str().unwrap().to_owned()
+    let said = |key: &str| trace.metadata["agent"][key].as_str().unwrap().to_owned();
+    assert_eq!(told.by, Some((said("agent"), said("version"))), "the response says who answered");
+    said("version")
 }
 
 /// The log, once a decision stands in it: it is written down after it holds.

@@ -60,6 +60,8 @@ impl Adapters for Wardrobe {
 pub(crate) struct Told {
     pub(crate) status: u16,
     pub(crate) episode: Option<String>,
+    /// The agent that answered, and its version.
+    pub(crate) by: Option<(String, String)>,
     /// What the request is called, in the header of OpenAI's clients or in that of Anthropic's.
     pub(crate) request: Option<String>,
     /// Seconds to wait, where the server says so.
@@ -289,7 +291,8 @@ async fn told(request: reqwest::RequestBuilder) -> Told {
     let (episode, retry_s) = (header("x-hone-episode"), header("retry-after").map(|text| text.parse().unwrap()));
     let ids = [header("x-request-id"), header("request-id")];
     assert!(ids.iter().flatten().count() < 2, "a request has one name: {ids:?}");
-    Told { status, episode, request: ids.into_iter().flatten().next(), retry_s, body: response.text().await.unwrap() }
+    let by = header("x-hone-agent").zip(header("x-hone-version"));
+    Told { status, episode, by, request: ids.into_iter().flatten().next(), retry_s, body: response.text().await.unwrap() }
 }
 
 /// What the pages need, with a password that must never be seen.

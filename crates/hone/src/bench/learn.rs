@@ -22,7 +22,7 @@ mod warm;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::feedback::N_STEPS;
+use crate::r#loop::N_STEPS;
 use clap::ValueEnum;
 pub(super) use hacking::{Incidents, incidents};
 use serde::Serialize;

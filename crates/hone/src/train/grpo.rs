@@ -8,9 +8,9 @@ use super::session::{Finished, Practice, Session, Stepped, Teacher, gym, n_sampl
 use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::feedback::permute;
 use crate::gym::{Broken, Exercise, earned, is_unscored, solved, whole};
 use crate::learner::Learner;
+use crate::r#loop::permute;
 use crate::printer::counted;
 use crate::world::World;
 use hone_engine::optim::Schedule;

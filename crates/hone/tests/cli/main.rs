@@ -1,5 +1,6 @@
 //! The real binary in a folder of its own: what it writes to which stream, and how it exits.
 
+mod advise;
 mod agent;
 mod alarms;
 mod arc;
@@ -16,10 +17,10 @@ mod dashboard;
 mod data;
 mod deploy;
 mod doctor;
-mod feedback;
 mod hub;
 mod judge;
 mod key;
+mod r#loop;
 mod model;
 mod output;
 mod postgres;

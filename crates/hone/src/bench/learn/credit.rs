@@ -4,7 +4,7 @@ use super::figure::Figure;
 use super::pace::Pace;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Lesson;
+use crate::r#loop::Lesson;
 use hone_train::advantage::TurnBaseline;
 use hone_train::groups::Credit;
 use serde::Serialize;

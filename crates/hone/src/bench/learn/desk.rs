@@ -4,8 +4,8 @@
 use super::figure::Figure;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::{IMITATION_LR, Lesson, Line, N_TRACES, permute};
 use crate::gym::flat;
+use crate::r#loop::{IMITATION_LR, Lesson, Line, N_TRACES, permute};
 use hone_env::rollout::Played;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -93,7 +93,7 @@ pub(super) fn run(warm: &mut Warm, n_steps: usize) -> Result<Run, Failure> {
     let tries = warm.ground.tries(n_steps * lesson.n_scenarios)?;
     let mut n_tokens = 0;
     warm.rewind()?;
-    let count = |_: &mut _, step: crate::feedback::Step<'_>| {
+    let count = |_: &mut _, step: crate::r#loop::Step<'_>| {
         n_tokens += step.improved.n_tokens;
         Ok(ControlFlow::Continue(()))
     };

@@ -4,7 +4,7 @@
 use super::figure::Figure;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::{CategoryGain, Lesson};
+use crate::r#loop::{CategoryGain, Lesson};
 use hone_trace::{Draws, Scenario};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

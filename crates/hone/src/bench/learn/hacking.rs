@@ -6,9 +6,9 @@
 
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Lesson;
 use crate::gym::{Exercise, earned, solved};
 use crate::learner::Learner;
+use crate::r#loop::Lesson;
 use hone_engine::trainer::TrainerState;
 use hone_env::Player;
 use hone_env::rollout::Played;

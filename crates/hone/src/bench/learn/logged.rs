@@ -7,9 +7,9 @@
 use super::figure::Figure;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Line;
 use crate::gym::{Exercise, flat};
 use crate::learner::Learner;
+use crate::r#loop::Line;
 use hone_engine::optim::Schedule;
 use hone_env::Player;
 use hone_env::rollout::Played;

@@ -4,8 +4,8 @@
 use super::figure::Figure;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Lesson;
 use crate::gym::{Exercise, solved};
+use crate::r#loop::Lesson;
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_trace::env::Split;

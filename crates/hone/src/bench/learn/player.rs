@@ -3,9 +3,9 @@
 //! It sees the rules and the present board, never the moves before. Knows nothing of any game.
 
 use crate::failure::Failure;
-use crate::feedback::ADAM;
 use crate::gym::Exercise;
 use crate::learner::{Learner, LearnerOptions};
+use crate::r#loop::ADAM;
 use hone_engine::config::TinySpec;
 use hone_trace::{Message, Role, Trace};
 

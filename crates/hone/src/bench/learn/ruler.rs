@@ -7,7 +7,7 @@ use super::figure::Figure;
 use super::pace::Pace;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Lesson;
+use crate::r#loop::Lesson;
 use hone_policy::script::Function;
 use hone_reward::{Attempt, Recipe, Scorer};
 use hone_trace::policy::{Answered, Opening, PolicyError, PolicyErrorKind};

@@ -4,7 +4,7 @@
 use super::figure::Figure;
 use super::warm::Warm;
 use crate::failure::Failure;
-use crate::feedback::Lesson;
+use crate::r#loop::Lesson;
 use serde::Serialize;
 use std::ops::ControlFlow;
 

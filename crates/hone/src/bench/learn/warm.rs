@@ -2,9 +2,9 @@
 
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
-use crate::feedback::{Ground, IMITATION_LR, Line, MANUAL_LR, N_PAGES, N_TRACES};
 use crate::gym::flat;
 use crate::learner::Learner;
+use crate::r#loop::{Ground, IMITATION_LR, Line, MANUAL_LR, N_PAGES, N_TRACES};
 use hone_engine::checkpoint;
 use hone_engine::trainer::TrainerState;
 use hone_env::Player;

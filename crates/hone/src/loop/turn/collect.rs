@@ -2,9 +2,9 @@
 
 use super::{Collected, First, N_TICKETS_TURN, Turn};
 use crate::failure::Failure;
-use crate::feedback::arbiter::Arbiter;
-use crate::feedback::traffic::{Reporting, Ticket, Traffic};
 use crate::gym::flat;
+use crate::r#loop::arbiter::Arbiter;
+use crate::r#loop::traffic::{Reporting, Ticket, Traffic};
 use hone_data::gate::HeldOut;
 use hone_trace::{Draws, Trace, TraceId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ struct Begun {
 
 impl Turn<'_> {
     /// The agent at work: customers bring their tickets to the arbiter, and say how it went.
-    pub(in crate::feedback) fn collect(
+    pub(in crate::r#loop) fn collect(
         &self,
         first: &First,
         arbiter: &Arbiter<'_>,
@@ -115,7 +115,7 @@ impl Turn<'_> {
     }
 
     /// What there is to learn from: the script's episodes and those of the agent.
-    pub(in crate::feedback) fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
+    pub(in crate::r#loop) fn pool(&self, collected: &Collected) -> Result<Vec<Trace>, Failure> {
         let mut pool = flat(self.ground.demonstrations(self.args.traces as usize)?.1);
         if self.args.control {
             let mut rewards: Vec<_> = pool.iter_mut().map(|trace| std::mem::take(&mut trace.rewards)).collect();

@@ -1,0 +1,308 @@
+//! Which config would do better than the one in use: proposals with how sure the evidence makes each.
+//!
+//! Every config with episodes of its own is a candidate, for all tasks together and for each type of task. What is asked of a proposal grows
+//! with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
+
+use crate::compare::{Compared, Unlike, compare};
+use crate::diff::is_model_alone;
+use crate::row::Row;
+use hone_trace::{Category, Config, ConfigHash, RecommendationKind};
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How much worse, from 0 to 1, still counts as not worse.
+pub const MARGIN: f64 = 0.03;
+/// How often a proposal may be wrong, over all that could be made.
+const ERROR_MAX: f64 = 0.05;
+/// What twice the cost takes off the score of a balanced proposal, and what twice the time does: as routes weigh them.
+const COST_WEIGHT: f64 = 0.1;
+const LATENCY_WEIGHT: f64 = 0.05;
+
+/// What advice is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// All tasks.
+    All,
+    /// Tasks of one type.
+    Category(Category),
+}
+
+/// How a candidate compares with the config in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is better.
+    Better,
+    /// It is not worse, and cheaper.
+    Cheaper,
+    /// It is worse.
+    Worse,
+    /// The evidence shows neither.
+    Open,
+    /// It cannot be compared.
+    Unlike,
+}
+
+/// A config that could take the place of the one in use.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Which.
+    pub config: ConfigHash,
+    /// For which tasks.
+    pub scope: Scope,
+    /// What the evidence says.
+    pub verdict: Verdict,
+    /// The evidence.
+    pub compared: Result<Compared, Unlike>,
+}
+
+/// A config that is proposed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proposal {
+    /// What it optimises.
+    pub kind: RecommendationKind,
+    /// Which.
+    pub to: ConfigHash,
+    /// For which tasks.
+    pub scope: Scope,
+    /// How sure the evidence makes it, from 0 to 1.
+    pub confidence: f64,
+    /// The evidence.
+    pub compared: Compared,
+}
+
+/// What there is to say of a config in use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// All candidates, for all tasks first.
+    pub candidates: Vec<Candidate>,
+    /// What is proposed, for all tasks first.
+    pub proposals: Vec<Proposal>,
+}
+
+/// Compares a config in use with all others.
+pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Config>) -> Advice {
+    let others: BTreeSet<ConfigHash> = rows.iter().map(|row| row.config).filter(|config| *config != from).collect();
+    let types: BTreeSet<&Category> =
+        rows.iter().filter(|row| row.config == from).filter_map(|row| row.category.as_ref()).collect();
+    // One type alone is all tasks.
+    let of_types = (types.len() > 1).then_some(types).into_iter().flatten().map(|category| Scope::Category(category.clone()));
+    let mut compared = Vec::new();
+    for scope in std::iter::once(Scope::All).chain(of_types) {
+        let of = |config: ConfigHash| -> Vec<&Row> { rows.iter().filter(|row| row.config == config && scope.has(row)).collect() };
+        let ours = of(from);
+        compared.extend(others.iter().map(|&config| (scope.clone(), config, compare(&ours, &of(config)))));
+    }
+    let n_looks = compared.iter().filter(|(_, _, compared)| compared.is_ok()).count().max(1);
+    let sure = 1.0 - ERROR_MAX / n_looks as f64;
+    let candidates: Vec<Candidate> = compared
+        .into_iter()
+        .map(|(scope, config, compared)| {
+            let verdict = compared.as_ref().map_or(Verdict::Unlike, |compared| verdict(compared, sure));
+            Candidate { config, scope, verdict, compared }
+        })
+        .collect();
+    let mut proposals: Vec<Proposal> = Vec::new();
+    let scopes: BTreeSet<&Scope> = candidates.iter().map(|candidate| &candidate.scope).collect();
+    for scope in scopes {
+        let fit: Vec<&Candidate> = candidates.iter().filter(|candidate| candidate.scope == *scope).collect();
+        let found = proposed(&fit, from, configs, sure);
+        // What is proposed for all tasks need not be for one type of them.
+        let known: BTreeSet<ConfigHash> = proposals.iter().map(|proposal| proposal.to).collect();
+        proposals.extend(found.into_iter().filter(|proposal| *scope == Scope::All || !known.contains(&proposal.to)));
+    }
+    Advice { candidates, proposals }
+}
+
+impl Scope {
+    fn has(&self, row: &Row) -> bool {
+        match self {
+            Self::All => true,
+            Self::Category(category) => row.category.as_ref() == Some(category),
+        }
+    }
+
+    /// The type of task, where it is one.
+    pub fn category(&self) -> Option<&Category> {
+        match self {
+            Self::All => None,
+            Self::Category(category) => Some(category),
+        }
+    }
+}
+
+fn is_better(compared: &Compared, sure: f64) -> bool {
+    compared.quality.above(0.0) >= sure
+}
+
+fn is_cheaper(compared: &Compared, sure: f64) -> bool {
+    compared.cost_usd.is_some_and(|cost| cost.below() >= sure)
+}
+
+fn is_not_worse(compared: &Compared, sure: f64) -> bool {
+    compared.quality.above(-MARGIN) >= sure
+}
+
+fn verdict(compared: &Compared, sure: f64) -> Verdict {
+    if is_better(compared, sure) {
+        Verdict::Better
+    } else if is_not_worse(compared, sure) && is_cheaper(compared, sure) {
+        Verdict::Cheaper
+    } else if compared.quality.below() >= sure {
+        Verdict::Worse
+    } else {
+        Verdict::Open
+    }
+}
+
+/// What twice the cost and twice the time take off, weighed against quality.
+fn score(compared: &Compared) -> f64 {
+    let rise = |difference: Option<crate::Difference>| {
+        difference.filter(|it| it.from > 0.0).map_or(0.0, |it| (it.to - it.from) / it.from)
+    };
+    let gain = compared.quality.to - compared.quality.from;
+    gain - COST_WEIGHT * rise(compared.cost_usd) - LATENCY_WEIGHT * rise(compared.latency_ms)
+}
+
+/// What is proposed of these candidates of one scope: at most one of a kind.
+fn proposed(fit: &[&Candidate], from: ConfigHash, configs: &BTreeMap<ConfigHash, Config>, sure: f64) -> Vec<Proposal> {
+    let known: Vec<(&Candidate, &Compared)> =
+        fit.iter().filter_map(|candidate| Some((*candidate, candidate.compared.as_ref().ok()?))).collect();
+    let best_by = |fits: &dyn Fn(&Candidate, &Compared) -> bool, value: &dyn Fn(&Compared) -> f64| {
+        let fitting = known.iter().filter(|(candidate, compared)| fits(candidate, compared));
+        fitting
+            .max_by(|a, b| value(a.1).partial_cmp(&value(b.1)).unwrap_or(Ordering::Equal).then(b.0.config.cmp(&a.0.config)))
+            .copied()
+    };
+    let cheaper = |compared: &Compared| is_not_worse(compared, sure) && is_cheaper(compared, sure);
+    let gains = |candidate: &Candidate| matches!(candidate.verdict, Verdict::Better | Verdict::Cheaper);
+    let best = best_by(&|candidate, _| candidate.verdict == Verdict::Better, &|compared| compared.quality.low);
+    let cheapest =
+        best_by(&|_, compared| cheaper(compared), &|compared| -compared.cost_usd.map_or(f64::INFINITY, |cost| cost.to));
+    let balanced = best_by(&|candidate, compared| gains(candidate) && score(compared) > 0.0, &score);
+    let is_other_model = |candidate: &Candidate| {
+        configs.get(&from).zip(configs.get(&candidate.config)).is_some_and(|(from, to)| is_model_alone(from, to))
+    };
+    let switched = best_by(&|candidate, _| gains(candidate) && is_other_model(candidate), &score);
+    let mut found: Vec<Proposal> = Vec::new();
+    let mut propose = |kind, chosen: Option<(&Candidate, &Compared)>| {
+        let Some((candidate, compared)) = chosen.filter(|(one, _)| found.iter().all(|other| other.to != one.config)) else {
+            return;
+        };
+        let confidence = match candidate.verdict {
+            Verdict::Better => compared.quality.above(0.0),
+            _ => compared.quality.above(-MARGIN).min(compared.cost_usd.map_or(0.0, |cost| cost.below())),
+        };
+        let (to, scope) = (candidate.config, candidate.scope.clone());
+        found.push(Proposal { kind, to, scope, confidence, compared: compared.clone() });
+    };
+    let is_both = best.zip(cheapest).is_some_and(|(best, cheapest)| best.0.config == cheapest.0.config);
+    if is_both {
+        propose(RecommendationKind::Balanced, best);
+    }
+    propose(RecommendationKind::HighestPerf, best);
+    propose(RecommendationKind::Cheapest, cheapest);
+    propose(RecommendationKind::Balanced, balanced);
+    propose(RecommendationKind::ModelSwitch, switched);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_eval::Episode;
+    use hone_trace::Time;
+
+    fn config(model: &str) -> Config {
+        Config { model: Some(model.to_owned()), ..Config::default() }
+    }
+
+    fn rows(config: &Config, category: &str, n_solved: usize, n: usize, cost_usd: f64) -> Vec<Row> {
+        let row = |idx: usize| {
+            let is_solved = idx < n_solved;
+            let episode = Episode {
+                scenario: None,
+                is_solved,
+                score: None,
+                n_turns: 1,
+                n_tokens: 10,
+                cost_usd: Some(cost_usd * if idx.is_multiple_of(2) { 0.9 } else { 1.1 }),
+                duration_ms: None,
+                is_broken: false,
+                failure: None,
+            };
+            Row {
+                config: config.hash(),
+                category: Category::new(category).ok(),
+                at: Time::from_unix_nanos(0),
+                quality: Some(f64::from(u8::from(is_solved))),
+                episode,
+            }
+        };
+        (0..n).map(row).collect()
+    }
+
+    fn told(advice: &Advice) -> Vec<(RecommendationKind, ConfigHash, Option<&str>)> {
+        advice.proposals.iter().map(|it| (it.kind, it.to, it.scope.category().map(Category::as_str))).collect()
+    }
+
+    fn known(configs: &[&Config]) -> BTreeMap<ConfigHash, Config> {
+        configs.iter().map(|config| (config.hash(), (*config).clone())).collect()
+    }
+
+    #[test]
+    fn the_best_and_the_cheapest_are_proposed_each_for_what_it_is() {
+        let (now, good, cheap) = (config("now"), config("good"), config("cheap"));
+        let all = [rows(&now, "a", 1200, 2000, 0.01), rows(&good, "a", 1600, 2000, 0.05), rows(&cheap, "a", 1220, 2000, 0.001)]
+            .concat();
+        let advice = advise(now.hash(), &all, &known(&[&now, &good, &cheap]));
+        let expected = [(RecommendationKind::HighestPerf, good.hash(), None), (RecommendationKind::Cheapest, cheap.hash(), None)];
+        assert_eq!(told(&advice), expected);
+        assert!(advice.proposals.iter().all(|proposal| proposal.confidence > 0.97), "{advice:?}");
+    }
+
+    #[test]
+    fn what_is_better_and_cheaper_is_one_proposal() {
+        let (now, both) = (config("now"), config("both"));
+        let all = [rows(&now, "a", 300, 500, 0.01), rows(&both, "a", 400, 500, 0.001)].concat();
+        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        assert_eq!(told(&advice), [(RecommendationKind::Balanced, both.hash(), None)]);
+    }
+
+    #[test]
+    fn a_type_of_task_has_advice_of_its_own() {
+        let (now, other) = (config("now"), config("other"));
+        let all = [
+            rows(&now, "sums", 200, 400, 0.01),
+            rows(&now, "words", 360, 400, 0.01),
+            rows(&other, "sums", 320, 400, 0.01),
+            rows(&other, "words", 160, 400, 0.01),
+        ]
+        .concat();
+        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        assert_eq!(told(&advice), [(RecommendationKind::HighestPerf, other.hash(), Some("sums"))]);
+        let verdicts: Vec<Verdict> = advice.candidates.iter().map(|candidate| candidate.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Worse, Verdict::Better, Verdict::Worse]);
+    }
+
+    #[test]
+    fn nothing_is_proposed_on_thin_evidence() {
+        let (now, other) = (config("now"), config("other"));
+        let thin = [rows(&now, "a", 20, 30, 0.01), rows(&other, "a", 22, 30, 0.01)].concat();
+        assert!(advise(now.hash(), &thin, &BTreeMap::new()).proposals.is_empty());
+        let few = [rows(&now, "a", 300, 400, 0.01), rows(&other, "a", 15, 15, 0.001)].concat();
+        let advice = advise(now.hash(), &few, &BTreeMap::new());
+        assert_eq!(advice.candidates[0].compared, Err(Unlike::TooFew { n_from: 400, n_to: 15 }));
+        assert!(advice.proposals.is_empty());
+    }
+
+    #[test]
+    fn a_cheaper_config_that_is_worse_is_not_proposed() {
+        let (now, worse) = (config("now"), config("worse"));
+        let all = [rows(&now, "a", 800, 1000, 0.01), rows(&worse, "a", 700, 1000, 0.0001)].concat();
+        let advice = advise(now.hash(), &all, &known(&[&now, &worse]));
+        assert!(advice.proposals.is_empty(), "{advice:?}");
+    }
+}

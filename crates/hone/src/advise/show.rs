@@ -1,0 +1,323 @@
+//! Advice for people and programs to read.
+
+use super::look::{Advised, Seen};
+use super::record::Given;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::printer::{Style, counted};
+use hone_advise::{
+    Candidate, Cluster, Compared, ConfigChange, Difference, Equal, N_TASKS_MIN, Row, Scope, Unlike, Verdict, changes,
+};
+use hone_eval::interval::wilson_of;
+use hone_trace::{Answer, Config, ConfigHash, Recommendation, RecommendationKind};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Characters of an id or hash that are shown.
+const SHORT: usize = 8;
+
+pub(super) fn short(id: &str) -> &str {
+    id.get(..SHORT).unwrap_or(id)
+}
+
+/// Tells what was found.
+pub(super) fn tell(
+    seen: &Seen,
+    advised: &[Advised],
+    given: &[Given],
+    n_top: usize,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let clusters = seen.failures.clusters();
+    if context.printer.wants_json() {
+        let all: Vec<Value> = advised.iter().map(|one| as_json(one, given, seen)).collect();
+        let counts = Counts::of(&seen.rows);
+        return context.printer.json(&json!({
+            "episodes": seen.rows.len() + seen.n_studied, "with_outcome": counts.n_told, "solved": counts.solved(),
+            "broken": counts.n_broken, "studied": seen.n_studied, "failures": clusters, "configs": all,
+        }));
+    }
+    overview(seen, context)?;
+    failures(&clusters, n_top, context)?;
+    for one in advised {
+        candidates(one, seen, context)?;
+        proposals(one, given, seen, context)?;
+    }
+    Ok(())
+}
+
+/// Episodes in numbers.
+struct Counts {
+    n_told: usize,
+    n_broken: usize,
+    quality: f64,
+}
+
+impl Counts {
+    fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let mut counts = Self { n_told: 0, n_broken: 0, quality: 0.0 };
+        for row in rows {
+            match row.quality {
+                _ if row.episode.is_broken => counts.n_broken += 1,
+                Some(quality) => {
+                    counts.n_told += 1;
+                    counts.quality += quality;
+                }
+                None => {}
+            }
+        }
+        counts
+    }
+
+    fn solved(&self) -> Option<f64> {
+        (self.n_told > 0).then(|| self.quality / self.n_told as f64)
+    }
+}
+
+fn overview(seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
+    let counts = Counts::of(&seen.rows);
+    let (n_rows, n_configs) = (seen.rows.len(), by_config(&seen.rows).len());
+    let solved = counts.solved().map_or_else(|| "no outcome".to_owned(), |solved| format!("{} solved", percent(solved)));
+    let (episodes, configs) = (counted(n_rows as u64, "episode"), counted(n_configs as u64, "config"));
+    context.printer.plain(&format!("{episodes} of {configs}, {} with an outcome: {solved}", counts.n_told))?;
+    let n_silent = n_rows - counts.n_told - counts.n_broken;
+    if n_silent > 0 {
+        context.printer.say(&format!(
+            "{} without an outcome: say how they went with `POST /v1/feedback`, or weigh them with `hone reward score`",
+            counted(n_silent as u64, "episode")
+        ));
+    }
+    if counts.n_broken > 0 {
+        context.printer.say(&format!("{} broke, and compare nothing", counted(counts.n_broken as u64, "episode")));
+    }
+    if seen.n_studied > 0 {
+        let left_out = counted(seen.n_studied as u64, "episode");
+        context.printer.say(&format!("{left_out} of adapters on tasks that they may have learned from: left out"));
+    }
+    Ok(())
+}
+
+fn failures(clusters: &[Cluster], n_top: usize, context: &Context<'_>) -> Result<(), Failure> {
+    let n_failed: usize = clusters.iter().map(|cluster| cluster.n).sum();
+    if n_failed == 0 {
+        return Ok(());
+    }
+    context.printer.plain("")?;
+    context.printer.line(&[(Style::Strong, &format!("How they fail ({})", counted(n_failed as u64, "failure")))])?;
+    for cluster in clusters.iter().take(n_top) {
+        let head = format!("{:>6}  {:>5}  ", percent(cluster.share), cluster.n);
+        let said = if cluster.said.is_empty() { String::new() } else { format!(": “{}”", cluster.said) };
+        let style = if cluster.is_broken { Style::Note } else { Style::Bad };
+        context.printer.line(&[(Style::Plain, &head), (style, &cluster.what), (Style::Plain, &said)])?;
+        let mut about = Vec::new();
+        if !cluster.words.is_empty() {
+            about.push(format!("asked about {}", cluster.words.join(", ")));
+        }
+        if !cluster.categories.is_empty() {
+            let named = cluster.categories.iter().take(3).map(|(category, n)| format!("{category} {n}"));
+            about.push(format!("in {}", named.collect::<Vec<_>>().join(", ")));
+        }
+        let margin = " ".repeat(15);
+        if !about.is_empty() {
+            context.printer.plain(&format!("{margin}{}", about.join("; ")))?;
+        }
+        let read = cluster.traces.first().map(|id| format!("; hone trace show {id}")).unwrap_or_default();
+        context.printer.line(&[(Style::Faint, &format!("{margin}{}{read}", cluster.remedy))])?;
+    }
+    if clusters.len() > n_top {
+        let (n_more, of) = (clusters.len() - n_top, clusters[n_top..].iter().map(|cluster| cluster.n).sum::<usize>());
+        context.printer.say(&format!(
+            "{} more with {}: --top or --json",
+            counted(n_more as u64, "way"),
+            counted(of as u64, "failure")
+        ));
+    }
+    Ok(())
+}
+
+fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
+    context.printer.plain("")?;
+    let name = one
+        .agent
+        .as_ref()
+        .map_or_else(|| "the config with the most episodes".to_owned(), |(agent, version)| format!("{agent} {version}"));
+    let ours = by_config(&seen.rows).remove(&one.from).unwrap_or_default();
+    let title = format!("In use: {name}, {}", described(&one.from, seen.configs.get(&one.from)));
+    context.printer.line(&[(Style::Strong, &title)])?;
+    context.printer.plain(&format!("  {}", reached(&ours)))?;
+    let all: Vec<&Candidate> = one.advice.candidates.iter().filter(|candidate| candidate.scope == Scope::All).collect();
+    if all.is_empty() {
+        context.printer.say("no other config has episodes: try one beside it, by a canary, a route or `hone rollout`");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|candidate| {
+            let (quality, cost) = match &candidate.compared {
+                Ok(compared) => (points(&compared.quality), compared.cost_usd.map_or_else(|| "-".into(), |cost| dollars(&cost))),
+                Err(_) => ("-".to_owned(), "-".to_owned()),
+            };
+            vec![described(&candidate.config, seen.configs.get(&candidate.config)), quality, cost, judged(candidate)]
+        })
+        .collect();
+    context.printer.table(&["  beside it", "quality, points", "cost, $", "verdict"], &indented(rows))
+}
+
+fn indented(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    rows.iter_mut().filter_map(|row| row.first_mut()).for_each(|first| first.insert_str(0, "  "));
+    rows
+}
+
+fn proposals(one: &Advised, given: &[Given], seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
+    let of_one: Vec<&Given> = given.iter().filter(|given| given.recommendation.from == one.from).collect();
+    let (turned_down, open): (Vec<&Given>, Vec<&Given>) =
+        of_one.into_iter().partition(|given| given.recommendation.answer == Some(Answer::Rejected));
+    for Given { recommendation, proposal } in open {
+        context.printer.plain("")?;
+        let id = recommendation.id.to_string();
+        let scope = proposal.scope.category().map(|category| format!(" for {category}")).unwrap_or_default();
+        let sure = format!(", sure to {}", percent(proposal.confidence));
+        let head = format!("{}{scope}", aim(recommendation.kind));
+        context.printer.line(&[(Style::Good, &head), (Style::Plain, &sure)])?;
+        context.printer.plain(&format!("  {}", because(&proposal.compared)))?;
+        for change in differences(&one.from, &proposal.to, &seen.configs) {
+            let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "not set".to_owned());
+            context.printer.plain(&format!("  {}: {} → {}", change.what, side(&change.from), side(&change.to)))?;
+        }
+        if recommendation.answer == Some(Answer::Accepted) {
+            context.printer.line(&[(Style::Faint, "  taken already")])?;
+        } else {
+            context.printer.line(&[(Style::Faint, &format!("  hone advise accept {}", short(&id)))])?;
+        }
+    }
+    if !turned_down.is_empty() {
+        context.printer.say(&format!("{} turned down before: `hone advise list`", counted(turned_down.len() as u64, "proposal")));
+    }
+    if one.advice.proposals.is_empty() && one.advice.candidates.iter().any(|candidate| candidate.scope == Scope::All) {
+        context.printer.say("nothing is proposed: no other config is surely better, or as good and surely cheaper");
+    }
+    Ok(())
+}
+
+/// A row of the list of advice.
+pub(super) fn line(one: &Recommendation) -> Vec<String> {
+    let answer = match one.answer {
+        Some(Answer::Accepted) => "taken",
+        Some(Answer::Rejected) => "turned down",
+        None => "open",
+    };
+    vec![
+        short(&one.id.to_string()).to_owned(),
+        aim(one.kind).to_owned(),
+        one.category.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string),
+        short(&one.from.to_string()).to_owned(),
+        short(&one.to.to_string()).to_owned(),
+        percent(one.confidence),
+        answer.to_owned(),
+    ]
+}
+
+fn as_json(one: &Advised, given: &[Given], seen: &Seen) -> Value {
+    let of_one = given.iter().filter(|given| given.recommendation.from == one.from);
+    let proposals: Vec<Value> = of_one
+        .map(|Given { recommendation, proposal }| {
+            json!({
+                "id": recommendation.id, "kind": recommendation.kind, "to": proposal.to, "category": proposal.scope.category(),
+                "confidence": proposal.confidence, "answer": recommendation.answer, "evidence": recommendation.evidence,
+                "compared": proposal.compared, "changes": differences(&one.from, &proposal.to, &seen.configs),
+            })
+        })
+        .collect();
+    let candidates: Vec<Value> = one
+        .advice
+        .candidates
+        .iter()
+        .map(|candidate| {
+            let (compared, unlike) = (candidate.compared.as_ref().ok(), candidate.compared.as_ref().err());
+            let (config, category) = (candidate.config, candidate.scope.category());
+            json!({"config": config, "category": category, "verdict": candidate.verdict, "compared": compared, "unlike": unlike})
+        })
+        .collect();
+    let (agent, version) = one.agent.clone().unzip();
+    json!({"from": one.from, "agent": agent, "version": version, "candidates": candidates, "proposals": proposals})
+}
+
+fn by_config(rows: &[Row]) -> BTreeMap<ConfigHash, Vec<&Row>> {
+    let mut configs: BTreeMap<ConfigHash, Vec<&Row>> = BTreeMap::new();
+    rows.iter().for_each(|row| configs.entry(row.config).or_default().push(row));
+    configs
+}
+
+fn differences(from: &ConfigHash, to: &ConfigHash, configs: &BTreeMap<ConfigHash, Config>) -> Vec<ConfigChange> {
+    configs.get(from).zip(configs.get(to)).map(|(from, to)| changes(from, to)).unwrap_or_default()
+}
+
+/// A config by its hash and what is best known of it.
+fn described(hash: &ConfigHash, config: Option<&Config>) -> String {
+    let mut told = vec![short(&hash.to_string()).to_owned()];
+    if let Some(config) = config {
+        told.extend(config.model.clone());
+        told.extend(config.adapter.map(|adapter| format!("adapter {}", short(&adapter.to_string()))));
+        told.extend(config.temperature.map(|temperature| format!("temperature {temperature}")));
+    }
+    told.join(" ")
+}
+
+fn reached(rows: &[&Row]) -> String {
+    let counts = Counts::of(rows.iter().copied());
+    let Some(solved) = counts.solved() else { return "nobody said how its episodes went".to_owned() };
+    let (low, high) = wilson_of(solved, counts.n_told);
+    let costs: Option<Vec<f64>> = rows.iter().map(|row| row.episode.cost_usd).collect();
+    let cost = costs.filter(|costs| costs.iter().any(|cost| *cost > 0.0));
+    let cost =
+        cost.map(|costs| format!(", ${:.5} an episode", costs.iter().sum::<f64>() / costs.len() as f64)).unwrap_or_default();
+    format!("{} ({} to {}) over {}{cost}", percent(solved), percent(low), percent(high), counted(counts.n_told as u64, "episode"))
+}
+
+fn judged(candidate: &Candidate) -> String {
+    match (&candidate.compared, candidate.verdict) {
+        (Err(Unlike::TooFew { n_from, n_to }), _) => {
+            format!("too few tasks: {n_to} beside {n_from}, and both need {N_TASKS_MIN}")
+        }
+        (Err(Unlike::OtherTasks { coverage }), _) => format!("had other tasks: {} of them the same", percent(*coverage)),
+        (_, Verdict::Better) => "better".to_owned(),
+        (_, Verdict::Cheaper) => "not worse, and cheaper".to_owned(),
+        (_, Verdict::Worse) => "worse".to_owned(),
+        (_, Verdict::Open | Verdict::Unlike) => "not sure".to_owned(),
+    }
+}
+
+fn because(compared: &Compared) -> String {
+    let (n, on) = match compared.on {
+        Equal::Tasks => (compared.n_from, "tasks that both had"),
+        Equal::Types => (compared.n_from + compared.n_to, "tasks of the same types"),
+    };
+    let quality = &compared.quality;
+    let cost = compared.cost_usd.map(|cost| format!("; ${:.5} → ${:.5} an episode", cost.from, cost.to)).unwrap_or_default();
+    let time = compared.latency_ms.map(|time| format!("; {:.0} → {:.0} ms", time.from, time.to)).unwrap_or_default();
+    format!("{} → {} on {n} {on}, {} points{cost}{time}", percent(quality.from), percent(quality.to), points(quality))
+}
+
+fn aim(kind: RecommendationKind) -> &'static str {
+    match kind {
+        RecommendationKind::Cheapest => "cheaper, and not worse",
+        RecommendationKind::HighestPerf => "better",
+        RecommendationKind::Balanced => "better for what it costs",
+        RecommendationKind::ModelSwitch => "another model",
+    }
+}
+
+fn points(difference: &Difference) -> String {
+    let [gain, low, high] = [difference.to - difference.from, difference.low, difference.high].map(|it| 100.0 * it);
+    format!("{gain:+.1} ({low:+.1} to {high:+.1})")
+}
+
+fn dollars(difference: &Difference) -> String {
+    format!("{:+.5} ({:+.5} to {:+.5})", difference.to - difference.from, difference.low, difference.high)
+}
+
+fn percent(share: f64) -> String {
+    // What is not certain is not shown as if it were.
+    let most = if share < 1.0 { 99.9 } else { 100.0 };
+    format!("{:.1} %", (100.0 * share).min(most))
+}
