@@ -239,6 +239,24 @@ fn two_processes_worth_of_stores_write_to_one_file() {
 }
 
 #[test]
+fn a_fresh_file_is_opened_by_many_at_once() {
+    run(async {
+        for _ in 0..20 {
+            let fresh = common::sqlite();
+            let openers: Vec<_> = (0..8)
+                .map(|_| {
+                    let place = fresh.place.clone();
+                    tokio::spawn(async move { hone_store::open(&place, &Options::default()).await.map(drop) })
+                })
+                .collect();
+            for opener in openers {
+                opener.await.unwrap().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn the_log_is_emptied_under_steady_load() {
     run(async {
         let fresh = common::sqlite();

@@ -15,15 +15,17 @@ use crate::{Options, blobs};
 use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{BlobHash, EventId, RewardId, Tenant, Time, Trace, TraceHead, TraceId};
 use read::{damaged, parsed};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, ffi, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use writer::{Job, Writer};
 
 /// How long a statement waits for another process before it gives up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long to wait before what SQLite itself does not wait for is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Records in one SQLite file.
 pub struct Sqlite {
@@ -465,7 +467,7 @@ fn is_read_only(folder: &Path) -> bool {
 
 fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     // SQLite keeps the old mode when it cannot change it, and only says so in its answer.
-    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    let mode = keep_log(connection)?;
     if mode != "wal" {
         let refusal = "the file system does not let SQLite keep a write-ahead log";
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(refusal.to_owned())));
@@ -476,6 +478,21 @@ fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
          PRAGMA cache_size = -65536;
          PRAGMA foreign_keys = OFF;",
     )
+}
+
+/// Has the file keep a write-ahead log, and says which mode it is in then. Of two that ask for it at once in a fresh
+/// file, each reads what the other has to lock: SQLite refuses one of them at once, and that one asks again.
+fn keep_log(connection: &Connection) -> rusqlite::Result<String> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match mode {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            mode => return mode,
+        }
+    }
 }
 
 /// The paths that are indexed, whichever process declared them.
