@@ -33,6 +33,9 @@ pub enum LoadError {
     /// A sound file that describes a model outside the one family this engine knows.
     #[error("unsupported model: {0}")]
     Unsupported(String),
+    /// A saved state of a run over other parameters.
+    #[error("this state of a run does not fit: {0}")]
+    Misfit(String),
     /// A tensor that the model needs is absent.
     #[error("{}: tensor `{name}` is missing", path.display())]
     Missing {

@@ -151,6 +151,10 @@ impl Gguf {
 
     /// The model that the header describes.
     pub fn config(&self) -> Result<ModelConfig, LoadError> {
+        self.described().map_err(|error| error.at(self.path()))
+    }
+
+    fn described(&self) -> Result<ModelConfig, LoadError> {
         let arch = self.values.get("general.architecture").and_then(Value::as_text).unwrap_or("");
         let family = match arch {
             "llama" => Family::Llama,

@@ -129,7 +129,8 @@ impl Weights {
     }
 
     fn open_folder(path: &Path) -> Result<Self, LoadError> {
-        let config = ModelConfig::from_hf(&read_json(&path.join("config.json"))?)?;
+        let config_path = path.join("config.json");
+        let config = ModelConfig::from_hf(&read_json(&config_path)?).map_err(|error| error.at(&config_path))?;
         let index = path.join("model.safetensors.index.json");
         // Beside a whole file an index is an older one's, which transformers does not look at either.
         let is_sharded = index.is_file() && !path.join(WHOLE).is_file();

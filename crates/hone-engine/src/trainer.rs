@@ -150,7 +150,7 @@ impl<B: Backend> Trainer<B> {
             let len = backend.download(&slot.master).len();
             let saved = by_name.remove(&name[..]).filter(|saved| saved.iter().all(|x| x.len() == len));
             let Some([master, m, v]) = saved else {
-                return Err(LoadError::Unsupported(format!("checkpoint does not fit: tensor `{name}`")));
+                return Err(LoadError::Misfit(format!("tensor `{name}` is missing, or has another size")));
             };
             (slot.master, slot.m, slot.v) = (backend.upload(master), backend.upload(m), backend.upload(v));
             backend.clear(&mut slot.grad);
@@ -161,7 +161,7 @@ impl<B: Backend> Trainer<B> {
             Trained::Full { slots } => slots.iter_mut().try_for_each(|(id, slot)| put(id.hf_name(), slot))?,
         }
         if let Some(name) = by_name.keys().next() {
-            return Err(LoadError::Unsupported(format!("checkpoint does not fit: extra tensor `{name}`")));
+            return Err(LoadError::Misfit(format!("tensor `{name}` is none of this run's")));
         }
         self.step = state.step;
         self.n_accumulated = 0;

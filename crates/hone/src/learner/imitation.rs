@@ -55,7 +55,8 @@ impl Learner {
         let steps = fs::read_dir(folder).map_err(at_path(folder))?.flatten();
         let kept = steps.filter_map(|file| file.path().file_stem()?.to_str()?.parse::<usize>().ok()).max();
         if let Some(step) = kept {
-            self.restore(checkpoint::load(&path(step)).map_err(Failure::world)?)?;
+            let state = checkpoint::load(&path(step)).map_err(Failure::world)?;
+            self.restore(state).map_err(|failure| failure.context(path(step).display()))?;
         }
         let mut last = kept;
         self.imitate_from(traces, N_TOKENS, lr, usize::MAX, kept.unwrap_or(0), |learner, step, n_steps| {

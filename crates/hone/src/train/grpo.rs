@@ -133,7 +133,8 @@ impl Tries {
         }
         // A run that goes on samples anew what it had sampled ahead, by the weights of that time.
         let now = session.learner.state()?;
-        session.learner.restore(session.states.load(step - 1)?)?;
+        let before = session.states.load(step - 1)?;
+        session.states.restore(step - 1, before, &mut session.learner)?;
         let policy = session.policy()?;
         let sampled = sample(&session.practice(&self.world), policy.as_ref(), step);
         session.learner.restore(now)?;

@@ -255,12 +255,13 @@ fn preferred(name: &str, runs: &Runs, context: &Context<'_>) -> Result<Option<Fi
 /// Where the run stands, with the weights of that step.
 fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Learner, runs: &Runs) -> Result<Position, Failure> {
     if let Some(position) = states.position()? {
-        learner.restore(states.load(position.step)?)?;
+        states.restore(position.step, states.load(position.step)?, learner)?;
         return Ok(position);
     }
     if let Some(fork) = &run.fork {
-        let state = States::of(&runs.folder(&fork.run)?, 1).load(fork.step)?;
-        learner.restore(state).map_err(|failure| failure.hint(KEEPS))?;
+        let left = States::of(&runs.folder(&fork.run)?, 1);
+        let state = left.load(fork.step)?;
+        left.restore(fork.step, state, learner).map_err(|failure| failure.hint(KEEPS))?;
         if runs.read(&fork.run)?.run.method != run.method {
             // Gradients of another objective have another size.
             learner.begin_anew()?;
@@ -481,7 +482,7 @@ pub(super) fn prefer(text: &str, context: &Context<'_>) -> Result<Exit, Failure>
     let opened = Opened::named(&run.model, context)?;
     same_model(run, &opened)?;
     let mut learner = learner(opened, &settings, made.started, None, context)?;
-    learner.restore(state)?;
+    states.restore(step, state, &mut learner)?;
     let last = recorded.metrics.last_step().unwrap_or(step);
     let stop = Stop::preferred(last, step);
     let sinks = Sinks::open(run, context)?;

@@ -82,6 +82,11 @@ impl States {
         checkpoint::load(&path).map_err(Failure::world)
     }
 
+    /// Gives a learner what was loaded of a step. What does not fit is told with its file.
+    pub(super) fn restore(&self, step: u64, state: TrainerState, learner: &mut Learner) -> Result<(), Failure> {
+        learner.restore(state).map_err(|failure| failure.context(self.path(step).display()))
+    }
+
     /// Whether the state of a step is as it was written, as far as that is known.
     fn is_whole(&self, step: u64) -> Result<bool, Failure> {
         let known = self.position()?.and_then(|mut position| position.states.remove(&step));

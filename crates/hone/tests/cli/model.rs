@@ -131,6 +131,11 @@ fn what_is_no_model_is_refused() {
     desk.hone("model add cut").expect(2, "", "`model.layers.2.input_layernorm.weight` is missing");
     std::fs::write(desk.path("cut/config.json"), layers(1)).unwrap();
     desk.hone("model add cut").expect(2, "", "it has more layers than the 1 that its config says");
+    std::fs::write(desk.path("cut/config.json"), config.replace("\"silu\"", "\"relu\"")).unwrap();
+    let says = "cut/config.json: unsupported: hidden_act";
+    desk.hone("model add cut").expect(2, "", says);
+    desk.hone("model show cut").expect(2, "", says);
+    desk.hone("chat cut").expect(2, "", says);
     desk.hone("model list").expect(0, "small", "");
 }
 

@@ -268,7 +268,8 @@ fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     desk.hone(&fork("none", "--fork r@99")).expect(2, "", "the state of step 99 is not kept\n\nhint: there are 0, 2, 4, 6");
     desk.hone(&fork("none", "--fork r@x")).expect(2, "", "`x` in `r@x` is not a step");
     desk.hone(&fork("none", "--fork other")).expect(2, "", "there is no run `other`");
-    desk.hone(&fork("none", "--fork r --rank 2")).expect(2, "", "hint: a fork keeps the model and the rank");
+    let other = desk.hone(&fork("none", "--fork r --rank 2")).expect(2, "", "hint: a fork keeps the model and the rank").err;
+    assert!(other.contains("runs/r/states/6.safetensors: this state of a run does not fit: tensor `"), "{other}");
     desk.hone("train show none").expect(2, "", "there is no run `none`");
 }
 
