@@ -50,8 +50,10 @@ pub enum Reason {
     Seconds,
     /// Too many steps in a row had a loss or gradient that was not finite.
     NotFinite,
-    /// The user interrupted.
+    /// Somebody asked it to stop.
     Asked,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
     /// A person chose what to keep.
     Preferred,
 }
@@ -69,9 +71,14 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The user interrupted after this step.
+    /// Somebody asked it to stop, which it did after this step.
     pub fn asked(step: u64) -> Self {
-        Self { reason: Reason::Asked, why: format!("the user interrupted after step {step}"), step }
+        Self { reason: Reason::Asked, why: format!("it was asked to stop, and did after step {step}"), step }
+    }
+
+    /// Somebody pressed Ctrl-C, and the run ended after this step.
+    pub fn interrupted(step: u64) -> Self {
+        Self { reason: Reason::Interrupted, why: format!("by Ctrl-C, after step {step}"), step }
     }
 
     /// A person looked at samples after this step and chose the weights of `chosen`.

@@ -4,6 +4,7 @@
 //! what is not known is an error that names its neighbour. Knows nothing of what the settings are used for.
 
 mod address;
+mod again;
 mod data;
 mod file;
 mod neighbour;
@@ -114,6 +115,8 @@ pub struct Settings {
     /// Every key with its value, passwords left out, for people to see.
     pub(crate) shown: Vec<Setting>,
 }
+    /// What the flags said.
+    pub(crate) flags: Flags,
 
 /// What is served, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +171,7 @@ impl Settings {
                 (setting.value, setting.origin) = (Value::Text(text.clone()), Origin::Flag(flag));
             }
         }
-        Ok(Self { rewards, training, ..Self::checked(settings, file, here)? })
+        Ok(Self { rewards, training, flags: flags.clone(), ..Self::checked(settings, file, here)? })
     }
 
     /// All that is in effect as path, value and where it came from: every key, then the recipes and the settings of training that the
@@ -238,6 +241,7 @@ impl Settings {
     }
 }
 
+            flags: Flags::default(),
 /// The folder, from which the value that is shown is made whole.
 fn folder(setting: &mut Setting, beside_file: &Path, here: &Path) -> Result<PathBuf, Failure> {
     let base = match setting.origin {

@@ -1,8 +1,10 @@
 //! `hone train`: an adapter that does better, and what a person wants to know of the run that made it.
 
 mod compare;
+mod finished;
 mod flags;
 mod grpo;
+mod interrupt;
 mod list;
 mod live;
 mod logged;
@@ -21,9 +23,9 @@ mod telemetry;
 mod tensorboard;
 mod timed;
 
+pub(crate) use finished::Finished;
 pub(crate) use grpo::practise;
 pub(crate) use logged::imitate;
-pub(crate) use session::Finished;
 pub(crate) use start::RunArgs;
 
 use crate::context::Context;

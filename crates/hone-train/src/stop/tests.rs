@@ -242,7 +242,8 @@ fn what_is_kept_has_a_limit() {
 
 #[test]
 fn people_end_runs_too() {
-    assert_eq!(Stop::asked(7).why, "the user interrupted after step 7");
+    assert_eq!(Stop::asked(7).why, "it was asked to stop, and did after step 7");
+    assert_eq!(Stop::interrupted(7).why, "by Ctrl-C, after step 7");
     assert_eq!(Stop::preferred(9, 7).why, "a person preferred what step 7 gave");
     let text = serde_json::to_string(&Stop::preferred(9, 7)).expect("plain data");
     assert_eq!(text, r#"{"reason":"preferred","why":"a person preferred what step 7 gave","step":9}"#);

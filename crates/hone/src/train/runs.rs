@@ -26,6 +26,9 @@ const LOCK_FILE: &str = "lock";
 pub(crate) const PREFERRED: &str = "preferred";
 
 /// What a run was started with.
+/// Why a run ended in which somebody pressed Ctrl-C.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) v: V1,

@@ -3,17 +3,18 @@
 //! What a step is made of is up to a [`Teacher`]; everything else is the same for all of them: validation on tasks that are never
 //! trained on, the best adapter so far, alarms, worlds that are watched for forgetting, the reason for stopping.
 
+use super::finished::Finished;
 use super::live;
 use super::meter::Meter;
 use super::metrics::Line;
 use super::plot::{Glyphs, sparkline};
-use super::runs::{End, Recorded, Run};
+use super::runs::{End, Run};
 use super::sampler::Sampler;
 use super::sinks::Sinks;
 use super::state::{Position, States};
 use super::timed::Timed;
 use crate::context::Context;
-use crate::failure::{Exit, Failure, Kind};
+use crate::failure::{Failure, Kind};
 use crate::gym::{Broken, Exercise, Gym, Weighed, is_unscored, whole};
 use crate::learner::Learner;
 use crate::play::unseen_tools;
@@ -30,9 +31,9 @@ use hone_trace::{Config, Time, Trace, TraceOutcome};
 use hone_train::settings::{Measure, Settings};
 use hone_train::step::StepStats;
 use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// What a step is made of.
@@ -89,6 +90,10 @@ pub(super) struct Session<'a> {
     pub(super) watched: Vec<World>,
     pub(super) sinks: Sinks<'a>,
     pub(super) lines: Vec<Line>,
+    /// The command that goes on with it.
+    pub(super) way_on: &'a str,
+    /// Whether somebody pressed Ctrl-C.
+    pub(super) is_interrupted: &'a AtomicBool,
 }
 
 /// Where a run practises, and by which settings.
@@ -122,60 +127,6 @@ const N_WATCHED_MIN: usize = 10;
 /// Steps that the sparkline shows.
 const SPARKLINE_LEN: usize = 24;
 
-/// How a run ended.
-#[derive(Debug, Serialize)]
-pub(crate) struct Finished {
-    run: String,
-    #[serde(flatten)]
-    end: End,
-    validation: Option<f64>,
-    best_validation: Option<f64>,
-    /// The hash of the last adapter.
-    adapter: String,
-    /// Where the best adapter is, or the last one where nothing was measured.
-    #[serde(skip)]
-    pub(crate) folder: PathBuf,
-}
-
-impl Finished {
-    /// A run that a person ended, in its folder; the hash is that of its last adapter.
-    pub(super) fn preferred(recorded: &Recorded, end: End, adapter: String, folder: &Path) -> Self {
-        let Recorded { run, metrics, .. } = recorded;
-        let validation = metrics.series("validation").last().map(|(_, share)| *share);
-        let best_validation = end.best_step.and_then(|step| metrics.at("validation", step));
-        Self { run: run.name.clone(), end, validation, best_validation, adapter, folder: folder.join("best") }
-    }
-
-    /// Says how it ended; whether it ended well is the exit code.
-    pub(super) fn tell(&self, context: &Context<'_>) -> Result<Exit, Failure> {
-        let printer = context.printer;
-        if printer.wants_json() {
-            printer.json(self)?;
-        } else {
-            printer.plain(&format!("{}: {}", self.end.reason, self.end.why))?;
-            printer.say(&format!("its adapter: {}", self.folder.display()));
-            if self.end.best_step == Some(0) && self.end.step > 0 {
-                let last = self.folder.with_file_name("adapter");
-                printer.say(&format!(
-                    "nothing was better than before the first step, which `best` is; the last is {}",
-                    last.display()
-                ));
-            }
-        }
-        Ok(if self.is_well() { Exit::Yes } else { Exit::No })
-    }
-
-    /// Whether it did not have to be stopped.
-    pub(crate) fn is_well(&self) -> bool {
-        !matches!(self.end.reason.as_str(), "reward_hacking" | "not_finite")
-    }
-
-    /// Why it ended.
-    pub(crate) fn why(&self) -> &str {
-        &self.end.why
-    }
-}
-
 impl Session<'_> {
     /// Steps until there is a reason to stop.
     pub(super) fn go(mut self, teacher: &mut dyn Teacher) -> Result<Finished, Failure> {
@@ -195,7 +146,7 @@ impl Session<'_> {
         if failure.kind != Kind::World {
             return failure;
         }
-        let way_on = format!("the run goes on with `hone train {} --run {} --resume`", self.run.method, self.run.name);
+        let way_on = format!("the run goes on with `{}`", self.way_on);
         let hint = failure.hint.as_ref().map_or_else(|| way_on.clone(), |hint| format!("{hint}; {way_on}"));
         failure.hint(hint)
     }
@@ -214,7 +165,7 @@ impl Session<'_> {
             {
                 // Measuring by a judge costs too: not once the money is spent.
                 let reason = self.reason(&options).filter(|stop| stop.reason == Reason::Dollars && self.is_judged());
-                if let Some(stop) = reason {
+                if let Some(stop) = reason.or_else(|| self.interrupted()) {
                     return Ok(stop);
                 }
                 self.measure()?;
@@ -239,9 +190,15 @@ impl Session<'_> {
         self.position.progress.evaluations().last().map(|last| last.step)
     }
 
+    fn interrupted(&self) -> Option<Stop> {
+        self.is_interrupted.load(Ordering::Relaxed).then(|| Stop::interrupted(self.position.step))
+    }
+
     fn reason(&self, options: &StopOptions) -> Option<Stop> {
         let is_asked = self.folder.join(STOP_FILE).exists();
-        is_asked.then(|| Stop::asked(self.position.step)).or_else(|| self.position.progress.stop(options))
+        self.interrupted()
+            .or_else(|| is_asked.then(|| Stop::asked(self.position.step)))
+            .or_else(|| self.position.progress.stop(options))
     }
 
     /// One step, durable when it returns.
@@ -444,8 +401,8 @@ impl Session<'_> {
 
     /// Ends a run in which nothing could be scored: it would go on to pay for nothing.
     pub(super) fn unscored(&self, what: &str, why: Option<&str>) -> Failure {
-        let Run { name, method, .. } = &self.run;
-        let resume = format!("`hone train {method} --run {name} --resume`");
+        let name = &self.run.name;
+        let resume = format!("`{}`", self.way_on);
         let way_out = match self.judge {
             Some(_) => {
                 format!("when the judge answers, go on with {resume}; another judge is for a fork: --fork {name} --judge POLICY")
@@ -502,6 +459,7 @@ impl Session<'_> {
             end,
             validation,
             adapter: self.position.adapter,
+            resume: matches!(stop.reason, Reason::Asked | Reason::Interrupted).then(|| self.way_on.to_owned()),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! How a run begins, goes on, or leaves another one.
 
+use super::finished::Finished;
+use super::interrupt::Interruptible;
 use super::meter::Meter;
 use super::runs::{End, Fork, PREFERRED, Run, Runs};
 use super::sampler::Sampler;
-use super::session::{Finished, STOP_FILE, Session, Teacher};
+use super::session::{STOP_FILE, Session, Teacher};
 use super::sinks::Sinks;
 use super::state::{Position, States};
 use crate::context::Context;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Which run, of which model, in which world.
 #[derive(Debug, clap::Args)]
@@ -60,6 +63,9 @@ pub(crate) struct RunArgs {
     /// How many threads compute; without this, all cores
     #[arg(long, value_name = "N", value_parser = crate::device::threads::<u16>())]
     threads: Option<u16>,
+    /// Whether it is a part of something larger, which Ctrl-C ends as a whole.
+    #[arg(skip)]
+    is_part: bool,
 }
 
 impl RunArgs {
@@ -86,7 +92,14 @@ impl RunArgs {
             judge_price: None,
             force: false,
             threads,
+            is_part: true,
         })
+    }
+
+    /// The command that goes on with this run.
+    fn way_on(&self, run: &Run, context: &Context<'_>) -> String {
+        let threads = self.threads.map(|n| format!(" --threads {n}")).unwrap_or_default();
+        context.settings.again(&format!("hone train {} --run {} --resume{threads}", run.method, run.name))
     }
 }
 
@@ -192,6 +205,9 @@ pub(super) fn start<T: Teacher>(
         sampler_client.map(|client| Sampler::new(client, bank.handle(), &run.name, &folder, settings.temperature)).transpose()?;
     let spent = || bank.budget.spent().known_usd;
     let lines = runs.read(&run.name)?.metrics.lines;
+    let (way_on, is_interrupted) = (args.way_on(&run, context), AtomicBool::new(false));
+    let (printer, at) = (context.printer, folder.clone());
+    let interruptible = Interruptible { printer, folder: &at, way_on: &way_on, is_interrupted: &is_interrupted };
     let session = Session {
         context,
         settings,
@@ -209,8 +225,11 @@ pub(super) fn start<T: Teacher>(
         watched,
         sinks,
         lines,
+        way_on: &way_on,
+        is_interrupted: &is_interrupted,
     };
-    session.go(&mut teacher)
+    let work = || session.go(&mut teacher);
+    if args.is_part { work() } else { interruptible.hear(work) }
 }
 
 /// Refuses to go on with another model than the one that the run began with.

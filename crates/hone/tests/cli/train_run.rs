@@ -375,7 +375,7 @@ fn a_run_stops_when_it_is_asked_to() {
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stdout).unwrap();
     assert!(ended.status.success() && told.contains("\"reason\":\"asked\""), "{told}");
-    desk.hone("train stop r").expect(2, "", "`r` has ended already: the user interrupted after step ");
+    desk.hone("train stop r").expect(2, "", "`r` has ended already: it was asked to stop, and did after step ");
     fs::remove_file(desk.path(".hone/runs/r/end.json")).unwrap();
     desk.hone("train stop r").expect(2, "", "`r` is not at work: it was killed\n\nhint: go on with it by hone train grpo");
     desk.hone("train stop other").expect(2, "", "there is no run `other`");
@@ -390,6 +390,35 @@ fn steps_that_are_not_finite_are_kept_and_end_the_run() {
     let bad: Value = serde_json::from_str(&desk.read(".hone/runs/r/bad-1.json")).unwrap();
     assert_eq!(bad["traces"].as_array().unwrap().len(), 16);
     // The last good adapter is the one before the first of them: it has learned nothing.
+#[test]
+fn a_run_that_is_interrupted_says_how_it_goes_on() {
+    let desk = Desk::of_practice();
+    let line = grpo("--folder .hone --tenant default").replace("--steps 6", "--steps 100000").replace(" --json --quiet", "");
+    let child = desk.command(&line).spawn().unwrap();
+    wait_for_lines(&desk, 1);
+    let pressed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let [out, err] = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(pressed.success() && ended.status.code() == Some(1), "{out}{err}");
+    assert!(out.starts_with("interrupted: by Ctrl-C, after step "), "{out}");
+    assert!(err.contains("interrupted: the run ends after its present step; Ctrl-C again leaves it at once\n"), "{err}");
+    let resume = "train grpo --run r --resume --threads 1 --folder .hone --tenant default";
+    assert!(err.ends_with(&format!("it goes on with `hone {resume}`\n")), "{err}");
+    desk.hone("train list").expect(0, "interrupted", "");
+    // It goes on from there.
+    let step = || serde_json::from_str::<Value>(&desk.read(".hone/runs/r/position.json")).unwrap()["step"].as_u64().unwrap();
+    let (before, child) = (step(), desk.command(resume).spawn().unwrap());
+    let start = Instant::now();
+    while step() == before {
+        assert!(start.elapsed() < Duration::from_secs(120), "the run does not go on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    desk.hone("train stop r").expect(0, "will stop", "");
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.success() && told.contains(&format!("goes on after step {before}\n")), "{told}");
+}
+
     let still = desk.hone(&grpo("").replace("--run r", "--run still").replace("--lr 0.3", "--lr 0")).json();
     assert_eq!(end["adapter"], still[0]["adapter"]);
 }
