@@ -1,6 +1,7 @@
 //! `hone train`: an adapter that does better, and what a person wants to know of the run that made it.
 
 mod compare;
+mod elsewhere;
 mod finished;
 mod flags;
 mod grpo;

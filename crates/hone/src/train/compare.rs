@@ -1,7 +1,8 @@
 //! `hone train compare`: what two runs were told apart, and what came of it.
 
+use super::elsewhere;
 use super::metrics::figure;
-use super::runs::{Recorded, Runs, differences};
+use super::runs::{Recorded, differences};
 use super::show::ordered;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -23,9 +24,10 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let (printer, runs) = (context.printer, Runs::of(&context.settings));
-    let (a, b) = (runs.read(&args.a)?, runs.read(&args.b)?);
+    let printer = context.printer;
+    let (a, b) = (elsewhere::find(&args.a, context)?, elsewhere::find(&args.b, context)?);
     [&a, &b].into_iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
+    [&a, &b].into_iter().filter_map(Recorded::notice).for_each(|notice| printer.say(&notice));
     // Both are measured alike, or it would be no comparison.
     let measure = if a.measure() == b.measure() { a.measure() } else { "reward" };
     let differ = differences(&a.run, &b.run);
@@ -96,7 +98,7 @@ fn figures(a: &Recorded, b: &Recorded) -> Vec<Vec<String>> {
 }
 
 fn side(recorded: &Recorded, reach: &Reach) -> Value {
-    let Recorded { run, metrics, end } = recorded;
+    let Recorded { run, metrics, end, .. } = recorded;
     let values = |step: Option<u64>| -> BTreeMap<&str, f64> {
         let at = |name| Some((name, metrics.at(name, step?)?));
         metrics.names().into_iter().filter_map(at).collect()

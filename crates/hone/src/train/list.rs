@@ -1,14 +1,16 @@
 //! `hone train list`: all runs, one line each.
 
+use super::elsewhere;
 use super::metrics::figure;
-use super::runs::{Recorded, Runs};
+use super::runs::{Files, Recorded, Runs};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
 
 /// List training runs and how they ended
 ///
-/// A run that has not ended is at work, or was killed and waits to be resumed. With --json, one object per line.
+/// A run that has not ended is at work, or was killed and waits to be resumed. Where several machines share a PostgreSQL, their runs are
+/// listed too, with where the files of each are. With --json, one object per line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -23,13 +25,17 @@ pub(super) fn run(_: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         }
     }
     all.iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
-    if names.is_empty() {
+    all.extend(elsewhere::others(&names, context));
+    if names.is_empty() && all.is_empty() {
         printer.say("no run is recorded here yet: `hone train grpo --run NAME --model MODEL --env WORLD` begins one");
     } else if printer.wants_json() {
         all.iter().try_for_each(|recorded| printer.json(&summary(recorded)))?;
     } else {
-        let heads = ["name", "method", "model", "env", "steps", "reward", "best validation", "ended"];
-        printer.table(&heads, &all.iter().map(row).collect::<Vec<_>>())?;
+        let heads = ["name", "method", "model", "env", "steps", "reward", "best validation", "ended", "files"];
+        // Where all are here there is nothing to tell apart.
+        let n_columns = heads.len() - usize::from(all.iter().all(|recorded| recorded.files == Files::Here));
+        let rows: Vec<Vec<String>> = all.iter().map(|recorded| row(recorded).into_iter().take(n_columns).collect()).collect();
+        printer.table(&heads[..n_columns], &rows)?;
     }
     Ok(Exit::Yes)
 }
@@ -46,11 +52,12 @@ fn row(recorded: &Recorded) -> Vec<String> {
         metrics.at("reward", u64::MAX).map(figure).unwrap_or_default(),
         best.unwrap_or_default(),
         recorded.ended().to_owned(),
+        recorded.files.to_string(),
     ]
 }
 
 fn summary(recorded: &Recorded) -> Value {
-    let Recorded { run, metrics, end } = recorded;
+    let Recorded { run, metrics, end, files } = recorded;
     let best = metrics.highest("validation");
     json!({
         "name": run.name, "method": run.method, "model": run.model, "env": run.env, "seed": run.seed,
@@ -59,5 +66,6 @@ fn summary(recorded: &Recorded) -> Value {
         "best_validation": best.map(|(_, value)| value),
         "best_validation_step": best.map(|(step, _)| step),
         "ended": end.as_ref().map(|end| &end.reason),
+        "files": files.to_string(),
     })
 }

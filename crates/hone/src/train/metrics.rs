@@ -60,9 +60,17 @@ impl Metrics {
         let bytes = read(path)?.unwrap_or_default();
         let mut parts: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
         let is_cut = parts.pop().is_some_and(|rest| !rest.is_empty());
-        let mut steps: BTreeMap<u64, Line> = BTreeMap::new();
+        let mut lines = Vec::with_capacity(parts.len());
         for (number, part) in (1..).zip(parts) {
-            let line: Line = serde_json::from_slice(part).map_err(|error| bad_line(path, number, &error))?;
+            lines.push(serde_json::from_slice(part).map_err(|error| bad_line(path, number, &error))?);
+        }
+        Ok(Self { is_cut, ..Self::of(lines) })
+    }
+
+    /// What these lines say together.
+    pub(crate) fn of(lines: Vec<Line>) -> Self {
+        let mut steps: BTreeMap<u64, Line> = BTreeMap::new();
+        for line in lines {
             let Some(known) = steps.get_mut(&line.step) else {
                 steps.insert(line.step, line);
                 continue;
@@ -70,7 +78,7 @@ impl Metrics {
             known.at = line.at;
             known.values.extend(line.values);
         }
-        Ok(Self { lines: steps.into_values().collect(), is_cut })
+        Self { lines: steps.into_values().collect(), is_cut: false }
     }
 
     /// A value with the steps at which it was measured.

@@ -8,12 +8,25 @@ use hone_trace::store::{Document, Event, Kind, Store, StoreError, Write};
 use hone_trace::{Config, EventId, Run as Record, RunId, RunState, Tenant, Time, V1};
 use serde_json::{Map, Value, json};
 
+/// The fact that says which machine has the files of a run.
+pub(super) const MACHINE: &str = "machine";
+
 /// So often another may be first.
 const N_TRIES: usize = 8;
 
 /// Whether the store has a run of this name.
 pub(super) async fn is_known(store: &dyn Store, name: &str, tenant: &Tenant) -> Result<bool, StoreError> {
-    Ok(store.document(Kind::Run, &id(name, tenant).to_string()).await?.is_some())
+    Ok(read(store, name, tenant).await?.is_some())
+}
+
+/// What the store has of the run of this name.
+pub(super) async fn read(store: &dyn Store, name: &str, tenant: &Tenant) -> Result<Option<Record>, StoreError> {
+    store.document(Kind::Run, &id(name, tenant).to_string()).await?.as_ref().map(Document::word).transpose()
+}
+
+/// What a run is called.
+pub(super) fn name(record: &Record) -> Option<&str> {
+    record.settings.get("name").and_then(Value::as_str)
 }
 
 /// Writes down how far a run has come, unless the store says so already.
@@ -71,9 +84,17 @@ fn id(name: &str, tenant: &Tenant) -> RunId {
 
 fn facts(run: &Run) -> Map<String, Value> {
     let fork = run.fork.as_ref().map(|fork| format!("{} at step {}", fork.run, fork.step));
-    let facts = json!({"name": run.name, "model": run.model, "env": run.env, "fork": fork, "settings": run.settings});
+    let facts = json!({
+        "name": run.name, "model": run.model, "env": run.env, "fork": fork, "settings": run.settings, MACHINE: machine()
+    });
     match facts {
         Value::Object(facts) => facts.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
     }
+}
+
+/// What this machine calls itself, where it says so.
+fn machine() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

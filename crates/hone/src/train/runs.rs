@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,10 @@ const LOCK_FILE: &str = "lock";
 /// Why a run ended whose best step a person named.
 pub(crate) const PREFERRED: &str = "preferred";
 
-/// What a run was started with.
 /// Why a run ended in which somebody pressed Ctrl-C.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
+/// What a run was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) v: V1,
@@ -82,6 +83,26 @@ pub(crate) struct Recorded {
     pub(crate) run: Run,
     pub(crate) metrics: Metrics,
     pub(crate) end: Option<End>,
+    pub(crate) files: Files,
+}
+
+/// Where the files of a run are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// In this folder.
+    Here,
+    /// On the machine of this name, where it said one: all that is known is what the store holds.
+    Elsewhere(Option<String>),
+}
+
+impl fmt::Display for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here => f.write_str("here"),
+            Self::Elsewhere(Some(machine)) => write!(f, "on {machine}"),
+            Self::Elsewhere(None) => f.write_str("on another machine"),
+        }
+    }
 }
 
 impl Run {
@@ -109,6 +130,12 @@ impl Recorded {
     /// How it ended, in a word.
     pub(crate) fn ended(&self) -> &str {
         self.end.as_ref().map_or("not ended", |end| &end.reason)
+    }
+
+    /// What is to be said where its files are not here.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let is_here = self.files == Files::Here;
+        (!is_here).then(|| format!("{} is {}: this is what the store holds of it", self.run.name, self.files))
     }
 
     /// What is odd about its files.
@@ -170,7 +197,12 @@ impl Runs {
         // A folder that was copied or renamed is found by the name it has now.
         let run = Run { name: name.to_owned(), ..run };
         let metrics = Metrics::read(&folder.join(metrics::FILE_NAME))?;
-        Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))? })
+        Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))?, files: Files::Here })
+    }
+
+    /// Whether a run of this name is in this folder.
+    pub(crate) fn has(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.folder(name)?.join(RUN_FILE).exists())
     }
 
     /// Writes down what a run was started with. A name stands for one run: other settings want another name.
@@ -200,7 +232,7 @@ impl Runs {
 
     /// Holds a run for this process alone, as long as what it returns lives; a kill lets it go too.
     pub(crate) fn hold(&self, name: &str) -> Result<File, Failure> {
-        if !self.folder(name)?.join(RUN_FILE).exists() {
+        if !self.has(name)? {
             return Err(self.unknown(name)?);
         }
         self.lock(name)
@@ -211,7 +243,7 @@ impl Runs {
         let folder = self.folder(name)?;
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let held = self.lock(name)?;
-        if folder.join(RUN_FILE).exists() { Err(taken(name)) } else { Ok(held) }
+        if self.has(name)? { Err(taken(name)) } else { Ok(held) }
     }
 
     fn lock(&self, name: &str) -> Result<File, Failure> {
@@ -227,7 +259,7 @@ impl Runs {
         let hint = match self.is_shared {
             true => {
                 let folder = self.folder.display();
-                format!("in {folder}: {here}; those of other machines are on the dashboard of `hone serve`")
+                format!("in {folder}: {here}; `hone train list` has those of other machines too")
             }
             false if known.is_empty() => "no run was recorded here yet; `--folder` names another place".to_owned(),
             false => format!("there are {here}"),

@@ -1,8 +1,9 @@
 //! `hone train show`: one run from what it was started with to why it stopped.
 
+use super::elsewhere;
 use super::metrics::{Metrics, figure};
 use super::plot::{Glyphs, Size, plot};
-use super::runs::{Recorded, Runs, text};
+use super::runs::{Recorded, text};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style};
@@ -27,12 +28,13 @@ const SIZE: Size = Size { n_columns: 72, n_rows: 8 };
 const FIRST: [&str; 6] = ["reward", "reward_half_width", "solved", "validation", "validation_low", "validation_high"];
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
-    let (printer, recorded) = (context.printer, Runs::of(&context.settings).read(&args.run)?);
-    let Recorded { run, metrics, end } = &recorded;
+    let (printer, recorded) = (context.printer, elsewhere::find(&args.run, context)?);
+    let Recorded { run, metrics, end, files } = &recorded;
     let curves = curves(&args.plot, metrics)?;
     recorded.warning().iter().for_each(|warning| printer.complain(warning));
+    recorded.notice().iter().for_each(|notice| printer.say(notice));
     if printer.wants_json() {
-        printer.json(&json!({"run": run, "metrics": metrics.lines, "end": end}))?;
+        printer.json(&json!({"run": run, "metrics": metrics.lines, "end": end, "files": files.to_string()}))?;
         return Ok(Exit::Yes);
     }
     printer.line(&[(Style::Strong, &run.name)])?;

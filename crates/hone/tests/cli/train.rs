@@ -125,8 +125,12 @@ fn an_unknown_run_is_refused_with_the_known_ones() {
     let desk = desk();
     desk.hone("train show run-7").expect(2, "", "there is no run `run-7`\n\nhint: there are fast, slow");
     desk.hone("train compare fast run-7").expect(2, "", "there is no run `run-7`");
-    let shared = desk.set("HONE_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none").hone("train show run-7");
-    let shared = shared.expect(2, "", "runs: fast, slow; those of other machines are on the dashboard of `hone serve`");
+    let desk = desk.set("HONE_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none");
+    // Those of this folder are shown also where the store does not answer.
+    desk.hone("train show fast").expect(0, "plateau", "");
+    desk.hone("train list").expect(0, "slow", "runs of other machines are not known: ");
+    let shared = desk.hone("train show run-7");
+    let shared = shared.expect(2, "", "error: `run-7` is no run of this folder, and others are not known: ");
     assert!(!shared.err.contains("--folder"), "it has no effect there: {}", shared.err);
     Desk::new().hone("train show ../runs/fast").expect(2, "", "`../runs/fast` is not a name");
 }

@@ -82,6 +82,15 @@ fn a_name_that_a_shared_store_has_from_another_folder_is_refused_until_that_fold
     let refused = desk.hone(&short).expect(2, "", "the store has a run `r` already, and its folder is not here");
     assert!(refused.err.contains("copy its folder to "), "{}", refused.err);
     assert!(!desk.path(".hone/runs/r").exists(), "a run that cannot begin leaves nothing");
+    // What the store holds of it is shown all the same.
+    let listed = desk.hone("train list").expect(0, "files\n", "").out;
+    let line = listed.lines().find(|line| line.starts_with("r ")).unwrap();
+    assert!(line.contains("steps") && line.contains(" on "), "{listed}");
+    let shown = desk.hone("train show r").expect(0, "steps at step 1: its one step is done", "r is on ").out;
+    assert!(shown.contains("samples") && shown.contains("validation"), "{shown}");
+    desk.hone("train compare first r").expect(0, "r, best", ": this is what the store holds of it");
+    assert_eq!(desk.hone("train show r --json").json()[0]["metrics"].as_array().unwrap().len(), 2);
+    desk.hone("train show other").expect(2, "", "`hone train list` has those of other machines too");
     desk.hone(&format!("{short} --tenant {tenant}-other")).expect(0, "\"reason\":\"steps\"", "");
     fs::remove_dir_all(desk.path(".hone/runs/r")).unwrap();
     fs::rename(desk.path("elsewhere"), desk.path(".hone/runs/r")).unwrap();
@@ -382,15 +391,6 @@ fn a_run_stops_when_it_is_asked_to() {
 }
 
 #[test]
-fn steps_that_are_not_finite_are_kept_and_end_the_run() {
-    let desk = Desk::of_practice();
-    let ended = desk.hone(&grpo("--entropy-bonus 1e308")).expect(1, "\"reason\":\"not_finite\"", "step 1 was not finite");
-    let end = &ended.json()[0];
-    assert_eq!(end["why"], "the last 3 steps had a loss or gradient that was not finite, and moved nothing");
-    let bad: Value = serde_json::from_str(&desk.read(".hone/runs/r/bad-1.json")).unwrap();
-    assert_eq!(bad["traces"].as_array().unwrap().len(), 16);
-    // The last good adapter is the one before the first of them: it has learned nothing.
-#[test]
 fn a_run_that_is_interrupted_says_how_it_goes_on() {
     let desk = Desk::of_practice();
     let line = grpo("--folder .hone --tenant default").replace("--steps 6", "--steps 100000").replace(" --json --quiet", "");
@@ -419,6 +419,15 @@ fn a_run_that_is_interrupted_says_how_it_goes_on() {
     assert!(ended.status.success() && told.contains(&format!("goes on after step {before}\n")), "{told}");
 }
 
+#[test]
+fn steps_that_are_not_finite_are_kept_and_end_the_run() {
+    let desk = Desk::of_practice();
+    let ended = desk.hone(&grpo("--entropy-bonus 1e308")).expect(1, "\"reason\":\"not_finite\"", "step 1 was not finite");
+    let end = &ended.json()[0];
+    assert_eq!(end["why"], "the last 3 steps had a loss or gradient that was not finite, and moved nothing");
+    let bad: Value = serde_json::from_str(&desk.read(".hone/runs/r/bad-1.json")).unwrap();
+    assert_eq!(bad["traces"].as_array().unwrap().len(), 16);
+    // The last good adapter is the one before the first of them: it has learned nothing.
     let still = desk.hone(&grpo("").replace("--run r", "--run still").replace("--lr 0.3", "--lr 0")).json();
     assert_eq!(end["adapter"], still[0]["adapter"]);
 }
