@@ -258,7 +258,7 @@ pub(crate) fn upstream(
 ) -> Result<Client, Failure> {
     let spec = UpstreamSpec::named(spec, variable(context))
         .map_err(|error| Failure::user(error).hint("write PROVIDER:MODEL or URL#MODEL"))?;
-    let access = Access::of(&spec.provider, variable(context)).map_err(Failure::user)?;
+    let access = Access::to(&spec, &context.settings.keys, variable(context)).map_err(Failure::user)?;
     let options = ClientOptions {
         transfer: Transfer::Plain,
         retry,
@@ -288,7 +288,7 @@ fn client(
     if args.adapter.is_some() {
         return Err(Failure::user("--adapter is for local models, and has no effect at a provider"));
     }
-    let access = Access::of(&spec.provider, variable(context)).map_err(Failure::user)?;
+    let access = Access::to(&spec, &context.settings.keys, variable(context)).map_err(Failure::user)?;
     let options = ClientOptions {
         n_concurrent_max: n_concurrent.max(1),
         total_ms: args.max_answer_seconds * 1000,

@@ -17,6 +17,7 @@ pub use variables::Variables;
 
 use crate::failure::{Failure, at_path};
 use hone_engine::machine::{Choice, UnknownMachine};
+use hone_policy::upstream::Keys;
 use hone_reward::Recipe;
 use hone_store::{Options, Place};
 use hone_trace::Tenant;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub tenant: Tenant,
     /// What models of this process compute on.
     pub device: Choice,
+    /// The keys for servers that are named by their address.
+    pub keys: Keys,
     /// How many traces one transaction of an import holds.
     pub import_batch: usize,
     /// What is served, and where.
@@ -112,11 +115,11 @@ pub struct Settings {
     pub training: BTreeMap<String, Given>,
     /// The settings file, where there is one.
     pub file: Option<PathBuf>,
+    /// What the flags said.
+    pub(crate) flags: Flags,
     /// Every key with its value, passwords left out, for people to see.
     pub(crate) shown: Vec<Setting>,
 }
-    /// What the flags said.
-    pub(crate) flags: Flags,
 
 /// What is served, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,6 +205,7 @@ impl Settings {
         let tenant = Tenant::new(text(tenant)).map_err(|error| tenant.wrong(error))?;
         let device = find(&mut settings, "model.device");
         let device = text(device).parse().map_err(|error: UnknownMachine| device.wrong(error))?;
+        let keys = keys_of_servers(find(&mut settings, "model.keys"))?;
         let fields = find(&mut settings, "store.indexed_fields");
         let indexed_fields = texts(fields);
         if let Some(bad) = indexed_fields.iter().find(|path| path.split('.').any(str::is_empty)) {
@@ -232,16 +236,17 @@ impl Settings {
             folder,
             tenant,
             device,
+            keys,
             import_batch: import_batch.unsigned_abs() as usize,
             rewards: BTreeMap::new(),
             training: BTreeMap::new(),
             file,
+            flags: Flags::default(),
             shown: settings,
         })
     }
 }
 
-            flags: Flags::default(),
 /// The folder, from which the value that is shown is made whole.
 fn folder(setting: &mut Setting, beside_file: &Path, here: &Path) -> Result<PathBuf, Failure> {
     let base = match setting.origin {
@@ -278,6 +283,14 @@ fn place(settings: &mut [Setting], folder: &Path) -> Result<Place, Failure> {
         return Err(Failure::config(text).hint("add `--database-url \"\"` to use SQLite in that folder"));
     }
     Ok(Place::Postgres(address))
+}
+
+/// The keys for servers, of which the value that is shown has the addresses alone.
+fn keys_of_servers(setting: &mut Setting) -> Result<Keys, Failure> {
+    let keys = Keys::read(&texts(setting));
+    let shown = keys.as_ref().map(|keys| keys.addresses().map(|address| format!("{address}=***")).collect());
+    setting.value = Value::Texts(shown.unwrap_or_default());
+    keys.map_err(|error| setting.wrong(error))
 }
 
 fn read_file(path: &Path) -> Result<String, Failure> {

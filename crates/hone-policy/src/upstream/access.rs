@@ -5,8 +5,9 @@
 //! narrower one.
 
 use super::key::{Key, KeyError};
+use super::keys::Keys;
 use super::signature::{AwsKey, RegionError};
-use super::spec::{Provider, region};
+use super::spec::{Provider, UpstreamSpec, region};
 use super::wire::Wire;
 
 /// What proves who asks.
@@ -53,6 +54,15 @@ pub enum AccessError {
 }
 
 impl Access {
+    /// What this server takes: as a provider that is known, what it customarily takes, and otherwise the key for its address, where
+    /// there is one.
+    pub fn to(spec: &UpstreamSpec, keys: &Keys, variable: impl Fn(&str) -> Option<String>) -> Result<Self, AccessError> {
+        match Self::of(&spec.provider, variable)? {
+            Self::Open => Ok(keys.of(&spec.base_url).cloned().into()),
+            known => Ok(known),
+        }
+    }
+
     /// What this provider customarily takes, from variables that the caller looks up.
     pub fn of(provider: &Provider, variable: impl Fn(&str) -> Option<String>) -> Result<Self, AccessError> {
         let key = |name: &'static str| -> Result<Option<Key>, AccessError> {
@@ -102,6 +112,23 @@ mod tests {
         };
         assert!(found.contains(expected), "{variables}: {found}");
         assert!(!found.contains("hunter2"), "{found}");
+    }
+
+    #[test]
+    fn a_key_goes_to_the_address_that_it_was_given_for() {
+        let keys = Keys::read(&["https://gpu.example=own".into(), "https://api.openai.com=other".into()]).unwrap();
+        let access = |spec: &str| {
+            let variable = |name: &str| (name == "OPENAI_API_KEY").then(|| "customary".to_owned());
+            match Access::to(&spec.parse().unwrap(), &keys, variable).unwrap() {
+                Access::Key(key) => key.text().to_owned(),
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(access("https://gpu.example/v1#m"), "own");
+        assert_eq!(access("anthropic+https://gpu.example/v1#m"), "own");
+        assert_eq!(access("http://gpu.example/v1#m"), "Open");
+        assert_eq!(access("https://other.example/v1#m"), "Open");
+        assert_eq!(access("openai:m"), "customary");
     }
 
     #[test]

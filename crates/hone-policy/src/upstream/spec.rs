@@ -208,7 +208,7 @@ pub(super) fn region(variable: impl Fn(&str) -> Option<String>) -> Result<Option
 }
 
 /// An address without user, password and query.
-fn address(text: &str) -> Result<Url, SpecError> {
+pub(super) fn address(text: &str) -> Result<Url, SpecError> {
     let url = Url::parse(text).ok().filter(|url| url.host_str().is_some() && matches!(url.scheme(), "http" | "https"));
     let bare = url.filter(|url| url.username().is_empty() && url.password().is_none() && url.query().is_none());
     bare.ok_or_else(|| SpecError::Address(without_user(text)))

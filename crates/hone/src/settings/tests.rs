@@ -87,6 +87,23 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn keys_of_servers_stay_hidden_in_what_is_shown() {
+    let keys = vec![("HONE_MODEL_KEYS", "https://a.example/v1=canary,http://b.example:8000=canary==")];
+    let (_folder, settings) = load(&Case { variables: keys, ..Case::default() });
+    let settings = settings.unwrap();
+    assert_eq!(settings.keys.addresses().count(), 2);
+    let shown = settings.told().into_iter().find(|(path, ..)| path == "model.keys").unwrap().1;
+    assert_eq!(shown, serde_json::json!(["https://a.example/v1=***", "http://b.example:8000/=***"]));
+    assert!(!format!("{settings:?}").contains("canary"));
+    let (_folder, refused) = load(&Case { file: Some("model.keys = ['a.example=canary']"), ..Case::default() });
+    let refused = format!("{:?}", refused.unwrap_err());
+    assert!(
+        refused.contains("hone.toml:1: `model.keys`: number 1 is not ADDRESS=KEY") && !refused.contains("canary"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn the_password_stays_hidden_in_what_is_shown() {
     let flags = Flags { database_url: Some("postgres://u:canary@h/d".to_owned()), ..Flags::default() };
     let (_folder, settings) = load(&Case { flags, ..Case::default() });
