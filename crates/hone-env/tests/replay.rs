@@ -289,8 +289,8 @@ fn what_cannot_be_played_again_is_refused_by_name_and_the_others_go_on() {
     let world = Replay::new(&traces, ReplayOptions::default()).unwrap();
     let reasons: Vec<_> = world.refused().iter().map(|refused| (refused.trace, refused.reason.as_str())).collect();
     let expected = [
-        (damaged.id, "turn 1: the arguments of look are not a JSON object"),
-        (unasked.id, "turn 2 answers nothing: no message comes before it"),
+        (damaged.id, "turn 2: the arguments of look are not a JSON object"),
+        (unasked.id, "turn 3 answers nothing: no message comes before it"),
         (empty.id, "it has no turn"),
         (recorded().id, "a trace of this id is already there"),
     ];

@@ -72,7 +72,7 @@ pub(crate) fn append(trace: &mut Trace, turns: impl IntoIterator<Item = NextTurn
     }
     for (next, turn_idx) in turns.zip(trace.turns().count()..) {
         if next.turn_idx as usize != turn_idx {
-            let reason = format!("turn {} stands where turn {turn_idx} is due", next.turn_idx);
+            let reason = format!("turn {} stands where turn {} is due", u64::from(next.turn_idx) + 1, turn_idx + 1);
             return Err(StoreError::Damaged { what: format!("trace {}", trace.id), reason });
         }
         trace.go_on(next);
@@ -97,7 +97,7 @@ pub(crate) fn holds_place(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|next| is_stand_in(&next))
 }
 
-/// How messages name a turn.
+/// How messages name a turn: people count from 1.
 pub(crate) fn turn_of(trace: TraceId, turn_idx: u32) -> String {
-    format!("turn {turn_idx} of trace {trace}")
+    format!("turn {} of trace {trace}", u64::from(turn_idx) + 1)
 }

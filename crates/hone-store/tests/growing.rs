@@ -99,7 +99,7 @@ fn an_inconsistent_turn_is_refused_and_its_neighbours_with_it() {
         let mut bad = next(1, 2);
         bad.turn.signals.insert("score".into(), f64::INFINITY);
         let too_long = NextTurn { turn_idx: TURNS_MAX, ..next(1, 2) };
-        for (next, words) in [(bad, "signal score of turn 2"), (too_long, "go on in a new trace")] {
+        for (next, words) in [(bad, "signal score of turn 3"), (too_long, "go on in a new trace")] {
             let error = store.put(vec![turn(1, 1), of(1, next)]).await.unwrap_err();
             assert!(matches!(error, StoreError::Invalid { .. }) && error.to_string().contains(words), "{error}");
         }

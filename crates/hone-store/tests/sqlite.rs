@@ -75,10 +75,10 @@ fn a_changed_turn_and_a_lost_one_are_found_out_by_verify() {
         let store = fresh.open().await;
         let verdict = verify(&*store, |_| ()).await.unwrap();
         let lost = format!("trace {} lacks 1 of the turns that it counts", trace(1).id);
-        let changed = format!("a turn, turn 2 of trace {}, is not what was written", trace(0).id);
+        let changed = format!("a turn, turn 3 of trace {}, is not what was written", trace(0).id);
         assert_eq!(verdict.complaints, [lost, changed]);
         let error = store.trace(trace(1).id).await.unwrap_err().to_string();
-        assert!(error.contains("turn 2 stands where turn 1 is due"), "{error}");
+        assert!(error.contains("turn 3 stands where turn 2 is due"), "{error}");
     });
 }
 

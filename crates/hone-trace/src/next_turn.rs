@@ -124,7 +124,7 @@ mod tests {
         let mut costly = next(3, &["a"]);
         costly.turn.llm_calls.push(LlmCall { cost_usd: Some(f64::NAN), ..LlmCall::default() });
         let error = costly.check().expect_err("a cost is a number").to_string();
-        assert_eq!(error, "the cost of a model call in turn 3 is not a finite number");
+        assert_eq!(error, "the cost of a model call in turn 4 is not a finite number");
         let mut sampled = next(3, &["a"]);
         sampled.turn.sampled = Some(Sampled { ids: vec![1, 2], logprobs: vec![-0.5], ..Sampled::default() });
         assert_eq!(sampled.check(), Err(TraceError::Logprobs { turn_idx: 3, n_ids: 2, n_logprobs: 1 }));

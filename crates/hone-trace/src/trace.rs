@@ -118,14 +118,14 @@ pub struct TraceHead {
     pub cost_usd: f64,
 }
 
-/// What makes a trace inconsistent.
+/// What makes a trace inconsistent. Turns are told as people count them, from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// It has no turn and no message.
     #[error("the trace is empty: it has no turn and no message")]
     Empty,
     /// Token ids and log-probs of a turn do not match.
-    #[error("turn {turn_idx} has {n_ids} sampled tokens but {n_logprobs} log-probs")]
+    #[error("turn {number} has {n_ids} sampled tokens but {n_logprobs} log-probs", number = .turn_idx + 1)]
     Logprobs {
         /// The turn, counted over all segments.
         turn_idx: usize,
@@ -135,16 +135,16 @@ pub enum TraceError {
         n_logprobs: usize,
     },
     /// A forced position lies outside the sampled tokens, or the list is not increasing.
-    #[error("the forced positions of turn {0} are not increasing positions of its sampled tokens")]
+    #[error("the forced positions of turn {number} are not increasing positions of its sampled tokens", number = .0 + 1)]
     Forced(usize),
     /// A number is infinite or not a number, which JSON cannot hold.
     #[error("{0} is not a finite number")]
     NotFinite(String),
     /// A reward speaks of a turn that is not there.
-    #[error("a reward is for turn {0}, but the trace has {1} turns")]
+    #[error("a reward is for turn {number}, but the trace has {n_turns} turns", number = u64::from(*.0) + 1, n_turns = .1)]
     NoTurn(u32, usize),
     /// An episode goes on for too long.
-    #[error("turn {0} is too many: a trace grows to at most {TURNS_MAX} turns; go on in a new trace")]
+    #[error("turn {number} is too many: a trace grows to at most {TURNS_MAX} turns; go on in a new trace", number = u64::from(*.0) + 1)]
     TooLong(u32),
 }
 
@@ -228,18 +228,19 @@ impl Trace {
 
 /// Checks a turn by itself; `turn_idx` is counted over all segments.
 pub(crate) fn check_turn(turn_idx: usize, turn: &Turn) -> Result<(), TraceError> {
+    let number = turn_idx + 1;
     if let Some(sampled) = &turn.sampled {
         check_sampled(turn_idx, sampled)?;
     }
     for call in &turn.llm_calls {
-        finite(call.cost_usd, || format!("the cost of a model call in turn {turn_idx}"))?;
-        finite(call.duration_ms, || format!("the duration of a model call in turn {turn_idx}"))?;
+        finite(call.cost_usd, || format!("the cost of a model call in turn {number}"))?;
+        finite(call.duration_ms, || format!("the duration of a model call in turn {number}"))?;
     }
     for (name, &value) in &turn.signals {
-        finite(Some(value), || format!("signal {name} of turn {turn_idx}"))?;
+        finite(Some(value), || format!("signal {name} of turn {number}"))?;
     }
     for call in &turn.tool_calls {
-        finite(call.duration_ms, || format!("the duration of a tool call in turn {turn_idx}"))?;
+        finite(call.duration_ms, || format!("the duration of a tool call in turn {number}"))?;
     }
     Ok(())
 }
@@ -254,7 +255,7 @@ fn check_sampled(turn_idx: usize, sampled: &Sampled) -> Result<(), TraceError> {
         return Err(TraceError::Forced(turn_idx));
     }
     for &logprob in &sampled.logprobs {
-        finite(Some(f64::from(logprob)), || format!("a log-prob of turn {turn_idx}"))?;
+        finite(Some(f64::from(logprob)), || format!("a log-prob of turn {}", turn_idx + 1))?;
     }
     Ok(())
 }

@@ -140,7 +140,7 @@ fn schema(trace: &Trace) -> Option<Dirt> {
     let empty = trace.turns().position(|turn| says_nothing(&turn.answer) && turn.answer.tool_calls.is_empty());
     match (n_turns, empty) {
         (0, _) => Some(Dirt::Schema("it has no answer".into())),
-        (_, Some(turn_idx)) => Some(Dirt::Schema(format!("the answer of turn {turn_idx} is empty"))),
+        (_, Some(turn_idx)) => Some(Dirt::Schema(format!("the answer of turn {} is empty", turn_idx + 1))),
         _ => None,
     }
 }

@@ -75,12 +75,12 @@ impl Record {
         if turns.len() > TURNS_MAX {
             return Err(format!("it has {} turns, and at most {TURNS_MAX} are played again", turns.len()));
         }
-        for (turn_idx, turn) in turns.iter().enumerate() {
+        for (turn, number) in turns.iter().zip(1..) {
             if turn.input.is_empty() {
-                return Err(format!("turn {turn_idx} answers nothing: no message comes before it"));
+                return Err(format!("turn {number} answers nothing: no message comes before it"));
             }
             if let Some(request) = turn.answer.tool_calls.iter().find(|request| arguments(&request.arguments).is_none()) {
-                return Err(format!("turn {turn_idx}: the arguments of {} are not a JSON object", request.name));
+                return Err(format!("turn {number}: the arguments of {} are not a JSON object", request.name));
             }
         }
         let question = first.input.iter().find(|message| message.role == Role::User).unwrap_or(&first.input[0]);
@@ -100,7 +100,7 @@ impl Record {
             closing: BTreeSet::new(),
             outcome: outcome(trace),
         };
-        for (turn_idx, turn) in turns.iter().enumerate() {
+        for (turn, number) in turns.iter().zip(1..) {
             match turns.get(turn_idx + 1) {
                 Some(next) => record.tell(turn, &fresh(&next.input, &first.input), false),
                 None => {

@@ -159,7 +159,7 @@ fn show_with(trace: &Trace, feedback: &[Words], printer: &Printer) -> Result<(),
 }
 
 fn show_turn(turn_idx: u32, turn: &Turn, printer: &Printer) -> Result<(), Failure> {
-    printer.line(&[(Style::Strong, &format!("\nturn {turn_idx}"))])?;
+    printer.line(&[(Style::Strong, &format!("\nturn {}", turn_idx + 1))])?;
     turn.input.iter().chain([&turn.answer]).try_for_each(|message| show_message(message, printer))?;
     for call in &turn.tool_calls {
         let (style, ended) = match call.success {

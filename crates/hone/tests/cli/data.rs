@@ -106,7 +106,7 @@ fn a_dirty_pool_is_refused() {
         (55..60).for_each(|n| spoil(&mut traces[n]));
         refused(&desk(SMALL, &traces), "data gate", "clean", &id(57), why);
     };
-    dirty(&|trace| trace["segments"][0]["turns"][0]["answer"]["content"] = "".into(), "the answer of turn 0 is empty");
+    dirty(&|trace| trace["segments"][0]["turns"][0]["answer"]["content"] = "".into(), "the answer of turn 1 is empty");
     dirty(&|trace| trace["category"] = Value::Null, "no type of task");
     dirty(&|trace| trace["rewards"][0]["total"] = 2.0.into(), "is not the sum of its parts");
     let says_otherwise = |trace: &mut Value, kind: &str| {

@@ -172,8 +172,8 @@ fn a_trace_is_shown_from_its_first_message_to_its_reward() {
         "trace ",
         "system\n    You are a desk agent.",
         "calls find_order({\"id\":7})",
-        "turn 1",
-        "tool (to c1)\n    shipped",
+        "\nturn 1\n  system\n",
+        "\nturn 2\n  tool (to c1)\n    shipped",
         "2 turns",
     ] {
         desk.hone(&format!("trace show {chat}")).expect(0, words, "");
