@@ -67,11 +67,10 @@ pub struct Calibration {
     pub judge: String,
     /// Groups that were shown.
     pub n_groups: usize,
-    /// Groups that could not be scored, with the reason of the first.
+    /// Groups that could not be scored.
     pub n_failed: usize,
-    /// The reason of the first failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_failure: Option<String>,
+    /// Why they could not, each reason once.
+    pub failures: Vec<Unscored>,
     /// Pairs with different labels.
     pub n_pairs: usize,
     /// How many of them the judge scored the same.
@@ -93,6 +92,15 @@ pub struct Calibration {
     pub n_calls: u32,
     /// The price in US dollars.
     pub cost_usd: f64,
+}
+
+/// Groups that could not be scored for one reason.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unscored {
+    /// The reason.
+    pub why: String,
+    /// The groups by their number, from 1.
+    pub groups: Vec<usize>,
 }
 
 impl Calibration {
@@ -123,12 +131,12 @@ pub fn calibrate(judge: &dyn Judge, groups: &[LabelledGroup], floor: Floor, seed
         match verdict {
             Ok(judged) => evidence.take(&groups[group_idx], judged),
             Err(error) => {
-                evidence.n_failed += 1;
-                evidence.first_failure.get_or_insert_with(|| error.to_string());
+                evidence.fail(group_idx + 1, error.to_string());
                 evidence.bill.add(error.bill);
             }
         }
     }
+    evidence.n_silent = groups.iter().filter(|group| !group.can_tell()).count();
     evidence.report(judge.giver().name, groups.len(), floor)
 }
 
@@ -139,7 +147,9 @@ fn nth(groups: &[LabelledGroup], group_idx: usize) -> Option<(usize, &LabelledGr
 #[derive(Default)]
 struct Evidence {
     n_failed: usize,
-    first_failure: Option<String>,
+    failures: Vec<Unscored>,
+    /// Groups in which all labels are equal.
+    n_silent: usize,
     n_pairs: usize,
     n_ties: usize,
     n_right: f64,
@@ -154,6 +164,14 @@ struct Evidence {
 }
 
 impl Evidence {
+    fn fail(&mut self, group: usize, why: String) {
+        self.n_failed += 1;
+        match self.failures.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.groups.push(group),
+            None => self.failures.push(Unscored { why, groups: vec![group] }),
+        }
+    }
+
     fn take(&mut self, group: &LabelledGroup, judged: Judged) {
         let labels: Vec<f64> = group.members.iter().map(|(_, label)| *label).collect();
         let mut n_pairs = 0;
@@ -205,6 +223,7 @@ impl Evidence {
             spread: of_repeats(|agreement| agreement.spread),
         });
         let mut refusals = Vec::new();
+        let first = self.failures.first().map(|first| format!(", the first so: {}", first.why)).unwrap_or_default();
         if self.n_pairs == 0 {
             refusals.push("it scored no two traces with different labels".to_owned());
         } else if agreement.low < floor.agreement_min {
@@ -216,7 +235,11 @@ impl Evidence {
             ));
         }
         if self.n_failed as f64 > floor.failed_max * n_groups as f64 {
-            refusals.push(format!("it failed on {} of {n_groups} groups", self.n_failed));
+            refusals.push(format!(
+                "it failed on {} of {n_groups} groups, more than {:.0} %{first}",
+                self.n_failed,
+                100.0 * floor.failed_max
+            ));
         }
         let biases = [
             (position_bias, "what is shown later", "what is shown earlier", "judge with `repeats`"),
@@ -228,18 +251,20 @@ impl Evidence {
         };
         let shortened = (self.n_shortened > 0)
             .then(|| format!("it saw {} traces without their middle: its context is too short for them", self.n_shortened));
+        let silent = (self.n_silent > 0)
+            .then(|| format!("{} of {n_groups} groups give no pair to compare: all labels in them are equal", self.n_silent));
         Calibration {
             judge,
             n_groups,
             n_failed: self.n_failed,
-            first_failure: self.first_failure,
+            failures: self.failures,
             n_pairs: self.n_pairs,
             n_ties: self.n_ties,
             agreement,
             position_bias,
             length_bias,
             repeats,
-            warnings: biases.into_iter().filter_map(bias).chain(shortened).collect(),
+            warnings: biases.into_iter().filter_map(bias).chain(shortened).chain(silent).collect(),
             refusals,
             n_calls: self.bill.n_calls,
             cost_usd: self.bill.llm_calls.iter().filter_map(|call| call.cost_usd).fold(0.0, |sum, cost| sum + cost),

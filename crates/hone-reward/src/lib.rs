@@ -26,7 +26,7 @@ mod transcript;
 mod worlds;
 
 pub use ask::{Bill, Unheard};
-pub use calibrate::{Calibration, Floor, LabelledGroup, Measurement, Standing, calibrate, read_group};
+pub use calibrate::{Calibration, Floor, LabelledGroup, Measurement, Standing, Unscored, calibrate, read_group};
 pub use grader::Grader;
 pub use judge::{Judge, JudgeError, JudgeErrorReason, Judged, Mismatch, Shown};
 pub use lint::{Finding, Severity, lint};

@@ -98,8 +98,19 @@ fn groups_that_fail_count_against_the_judge() {
     });
     let report = calibrated(&judge, &groups(60, |idx| idx as f64));
     assert!(report.n_failed > 12 && report.n_failed < 60, "{report:?}");
-    assert!(report.refusals.iter().any(|refusal| refusal.contains("it failed on")), "{:?}", report.refusals);
-    assert!(report.first_failure.is_some());
+    let [failure] = &report.failures[..] else { panic!("one reason: {:?}", report.failures) };
+    assert_eq!(failure.groups.len(), report.n_failed);
+    let refusal = report.refusals.iter().find(|refusal| refusal.contains("it failed on")).unwrap();
+    assert!(refusal.ends_with(&format!(" of 60 groups, more than 20 %, the first so: {}", failure.why)), "{refusal}");
+}
+
+#[test]
+fn groups_that_say_nothing_of_a_judge_are_told() {
+    let mut all = groups(40, |idx| idx as f64);
+    all.extend(groups(3, |_| 1.0));
+    let report = calibrated(&judge(|_, text, _, _| label(text) / 4.0), &all);
+    assert!(report.is_accepted(), "{report:?}");
+    assert_eq!(report.warnings, ["3 of 43 groups give no pair to compare: all labels in them are equal"]);
 }
 
 #[test]

@@ -5,13 +5,20 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use crate::play::{Play, PlayArgs, item};
 use crate::policy::{Bank, PolicyArgs, Ready};
+use crate::printer::counted;
 use crate::world::World;
 use hone_env::Player;
 use hone_env::rollout::{Luck, rollout};
-use hone_reward::{Attempt, DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, calibrate, read_group};
+use hone_reward::{
+    Attempt, DEFAULT_RUBRIC, Floor, LabelledGroup, Measurement, Ruler, RulerOptions, Unscored, calibrate, read_group,
+};
 use hone_trace::{RunId, lines};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+
+/// Reasons that are told, and groups of each.
+const N_REASONS_MAX: usize = 10;
+const N_NUMBERS_MAX: usize = 10;
 
 /// Measure a judge against labelled groups
 ///
@@ -106,12 +113,28 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             row("calls", found.n_calls.to_string()),
         ];
         context.printer.table(&["measure", "value"], &rows)?;
+        failures(&found.failures).iter().for_each(|failure| context.printer.complain(failure));
         found.warnings.iter().for_each(|warning| context.printer.complain(warning));
         found.refusals.iter().for_each(|refusal| context.printer.complain(refusal));
         context.printer.say(if found.is_accepted() { "the judge is accepted" } else { "the judge is refused" });
     }
     kept?;
     Ok(if found.is_accepted() { Exit::Yes } else { Exit::No })
+}
+
+/// Why groups could not be scored, a line for each reason.
+fn failures(all: &[Unscored]) -> Vec<String> {
+    let told = |Unscored { why, groups }: &Unscored| {
+        let first: Vec<String> = groups.iter().take(N_NUMBERS_MAX).map(usize::to_string).collect();
+        let more = if groups.len() > first.len() { ", …" } else { "" };
+        let n = counted(groups.len() as u64, "group");
+        format!("{n} could not be scored (number {}{more}): {why}", first.join(", "))
+    };
+    let mut lines: Vec<String> = all.iter().take(N_REASONS_MAX).map(told).collect();
+    if let Some(n_more) = all.len().checked_sub(N_REASONS_MAX).filter(|n| *n > 0) {
+        lines.push(format!("{} more why groups could not be scored; --json has all of them", counted(n_more as u64, "reason")));
+    }
+    lines
 }
 
 fn read(path: &Path, n: usize) -> Result<Vec<LabelledGroup>, Failure> {

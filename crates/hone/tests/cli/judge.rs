@@ -191,3 +191,15 @@ fn a_judge_is_heard_by_how_it_was_last_measured() {
     desk.hone(&format!("{calibrate} right.jsonl --json")).expect(0, "\"refusals\":[]", "judging 20 groups");
     desk.hone(&score).expect(0, "4 scored", "");
 }
+
+#[test]
+fn groups_that_a_judge_could_not_score_are_told_with_the_reason() {
+    let desk = Desk::with(&[("right.jsonl", &labelled(|idx| idx))]);
+    let (url, _) = judge(|scores, _| {
+        scores.clear();
+        Reply::Scores
+    });
+    let told = desk.hone(&format!("reward calibrate right.jsonl --judge {url}")).expect(1, "20, 20", "the judge is refused").err;
+    assert!(told.contains("20 groups could not be scored (number 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …): "), "{told}");
+    assert!(told.contains("it failed on 20 of 20 groups, more than 20 %, the first so: "), "{told}");
+}
