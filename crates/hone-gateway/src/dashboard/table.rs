@@ -1,7 +1,10 @@
-//! Tables: a caption, a heading for every column and one for every row, and a frame that scrolls by itself where the screen is
-//! narrow.
+//! Tables: a caption, a heading for every column and one for every row. Where the screen is too narrow for many columns, a row is a
+//! card with the name of its column above each value; what does not fit even so scrolls in a frame by itself.
 
 use super::html::{Html, Show, html};
+
+/// Columns that fit on a screen of 800 pixels.
+const N_COLUMNS: usize = 9;
 
 /// A table that is being filled.
 pub(super) struct Table {
@@ -33,14 +36,21 @@ impl Table {
     /// Adds a row; its first cell is its heading.
     pub(super) fn row(&mut self, cells: &[&dyn Show]) {
         html!(self.rows, "<tr>");
-        for (idx, (cell, (_, is_number))) in cells.iter().zip(&self.columns).enumerate() {
-            match (idx, is_number) {
-                (0, _) => html!(self.rows, "<th scope=\"row\">{}</th>", Cell(*cell)),
-                (_, true) => html!(self.rows, "<td class=\"n\">{}</td>", Cell(*cell)),
-                (_, false) => html!(self.rows, "<td>{}</td>", Cell(*cell)),
+        let is_many = self.is_many();
+        for (idx, (cell, (name, is_number))) in cells.iter().zip(&self.columns).enumerate() {
+            if idx == 0 {
+                html!(self.rows, "<th scope=\"row\">{}</th>", Cell(*cell));
+                continue;
             }
+            let class = if *is_number { html!(" class=\"n\"") } else { html!("") };
+            let name = if is_many { html!(" data-name=\"{}\"", name) } else { html!("") };
+            html!(self.rows, "<td{}{}>{}</td>", class, name, Cell(*cell));
         }
         html!(self.rows, "</tr>");
+    }
+
+    fn is_many(&self) -> bool {
+        self.columns.len() > N_COLUMNS
     }
 
     /// The whole table.
@@ -50,7 +60,8 @@ impl Table {
             true => html!(""),
             false => html!(" tabindex=\"0\" role=\"group\" aria-label=\"Table\""),
         };
-        let mut page = html!("<div class=\"{}\"{}><table>{}<thead><tr>", self.frame, reach, self.caption);
+        let many = if self.is_many() { " many" } else { "" };
+        let mut page = html!("<div class=\"{}{}\"{}><table>{}<thead><tr>", self.frame, many, reach, self.caption);
         for (name, is_number) in &self.columns {
             let class = if *is_number { html!(" class=\"n\"") } else { html!("") };
             html!(page, "<th scope=\"col\"{}>{}</th>", class, name);
@@ -88,5 +99,15 @@ mod tests {
         }
         table.row(&[&html!("<a href=\"/x\">x</a>")]);
         assert!(!table.shown().as_str().contains("tabindex"), "a link in it takes the focus");
+    }
+
+    #[test]
+    fn values_of_many_columns_have_their_names_beside_them() {
+        let mut table = Table::new("Ten", &["Name", "#A & B", "C", "D", "E", "F", "G", "H", "I", "J"]);
+        table.row(&[&"x", &1, &2]);
+        let shown = table.shown();
+        assert!(shown.as_str().starts_with("<div class=\"wide many\""), "{}", shown.as_str());
+        let row = "<td class=\"n\" data-name=\"A &amp; B\">1</td><td data-name=\"C\">2</td></tr>";
+        assert!(shown.as_str().contains(row), "{}", shown.as_str());
     }
 }

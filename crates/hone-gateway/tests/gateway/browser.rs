@@ -197,14 +197,18 @@ async fn pages_are_readable_for_everybody() {
         ("ask", "agents/desk?ask=promote"),
         ("configuration", "configuration"),
     ];
-    for (scheme, width) in [("light", 1360), ("dark", 1360), ("light", 360)] {
+    for (scheme, width) in [("light", 1360), ("dark", 1360), ("light", 800), ("light", 360)] {
         browser.resize(width, 900).await;
         browser.prefer(scheme).await;
         for (name, path) in pages {
             browser.open(format!("{}/dashboard/{path}", world.url).trim_end_matches('/')).await;
             browser.find("main h1").await;
             let wrong = browser.script(CHECKS).await;
-            let look = if width < 500 { "phone" } else { scheme };
+            let look = match width {
+                360 => "phone",
+                800 => "narrow",
+                _ => scheme,
+            };
             browser.keep(&format!("{name}-{look}")).await;
             assert_eq!(wrong.as_array().map(Vec::len), Some(0), "{name}, {look}: {wrong:#}");
         }

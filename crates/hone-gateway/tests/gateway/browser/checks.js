@@ -58,6 +58,10 @@ if (document.documentElement.scrollWidth > document.documentElement.clientWidth 
   const far = all("body *").filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".wide, .sides, nav"));
   wrong.push(`the page is wider than the screen: ${far.slice(0, 3).map(what).join(", ")}`);
 }
+// On a screen that is no phone's, a table fits.
+for (const table of innerWidth < 800 ? [] : all(".wide")) {
+  if (table.scrollWidth > table.clientWidth + 1) wrong.push(`a table scrolls sideways: ${what(table)}`);
+}
 // What scrolls can be reached by keys: it has something to focus in it, or takes the focus itself.
 for (const element of all(".wide, .sides")) {
   if (element.scrollWidth > element.clientWidth + 1 && element.tabIndex < 0 && !element.querySelector("a, button, input")) {
