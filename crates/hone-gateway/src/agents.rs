@@ -90,6 +90,8 @@ pub(crate) struct Agents {
 #[derive(Default)]
 pub(crate) struct View {
     pub(crate) agents: BTreeMap<AgentName, Entry>,
+    /// Whose the agents are whose entries are damaged.
+    pub(crate) damaged: BTreeMap<AgentName, Tenant>,
     /// How likely each agent of a route is chosen, by type of task; under no type what holds for new ones.
     pub(crate) shares: HashMap<(String, Option<Category>), Vec<f64>>,
     pub(crate) linear: Option<Arc<Linear>>,
@@ -149,7 +151,9 @@ impl Agents {
     /// Whether this name stands for an agent of the tenant, or for a route to some.
     pub(crate) fn knows(&self, tenant: &Tenant, name: &str) -> bool {
         let view = self.view();
-        view.of(tenant, name).is_some() || self.route(&view, tenant, name).is_some_and(|(_, agents)| !agents.is_empty())
+        view.of(tenant, name).is_some()
+            || view.is_damaged(tenant, name)
+            || self.route(&view, tenant, name).is_some_and(|(_, agents)| !agents.is_empty())
     }
 
     /// The names that stand for somebody of the tenant.
@@ -199,6 +203,9 @@ impl Agents {
         if let Some((agent, _)) = view.of(tenant, name) {
             return Ok((agent.clone(), None));
         }
+        if view.is_damaged(tenant, name) {
+            return Err(Refused::Unavailable(format!("agent `{name}` cannot answer: its entry in the store is damaged")));
+        }
         let missing = || Refused::NoModel(name.chars().take(256).collect());
         let (route, agents) = self.route(view, tenant, name).ok_or_else(missing)?;
         let (shares, features) = view.shares_of(route, &agents, situation);
@@ -220,6 +227,11 @@ impl Agents {
 impl View {
     fn of(&self, tenant: &Tenant, name: &str) -> Option<(&AgentName, &Entry)> {
         self.agents.get_key_value(&AgentName::new(name).ok()?).filter(|(_, entry)| entry.tenant == *tenant)
+    }
+
+    /// Whether this is an agent of the tenant of which nothing can be read.
+    fn is_damaged(&self, tenant: &Tenant, name: &str) -> bool {
+        AgentName::new(name).is_ok_and(|name| self.damaged.get(&name) == Some(tenant))
     }
 
     /// How likely each of these is chosen, and the features that it was chosen by.

@@ -44,6 +44,10 @@ pub(crate) struct Follower {
     /// Whether the log is read from its beginning: nobody is sent where a part of it says.
     is_behind: bool,
     agents: BTreeMap<AgentName, Registered>,
+    /// Whose each agent is, as the log says.
+    owners: HashMap<AgentName, Tenant>,
+    /// Agents whose entries are damaged, and what was said of that.
+    damaged: BTreeMap<AgentName, String>,
     shares: HashMap<(String, Option<Category>), Vec<f64>>,
     /// What canaries went through, for people to look at.
     pasts: HashMap<AgentName, Arc<Past>>,
@@ -51,7 +55,7 @@ pub(crate) struct Follower {
     changes: Changes,
     /// How often the store was asked in vain for adapters, since it gave the last.
     n_waited: u32,
-    /// Agents with a version whose adapter the store did not give.
+    /// Agents of which the store did not give something, such as an adapter: it is asked again.
     unready: HashSet<AgentName>,
     /// When that was.
     asked: Instant,
@@ -85,6 +89,8 @@ impl Follower {
             place: Place::default(),
             is_behind: true,
             agents,
+            owners: HashMap::new(),
+            damaged: BTreeMap::new(),
             shares,
             pasts,
             changes,
@@ -143,7 +149,10 @@ impl Follower {
                 }
                 match self.fleet.read(&event) {
                     Ok(Change::Nothing) => {}
-                    Ok(Change::Registered(agent)) => drop(self.changes.concerned.insert(agent)),
+                    Ok(Change::Registered(agent)) => {
+                        self.owners.entry(agent.clone()).or_insert(event.tenant);
+                        self.changes.concerned.insert(agent);
+                    }
                     Ok(Change::Learned(task)) => drop(self.changes.learned.insert(task)),
                     Ok(Change::Decided { agent, canary, decision }) => {
                         self.changes.concerned.insert(agent.clone());
@@ -175,7 +184,7 @@ impl Follower {
         self.changes.is_any = true;
     }
 
-    /// Looks again at agents with a version whose adapter the store did not give.
+    /// Looks again at agents of which the store did not give something.
     fn ask_again(&mut self) {
         if !self.unready.is_empty() && self.asked.elapsed() >= LATER {
             self.changes.is_any = true;
@@ -215,7 +224,7 @@ impl Follower {
             }
         }
         for agent in self.changes.concerned.clone() {
-            let Some(deployment) = self.fleet.deployment(&agent) else { continue };
+            let Some(deployment) = self.fleet.deployment(&agent).filter(|_| !self.damaged.contains_key(&agent)) else { continue };
             if registry::settle(&*store, &agent, deployment, now).await? {
                 self.prepare(&agent).await?;
             }
@@ -226,7 +235,16 @@ impl Follower {
 
     /// Reads an agent's entry of the registry, and makes the versions ready that may be asked.
     async fn prepare(&mut self, name: &AgentName) -> Result<(), StoreError> {
-        let Some((agent, _)) = registry::agent(&*self.store(), name).await? else { return Ok(()) };
+        let agent = match registry::agent(&*self.store(), name).await {
+            Ok(Some((agent, _))) => agent,
+            Ok(None) => return Ok(()),
+            Err(error @ StoreError::Damaged { .. }) => {
+                self.pass_by(name, &error);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.damaged.remove(name);
         if !self.agents.contains_key(name) && self.gateway.catalogue().get(name.as_str()).is_some() {
             self.gateway.log(format!(
                 "who asks for {name} gets the model of this name, and never the agent: give one of the two another name"
@@ -262,12 +280,35 @@ impl Follower {
         Ok(())
     }
 
+    /// An agent whose entry is damaged holds up no other. It goes on as it was read before, or cannot answer, until the entry is put back.
+    fn pass_by(&mut self, name: &AgentName, error: &StoreError) {
+        let why = error.to_string();
+        if self.damaged.get(name) != Some(&why) {
+            let known = if self.agents.contains_key(name) { "goes on as it was" } else { "cannot answer" };
+            self.gateway.log(format!("agent {name} {known}, `hone store verify` names all that is damaged: {why}"));
+            self.damaged.insert(name.clone(), why);
+        }
+        self.look_later(name);
+    }
+
+    fn look_later(&mut self, name: &AgentName) {
+        self.asked = Instant::now();
+        self.unready.insert(name.clone());
+    }
+
     /// A version that can answer, or why it cannot.
     async fn ready(&mut self, agent: &AgentName, config_hash: ConfigHash) -> Result<Version, StoreError> {
-        let document = self.store().document(Kind::Config, &config_hash.to_string()).await?;
-        let Some(config) = document.map(|document| document.word::<Config>()).transpose()? else {
-            let model = Err("its config is not on the record".to_owned());
-            return Ok(Version { config: Config::default(), config_hash, model });
+        let document = self.store().document(Kind::Config, &config_hash.to_string()).await;
+        let found = document.and_then(|document| document.map(|document| document.word::<Config>()).transpose());
+        let unable = |why: String| Ok(Version { config: Config::default(), config_hash, model: Err(why) });
+        let config = match found {
+            Ok(Some(config)) => config,
+            Ok(None) => return unable("its config is not on the record".to_owned()),
+            Err(error @ StoreError::Damaged { .. }) => {
+                self.look_later(agent);
+                return unable(error.to_string());
+            }
+            Err(error) => return Err(error),
         };
         let model = match self.model(&config).await {
             Ok(model) => Ok(model),
@@ -277,8 +318,7 @@ impl Follower {
                 return Err(error);
             }
             Err(NoVoice::Store(error)) => {
-                self.asked = Instant::now();
-                self.unready.insert(agent.clone());
+                self.look_later(agent);
                 Err(error.to_string())
             }
         };
@@ -344,8 +384,10 @@ impl Follower {
             };
             (name.clone(), entry)
         };
+        let unread = self.damaged.keys().filter(|name| !self.agents.contains_key(*name));
         View {
             agents: self.agents.iter().map(entry).collect(),
+            damaged: unread.filter_map(|name| Some((name.clone(), self.owners.get(name)?.clone()))).collect(),
             shares: self.shares.clone(),
             linear: Some(Arc::new(self.fleet.performance().linear().clone())),
         }

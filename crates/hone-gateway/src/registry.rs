@@ -9,6 +9,7 @@ use hone_arbiter::log::{Ended, Line, STREAM};
 use hone_arbiter::{Change, Deployment, Fleet};
 use hone_trace::store::{Document, Event, Kind, Put, Store, StoreError, Write};
 use hone_trace::{Agent, AgentName, AgentState, AgentVersion, Config, EventId, Tenant, Time, V1};
+use std::collections::BTreeSet;
 
 /// Lines of the log that are read at once.
 pub(crate) const N_LINES: u32 = 1000;
@@ -77,8 +78,41 @@ pub async fn agent(store: &dyn Store, name: &AgentName) -> Result<Option<(Agent,
     Ok(Some((document.word()?, document.revision)))
 }
 
-/// All entries of all tenants, by name.
-pub async fn agents(store: &dyn Store) -> Result<Vec<Agent>, StoreError> {
+/// The entries of all tenants, by name.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// Those that can be read.
+    pub sound: Vec<Agent>,
+    /// Those that cannot, and why.
+    pub damaged: Vec<(AgentName, StoreError)>,
+}
+
+/// All entries of all tenants.
+pub async fn agents(store: &dyn Store) -> Result<Entries, StoreError> {
+    match list(store).await {
+        Ok(sound) => return Ok(Entries { sound, ..Entries::default() }),
+        Err(StoreError::Damaged { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    // A list ends at what is damaged. The log has all names, and each is asked for by itself.
+    let (mut names, mut entries) = (BTreeSet::new(), Entries::default());
+    read(store, |event| {
+        if let Ok(Line::Registered { agent }) = Line::of(event) {
+            names.insert(agent);
+        }
+    })
+    .await?;
+    for name in names {
+        match agent(store, &name).await {
+            Ok(found) => entries.sound.extend(found.map(|(agent, _)| agent)),
+            Err(error @ StoreError::Damaged { .. }) => entries.damaged.push((name, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(entries)
+}
+
+async fn list(store: &dyn Store) -> Result<Vec<Agent>, StoreError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = store.documents(Kind::Agent, after, N_AGENTS).await?;

@@ -158,9 +158,11 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     let names: Vec<String> = catalogue.names().map(str::to_owned).collect();
     let Agents { routes, tasks, outcome, locals: models } = agents;
     let store = context.store().await?;
-    let registered = registry::agents(&*store).await?;
+    // Those that are damaged are named by who follows the log, and cannot answer.
+    let registry::Entries { sound: registered, damaged } = registry::agents(&*store).await?;
     let routed = routes.iter().flat_map(|route| route.agents.iter().map(move |agent| (&route.name, agent)));
-    for (route, agent) in routed.filter(|(_, agent)| registered.iter().all(|known| known.name != **agent)) {
+    let known: Vec<&AgentName> = registered.iter().map(|agent| &agent.name).chain(damaged.iter().map(|(name, _)| name)).collect();
+    for (route, agent) in routed.filter(|(_, agent)| !known.contains(agent)) {
         let hint = format!("until `hone deploy add {agent} VERSION --model NAME` makes one");
         context.printer.complain(&format!("route {route}: there is no agent {agent}, {hint}"));
     }

@@ -401,6 +401,33 @@ async fn a_damaged_line_of_the_log_is_named_and_the_others_are_followed() {
 }
 
 #[tokio::test]
+async fn a_damaged_agent_is_named_and_the_others_answer() {
+    let mut world = World::open().await;
+    add(&world, "desk", "v1", "well").await;
+    add(&world, "clerk", "v1", "well").await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    world.change("CREATE TABLE kept AS SELECT id, body FROM documents; UPDATE documents SET body = '{' WHERE id = 'desk'");
+    let world = world.restarted(Limits { stop_ms: 5_000, ..Limits::default() }).await;
+    until(&world, "clerk", |told| told["live"] == "v1").await;
+    assert_eq!(world.chat("clerk", &[("user", "one")], &[]).await.status, 200);
+    let told = world.chat("desk", &[("user", "one")], &[]).await;
+    assert!(
+        told.status == 503 && told.body.contains("agent `desk` cannot answer: its entry in the store is damaged"),
+        "{}",
+        told.body
+    );
+    let said = world.said.lock().unwrap().clone();
+    assert_eq!(said.iter().filter(|text| text.starts_with("agent desk cannot answer, ")).count(), 1, "{said:?}");
+    let entries = registry::agents(&*world.store).await.unwrap();
+    assert_eq!(entries.sound.iter().map(|agent| &agent.name).collect::<Vec<_>>(), [&name("clerk")]);
+    assert_eq!(entries.damaged.iter().map(|(damaged, _)| damaged).collect::<Vec<_>>(), [&name("desk")]);
+    // One that is put back answers again.
+    world.change("UPDATE documents SET body = (SELECT body FROM kept WHERE kept.id = documents.id) WHERE id = 'desk'");
+    until(&world, "desk", |told| told["live"] == "v1").await;
+    assert_eq!(world.chat("desk", &[("user", "two")], &[]).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_version_whose_model_is_not_here_says_so() {
     let world = World::open().await;
     add(&world, "desk", "v1", "nobody").await;

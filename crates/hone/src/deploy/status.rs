@@ -49,7 +49,9 @@ async fn entries(agent: Option<&AgentName>, store: &Arc<dyn Database>, context: 
     if let Some(agent) = agent {
         return Ok(registry::agent(&**store, agent).await?.map(|(entry, _)| entry).filter(is_ours).into_iter().collect());
     }
-    Ok(registry::agents(&**store).await?.into_iter().filter(is_ours).collect())
+    let registry::Entries { sound, damaged } = registry::agents(&**store).await?;
+    damaged.iter().for_each(|(name, error)| context.printer.complain(&format!("agent {name} cannot be shown: {error}")));
+    Ok(sound.into_iter().filter(is_ours).collect())
 }
 
 /// Tells how one agent stands.
