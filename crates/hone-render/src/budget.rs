@@ -4,9 +4,11 @@
 //! its operands here, whole and deep, and pays for them. Memory and time are then bounded by the purse, whatever the
 //! template does. Knows nothing of syntax: `guard.rs` puts the calls in.
 
+use crate::bare::Bare;
 use crate::json;
-use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
+use minijinja::value::{Kwargs, Rest, StringInput, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
+use minijinja_contrib::pycompat::unknown_method_callback;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -159,26 +161,45 @@ impl Budget {
 
     /// Characters are cut out with the marks on both of their sides, which do not count.
     fn slice_text(&self, text: &str, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<String, Error> {
-        let Some(mark) = self.mark.filter(|mark| text.contains(*mark)) else {
+        let Some(bare) = Bare::of(text, self.mark) else {
             let chars: Vec<char> = text.chars().collect();
             return Ok(places(chars.len(), start, stop, step).map(|at| chars[at]).collect());
         };
-        let starts: Vec<usize> = text.char_indices().filter(|(_, c)| *c != mark).map(|(at, _)| at).collect();
-        let character = |idx: usize| {
-            let end = starts.get(idx + 1).copied().unwrap_or(text.len());
-            let n_before = if text[..starts[idx]].ends_with(mark) { mark.len_utf8() } else { 0 };
-            &text[starts[idx] - n_before..end]
-        };
-        let sliced: String = places(starts.len(), start, stop, step).map(character).collect();
+        let sliced: String = places(bare.n_chars(), start, stop, step).map(|idx| bare.character(idx)).collect();
         self.pay(sliced.len())?;
         Ok(sliced)
     }
 
     fn replace(&self, text: &str, old: &str, new: &str, n_max: Option<i64>) -> Result<Value, Error> {
         let n_max = n_max.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
-        let n_found = text.matches(old).take(n_max).count();
-        self.pay(text.len().saturating_add(n_found.saturating_mul(new.len())))?;
-        Ok(Value::from(text.replacen(old, new, n_max)))
+        let n_found = |text: &str, old: &str| text.matches(old).take(n_max).count();
+        let Some((bare, mark)) = Bare::of(text, self.mark).zip(self.mark) else {
+            self.pay(text.len().saturating_add(n_found(text, old).saturating_mul(new.len())))?;
+            return Ok(Value::from(text.replacen(old, new, n_max)));
+        };
+        let old = old.replace(mark, "");
+        // Marks stand around every character.
+        let n_bytes = (new.len() + 1).saturating_mul(2 * mark.len_utf8());
+        self.pay(text.len().saturating_add(n_found(bare.text(), &old).saturating_mul(n_bytes)))?;
+        Ok(Value::from(bare.replaced(&old, new, n_max)))
+    }
+
+    /// A method that gives a part of a text, or a list of parts. It is asked of the text without marks, and the parts have theirs.
+    fn parts(&self, state: &mut State<'_, '_>, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+        let args = args.iter().map(|arg| self.bare(arg)).collect::<Result<Vec<_>, _>>()?;
+        let bare = value.as_str().and_then(|text| Bare::of(text, self.mark));
+        let asked = bare.as_ref().map_or_else(|| value.clone(), |bare| Value::from(bare.text()));
+        let mut found = settle(unknown_method_callback(state, &asked, name, &args)?)?;
+        if let Some(bare) = bare {
+            let is_one = found.as_str().is_some();
+            let parts: Vec<Value> = if is_one { vec![found] } else { found.try_iter()?.collect() };
+            let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+            let n_between = args.first().and_then(Value::as_str).filter(|_| name == "split").map(str::len);
+            let mut marked = bare.pieces(&parts, n_between).into_iter().map(Value::from);
+            found = if is_one { marked.next().unwrap_or_default() } else { marked.collect() };
+        }
+        self.weigh(&found, 0)?;
+        Ok(found)
     }
 
     fn join(&self, items: &Value, separator: &str) -> Result<Value, Error> {
@@ -222,13 +243,15 @@ impl Budget {
                 self.replace(text, old, new, args.get(2).and_then(Value::as_i64))
             }
             (Some(separator), "join") => self.join(args.first().ok_or_else(|| wrong("a list"))?, separator),
-            (Some(_), "startswith" | "endswith") => {
+            (Some(_), "split" | "splitlines" | "strip" | "lstrip" | "rstrip") => self.parts(state, value, name, args),
+            (Some(_), "startswith" | "endswith" | "find" | "rfind" | "count") => {
                 let args = args.iter().map(|arg| self.bare(arg)).collect::<Result<Vec<_>, _>>()?;
-                minijinja_contrib::pycompat::unknown_method_callback(state, &self.bare(value)?, name, &args)
+                unknown_method_callback(state, &self.bare(value)?, name, &args)
             }
+            (Some(_), question) if question.starts_with("is") => unknown_method_callback(state, &self.bare(value)?, name, args),
             (Some(_), "format") => Err(refuse("`.format()` is not available in chat templates")),
             _ => {
-                let result = settle(minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)?)?;
+                let result = settle(unknown_method_callback(state, value, name, args)?)?;
                 self.weigh(&result, 0)?;
                 Ok(result)
             }
@@ -277,6 +300,17 @@ impl Budget {
         let purse = budget();
         env.add_filter("replace", move |text: &Value, old: &str, new: &str, n_max: Option<i64>| {
             purse.replace(&purse.text(text)?, old, new, n_max)
+        });
+        let purse = budget();
+        env.add_filter("split", move |state: &mut State<'_, '_>, text: &Value, args: Rest<Value>| {
+            purse.parts(state, text, "split", &args)
+        });
+        let purse = budget();
+        env.add_filter("lines", move |state: &mut State<'_, '_>, text: &Value| purse.parts(state, text, "splitlines", &[]));
+        let purse = budget();
+        env.add_filter("trim", move |state: &mut State<'_, '_>, text: &Value, args: Rest<Value>| {
+            let text = StringInput::new(state, text)?;
+            purse.parts(state, &Value::from(text.as_str()), "strip", &args)
         });
         let purse = budget();
         env.add_filter("join", move |items: &Value, separator: Option<&str>| purse.join(items, separator.unwrap_or("")));

@@ -10,6 +10,7 @@
 //! Knows nothing of devices, files, clocks, SQL or HTTP: bytes and times arrive as arguments.
 
 mod answer;
+mod bare;
 mod budget;
 mod episode;
 mod error;

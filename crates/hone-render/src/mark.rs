@@ -4,8 +4,8 @@
 //! characters must get them as plain text, or one message could forge another. But templates trim, join and quote
 //! messages, so the two cannot be told apart by position. Therefore content goes into the template with *marks*: a
 //! character that occurs nowhere else, set inside everything that could become a special token. Marks survive
-//! trimming and quoting, and are not there when a template asks how long a text is, how it begins or what it is equal to;
-//! afterwards they are taken out again, and the places where they stood become *barriers* that
+//! trimming and quoting, and are not there when a template asks how long a text is, how it begins, what it is equal to or what is
+//! in it; afterwards they are taken out again, and the places where they stood become *barriers* that
 //! no special token may reach across.
 //!
 //! Foreign text (user, system, tool, schemas) gets a mark after each first and before each last character of any
