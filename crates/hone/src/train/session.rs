@@ -373,6 +373,11 @@ impl Session<'_> {
             let (there, world) = (counted(scenarios.len() as u64, "task"), &world.name);
             self.context.printer.say(&format!("{world} has {there} to measure on, and {n} were asked for"));
         }
+        if self.position.step == 0 {
+            // Nothing else is heard of a run until this is done.
+            let tasks = counted(scenarios.len() as u64, "task");
+            self.context.printer.say(&format!("measures {tasks} of {} before the first step", world.name));
+        }
         let Weighed { groups: played, unscored, n_shortened } =
             gym.play_and_weigh(exercise, Player::Policy(&timed), &scenarios)?;
         if let Some(text) = unseen_tools(Player::Policy(policy.as_ref()), played.iter().flat_map(|group| &group.traces))
