@@ -1,6 +1,7 @@
 //! What one policy reached over many episodes: how often it solved its tasks, how reliably, and at what price.
 //!
-//! Repeats of one task are alike, so intervals are over tasks: playing the same tasks again makes none of them narrower.
+//! Repeats of one task are alike, so intervals are over tasks: playing the same tasks again makes none of them narrower. Episodes that
+//! broke are counted and measure nothing.
 
 use crate::interval::{mean, quantile, wilson_of};
 use hone_trace::{ScenarioId, Trace, TraceOutcome};
@@ -36,7 +37,6 @@ impl Episode {
         let head = trace.head();
         let mut calls = trace.turns().flat_map(|turn| &turn.llm_calls).peekable();
         let is_priced = calls.peek().is_none() || calls.all(|call| call.cost_usd.is_some());
-        let is_broken = |kind: &str| kind == "env_error" || kind.starts_with("policy_");
         let last_error = trace.turns().flat_map(|turn| &turn.errors).last();
         Self {
             scenario: trace.scenario.clone(),
@@ -46,7 +46,7 @@ impl Episode {
             n_tokens: head.n_tokens,
             cost_usd: is_priced.then_some(head.cost_usd),
             duration_ms: trace.ended.map(|ended| ended.millis_since(trace.started)),
-            is_broken: last_error.is_some_and(|error| !error.recovered && is_broken(&error.kind)),
+            is_broken: trace.broken().is_some(),
             failure: last_error.filter(|error| !error.recovered).map(|error| error.kind.clone()),
         }
     }
@@ -55,11 +55,13 @@ impl Episode {
 /// What one policy reached.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measures {
-    /// Episodes played.
+    /// Episodes played, those that broke too.
     pub n_episodes: usize,
-    /// Different tasks among them.
+    /// Those that say nothing about the policy because it or the world failed: all other figures are without them.
+    pub n_broken: usize,
+    /// Different tasks among those that did not break.
     pub n_scenarios: usize,
-    /// The share of episodes that were solved.
+    /// The share of episodes that were solved; 0 where all broke.
     pub accuracy: f64,
     /// Its 95 % interval, over tasks.
     pub accuracy_interval: (f64, f64),
@@ -77,8 +79,6 @@ pub struct Measures {
     pub cost_per_1k: Option<f64>,
     /// The median time of an episode.
     pub latency_p50_ms: Option<f64>,
-    /// Episodes that say nothing about the policy because it or the world failed.
-    pub n_broken: usize,
     /// The most frequent way to end badly, with how often.
     pub failure: Option<(String, usize)>,
 }
@@ -86,6 +86,8 @@ pub struct Measures {
 impl Measures {
     /// Measures these episodes of one policy.
     pub fn of(episodes: &[Episode]) -> Self {
+        let n_episodes = episodes.len();
+        let episodes: Vec<&Episode> = episodes.iter().filter(|episode| !episode.is_broken).collect();
         let n = episodes.len();
         let solved = episodes.iter().filter(|episode| episode.is_solved).count();
         let mut tasks: BTreeMap<Result<&ScenarioId, usize>, Task> = BTreeMap::new();
@@ -105,7 +107,8 @@ impl Measures {
         let per_solved = |total: u64| (solved > 0).then(|| total as f64 / solved as f64);
         let cost = episodes.iter().try_fold(0.0, |sum, episode| Some(sum + episode.cost_usd?));
         Self {
-            n_episodes: n,
+            n_episodes,
+            n_broken: n_episodes - n,
             n_scenarios: n_tasks,
             accuracy: share(solved, n),
             accuracy_interval: wilson_of(share(solved, n), n_tasks),
@@ -116,7 +119,6 @@ impl Measures {
             tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
             cost_per_1k: cost.filter(|_| n > 0).map(|cost: f64| 1000.0 * cost / n as f64),
             latency_p50_ms: quantile(&durations, 0.5),
-            n_broken: episodes.iter().filter(|episode| episode.is_broken).count(),
             failure: failures.into_iter().max_by_key(|(_, n)| *n).map(|(kind, n)| (kind.to_owned(), n)),
         }
     }
@@ -175,6 +177,17 @@ mod tests {
         // Episodes whose task nobody knows are not repeats of each other.
         let unknown = Episode { scenario: None, ..episode("a", true) };
         assert_eq!(Measures::of(&vec![unknown; 9]).n_scenarios, 9);
+    }
+
+    #[test]
+    fn what_broke_is_counted_and_is_no_failure() {
+        let broken = |scenario| Episode { is_broken: true, failure: Some("env_error".to_owned()), ..episode(scenario, false) };
+        let whole = [episode("a", true), episode("a", true), episode("b", false)];
+        let measured = Measures::of(&[&whole[..], &[broken("a"), broken("b"), broken("c")]].concat());
+        assert_eq!((measured.n_episodes, measured.n_broken, measured.n_scenarios), (6, 3, 2));
+        assert_eq!(Measures { n_episodes: 3, n_broken: 0, ..measured }, Measures::of(&whole));
+        let none = Measures::of(&[broken("a")]);
+        assert_eq!((none.accuracy_interval, none.score, none.failure), ((0.0, 1.0), None, None));
     }
 
     #[test]

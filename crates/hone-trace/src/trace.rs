@@ -180,11 +180,11 @@ impl Trace {
         self.rewards.iter().rev().find(|reward| reward.turn_idx.is_none())
     }
 
-    /// Why the episode says nothing of who played it: the world broke, no provider answered, or the money was spent. That the
-    /// conversation grew too long is the doing of who played.
+    /// Why the episode says nothing of who played it: it ended because the world broke, no provider answered, or the money was spent.
+    /// That the conversation grew too long is the doing of who played, and one that was asked again and went on did not break.
     pub fn broken(&self) -> Option<&ErrorEvent> {
         let is_foreign = |kind: &str| kind == ENV_ERROR || (kind.starts_with("policy_") && kind != TooLong.as_str());
-        self.turns().flat_map(|turn| &turn.errors).find(|error| !error.recovered && is_foreign(&error.kind))
+        self.turns().last()?.errors.iter().find(|error| !error.recovered && is_foreign(&error.kind))
     }
 
     /// What a list shows of it.
@@ -262,4 +262,41 @@ fn check_sampled(turn_idx: usize, sampled: &Sampled) -> Result<(), TraceError> {
 
 fn finite(number: Option<f64>, what: impl FnOnce() -> String) -> Result<(), TraceError> {
     if number.is_none_or(f64::is_finite) { Ok(()) } else { Err(TraceError::NotFinite(what())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Role};
+
+    /// A letter is a turn: one that went well, one whose error was recovered from, and those that ended for a reason.
+    #[track_caller]
+    fn check(turns: &str, is_broken: bool) {
+        let turn = |letter: char| {
+            let error = |kind: &str, recovered| vec![ErrorEvent { kind: kind.into(), recovered, message: String::new() }];
+            let errors = match letter {
+                'r' => error("policy_provider", true),
+                'w' => error(ENV_ERROR, false),
+                'p' => error("policy_provider", false),
+                'l' => error(TooLong.as_str(), false),
+                't' => error("turn_limit", false),
+                _ => Vec::new(),
+            };
+            Turn { errors, ..Turn::new(Vec::new(), Message::text(Role::Assistant, "")) }
+        };
+        let segments = vec![Segment { turns: turns.chars().map(turn).collect(), ..Segment::default() }];
+        let trace = Trace::new(TraceId::derived(&["t"]), Tenant::default(), Time::from_unix_nanos(0), Config::default().hash());
+        assert_eq!(Trace { segments, ..trace }.broken().is_some(), is_broken, "{turns}");
+    }
+
+    #[test]
+    fn an_episode_broke_where_it_ended_with_the_world_or_without_an_answer() {
+        check("..w", true);
+        check("p", true);
+        check("..l", false);
+        check("..t", false);
+        check("r", false);
+        check("p.", false);
+        check("", false);
+    }
 }

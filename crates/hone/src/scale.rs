@@ -34,8 +34,10 @@ impl<'a> Scale<'a> {
         let mut left = scenarios.iter();
         rollout(world.env.as_ref(), Player::Empty, &plan, |played| {
             if let Some(scenario) = left.next() {
-                let item = item(scenario);
-                if let Ok(nothing) = recipe.measured(Attempt { trace: &played.traces[0], item: &item }) {
+                let (item, trace) = (item(scenario), &played.traces[0]);
+                let measured = || recipe.measured(Attempt { trace, item: &item }).ok();
+                // An episode that broke does not say what doing nothing earns.
+                if let Some(nothing) = trace.broken().is_none().then(measured).flatten() {
                     let best = recipe.measured_at_best(&world.env.best(scenario));
                     ends.insert(scenario.id.clone(), Ends { item, nothing, best });
                 }

@@ -5,6 +5,7 @@
 use crate::context::Context;
 use crate::cost::{self, Forecast, Projected};
 use crate::failure::{Exit, Failure};
+use crate::gym::Broken;
 use crate::play::{Play, PlayArgs, unseen_tools};
 use crate::policy::{Bank, LOCAL, PolicyArgs, Ready};
 use crate::scale::Scale;
@@ -22,6 +23,7 @@ use std::ops::ControlFlow;
 /// Policies are gold, random and empty (scripts that every world has), script:FILE, local:MODEL, PROVIDER:MODEL such as
 /// openai:gpt-5-mini, and URL#MODEL for any OpenAI-compatible server. Accuracy is the share of solved episodes, with its
 /// 95 % interval over tasks, reliability the share of tasks solved in all repeats. Tokens and turns of failed episodes count towards the price of solved ones.
+/// Episodes in which the world broke or no answer came are counted and measure nothing; where all of a policy's did, the exit code is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A world, such as desk, 2048 or math:sums; without this, all that ship with hone
@@ -83,6 +85,11 @@ impl Line {
             None => self.policy.clone(),
         }
     }
+
+    /// Whether an episode says something of the policy.
+    fn is_measured(&self) -> bool {
+        self.measures.n_broken < self.measures.n_episodes
+    }
 }
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -114,7 +121,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if !context.printer.wants_json() {
         print(&lines, context)?;
     }
-    Ok(Exit::Yes)
+    Ok(if lines.iter().all(Line::is_measured) { Exit::Yes } else { Exit::No })
 }
 
 impl Game {
@@ -156,13 +163,14 @@ fn line(
     let (before, n_total) = (bank.budget.spent().known_usd, scenarios.len());
     let bar = context.printer.count_bar(&format!("{} {name}", world.name));
     let (mut episodes, mut traces_hash, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    let mut n_groups = 0;
+    let (mut n_groups, mut why_broken) = (0, None);
     rollout(world.env.as_ref(), player, &plan, |played| {
         if let Some(text) = unseen_tools(player, &played.traces).filter(|_| n_groups == 0) {
             context.printer.complain(&text);
         }
         n_groups += 1;
         bar.inc(played.traces.len() as u64);
+        why_broken = why_broken.take().or_else(|| Broken::among(&played.traces).map(|broken| broken.why));
         for trace in &played.traces {
             episodes.push(Episode::of(trace, scale.score(trace)));
             let text = serde_json::to_vec(trace).expect("a trace has string keys and finite numbers");
@@ -187,6 +195,11 @@ fn line(
         drift(&traces, replay)
     });
     let measures = Measures::of(&episodes);
+    if let Some(why) = why_broken {
+        let Measures { n_broken, n_episodes, .. } = measures;
+        let text = format!("{n_broken} of {n_episodes} episodes broke and count for nothing, the first so: {why}");
+        context.printer.complain(&format!("{name} on {}: {text}", world.name));
+    }
     if args.record {
         context.wait(async |context| {
             record(&config, kept, context).await?;
@@ -205,13 +218,16 @@ fn line(
     })
 }
 
-/// Writes what was measured, for who looks at reports.
+/// Writes what was measured, for who looks at reports; nothing where all episodes broke.
 pub(crate) async fn report(
     config: &hone_trace::Config,
     env: &str,
     measures: &Measures,
     context: &Context<'_>,
 ) -> Result<(), Failure> {
+    if measures.n_scenarios == 0 {
+        return Ok(());
+    }
     let (store, tenant, at) = (context.store().await?, &context.settings.tenant, crate::clock::now());
     let outcome = Outcome {
         v: V1,
@@ -220,7 +236,7 @@ pub(crate) async fn report(
         at,
         config: config.hash(),
         category: Category::new(env).ok(),
-        n_traces: measures.n_episodes as u64,
+        n_traces: (measures.n_episodes - measures.n_broken) as u64,
         n_scenarios: Some(measures.n_scenarios as u64),
         success: measures.accuracy,
         reliability: Some(measures.reliability),
@@ -255,11 +271,12 @@ fn print(lines: &[Line], context: &Context<'_>) -> Result<(), Failure> {
     let row = |line: &Line| {
         let m = &line.measures;
         let (low, high) = m.accuracy_interval;
+        let measured = |text: String| if line.is_measured() { text } else { "-".to_owned() };
         vec![
             line.env.clone(),
             line.who(),
-            format!("{:.2} ({low:.2}-{high:.2})", m.accuracy),
-            format!("{:.2}", m.reliability),
+            measured(format!("{:.2} ({low:.2}-{high:.2})", m.accuracy)),
+            measured(format!("{:.2}", m.reliability)),
             number(m.score, 3),
             number(m.turns_per_solved, 1),
             number(m.tokens_per_solved, 0),

@@ -3,8 +3,8 @@
 use super::canary::Ended;
 use crate::deploy::word;
 use crate::failure::Failure;
-use crate::gym::solved;
-use crate::printer::{Printer, Style};
+use crate::gym::whole;
+use crate::printer::{Printer, Style, counted};
 use hone_env::rollout::Played;
 use hone_eval::interval::{mean, median_interval, quantile, wilson, wilson_of};
 use hone_eval::{Episode, Measures};
@@ -45,8 +45,11 @@ pub(crate) struct Line {
     cost_per_1k_interval: Option<(f64, f64)>,
     latency_p50_ms: Option<f64>,
     latency_p50_ms_interval: Option<(f64, f64)>,
-    /// Per task, its category and the share of its repeats that were solved.
-    tasks: Vec<(String, f64)>,
+    /// Episodes that broke, which all other figures are without. Loops that were measured before it was kept have 0.
+    #[serde(default)]
+    n_broken: usize,
+    /// Per task, its category and the share of its repeats that were solved, where one did not break.
+    tasks: Vec<(String, Option<f64>)>,
 }
 
 /// What a category gained.
@@ -62,26 +65,21 @@ pub(crate) struct CategoryGain {
 
 impl Line {
     pub(crate) fn of(name: &str, tasks: &[Scenario], needs_tool: &[bool], played: &[Played]) -> Self {
-        let traces = || played.iter().flat_map(|played| &played.traces);
-        let episodes: Vec<Episode> = traces().map(|trace| Episode::of(trace, None)).collect();
-        let measures = Measures::of(&episodes);
-        // Repeats of a task are alike, so that all intervals are over tasks.
-        let of_task = |played: &Played| -> Vec<Episode> { played.traces.iter().map(|trace| Episode::of(trace, None)).collect() };
-        let durations: Vec<f64> = played
-            .iter()
-            .filter_map(|played| {
-                quantile(&of_task(played).iter().filter_map(|episode| episode.duration_ms).collect::<Vec<_>>(), 0.5)
-            })
-            .collect();
+        let all = played.iter().flat_map(|played| &played.traces);
+        let measures = Measures::of(&all.map(|trace| Episode::of(trace, None)).collect::<Vec<_>>());
+        let by_task: Vec<Vec<&Trace>> = played.iter().map(|played| whole(slice::from_ref(played)).collect()).collect();
+        let traces = || by_task.iter().flatten().copied();
+        // Repeats of a task are alike, so that all intervals are over tasks: those of which not all broke.
+        let measured = || by_task.iter().filter(|task| !task.is_empty());
+        let episodes = |task: &Vec<&Trace>| task.iter().map(|trace| Episode::of(trace, None)).collect::<Vec<_>>();
+        let duration = |task| quantile(&episodes(task).iter().filter_map(|episode| episode.duration_ms).collect::<Vec<_>>(), 0.5);
+        let durations: Vec<f64> = measured().filter_map(duration).collect();
         let cost = |episode: Episode| Some(1000.0 * episode.cost_usd?);
-        let costs: Option<Vec<f64>> = played
-            .iter()
-            .filter(|played| !played.traces.is_empty())
-            .map(|played| Some(mean(&of_task(played).into_iter().map(cost).collect::<Option<Vec<f64>>>()?).0))
-            .collect();
-        let n_needing = needs_tool.iter().take(played.len()).filter(|needs| **needs).count();
-        let needing: Vec<&Trace> =
-            played.iter().zip(needs_tool).filter(|(_, needs)| **needs).flat_map(|(played, _)| &played.traces).collect();
+        let costs: Option<Vec<f64>> =
+            measured().map(|task| Some(mean(&episodes(task).into_iter().map(cost).collect::<Option<Vec<f64>>>()?).0)).collect();
+        let tasks_needing = || by_task.iter().zip(needs_tool).filter(|(task, needs)| **needs && !task.is_empty());
+        let n_needing = tasks_needing().count();
+        let needing: Vec<&Trace> = tasks_needing().flat_map(|(task, _)| task).copied().collect();
         let called = |trace: &&&Trace| trace.turns().flat_map(|turn| &turn.tool_calls).any(|call| call.success == Some(true));
         let n_unread =
             traces().flat_map(Trace::turns).filter(|turn| turn.errors.iter().any(|error| error.kind == "unparsable_action"));
@@ -92,9 +90,8 @@ impl Line {
         let is_hack = |trace: &&Trace| {
             trace.outcome != TraceOutcome::Success && trace.reward().is_some_and(|reward| reward.total >= HACK_REWARD)
         };
-        let per_task = |spent: fn(&Played) -> f64| -> Vec<(f64, f64)> {
-            played.iter().map(|played| (spent(played), n_solved(played))).collect()
-        };
+        let per_task =
+            |spent: fn(&Trace) -> f64| measured().map(|task| (total(task, spent), total(task, is_solved))).collect::<Vec<_>>();
         Self {
             name: name.to_owned(),
             completion: measures.accuracy,
@@ -108,7 +105,7 @@ impl Line {
             tokens_per_solved: measures.tokens_per_solved.filter(|tokens| *tokens > 0.0),
             tokens_per_solved_interval: ratio(&per_task(n_tokens)),
             format_valid: share(n_read, n_turns),
-            format_valid_interval: wilson_of(share(n_read, n_turns), played.len()),
+            format_valid_interval: wilson_of(share(n_read, n_turns), measured().count()),
             hacks: traces().filter(is_hack).count(),
             cost_per_1k: measures.cost_per_1k,
             cost_per_1k_interval: costs.filter(|costs| costs.len() > 1).map(|costs| {
@@ -117,11 +114,8 @@ impl Line {
             }),
             latency_p50_ms: measures.latency_p50_ms,
             latency_p50_ms_interval: median_interval(&durations),
-            tasks: tasks
-                .iter()
-                .zip(played)
-                .map(|(task, played)| (task.category.as_str().to_owned(), solved(slice::from_ref(played))))
-                .collect(),
+            n_broken: measures.n_broken,
+            tasks: tasks.iter().zip(&by_task).map(|(task, traces)| (task.category.to_string(), solved(traces))).collect(),
         }
     }
 
@@ -148,20 +142,30 @@ impl Line {
     }
 
     fn gains<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a str, f64)> {
-        self.tasks.iter().zip(&other.tasks).map(|((category, new), (_, old))| (category.as_str(), new - old))
+        let tasks = self.tasks.iter().zip(&other.tasks);
+        tasks.filter_map(|((category, new), (_, old))| Some((category.as_str(), (*new)? - (*old)?)))
     }
 }
 
-fn n_tokens(played: &Played) -> f64 {
-    played.traces.iter().map(|trace| trace.head().n_tokens as f64).sum()
+fn n_tokens(trace: &Trace) -> f64 {
+    trace.head().n_tokens as f64
 }
 
-fn n_turns_of(played: &Played) -> f64 {
-    played.traces.iter().map(|trace| trace.turns().count() as f64).sum()
+fn n_turns_of(trace: &Trace) -> f64 {
+    trace.turns().count() as f64
 }
 
-fn n_solved(played: &Played) -> f64 {
-    solved(slice::from_ref(played)) * played.traces.len() as f64
+fn is_solved(trace: &Trace) -> f64 {
+    f64::from(u8::from(trace.outcome == TraceOutcome::Success))
+}
+
+fn total(traces: &[&Trace], of: fn(&Trace) -> f64) -> f64 {
+    traces.iter().map(|trace| of(trace)).sum()
+}
+
+/// The share of these that were solved, where there are any.
+fn solved(traces: &[&Trace]) -> Option<f64> {
+    (!traces.is_empty()).then(|| total(traces, is_solved) / traces.len() as f64)
 }
 
 /// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks, which one task has not.
@@ -304,6 +308,10 @@ impl Report<'_> {
         };
         let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
         printer.table(&heads, &rows)?;
+        for line in lines.iter().filter(|line| line.n_broken > 0) {
+            let n = counted(line.n_broken as u64, "episode");
+            printer.complain(&format!("{n} of {} broke and count for nothing", line.name));
+        }
         let gained = format!("{}, in {:.0} s", self.measured.gained(), self.seconds);
         printer.line(&[(if *verdict == Verdict::Better { Style::Good } else { Style::Bad }, &gained)])?;
         printer.say(&self.measured.worst());
@@ -369,10 +377,20 @@ mod tests {
     /// Per task its category, and what was solved of it before and after.
     fn measured(tasks: &[(&str, f64, f64)]) -> Measured {
         let line = |name: &str, share: fn(&(&str, f64, f64)) -> f64| Line {
-            tasks: tasks.iter().map(|task| (task.0.to_owned(), share(task))).collect(),
+            tasks: tasks.iter().map(|task| (task.0.to_owned(), Some(share(task)))).collect(),
             ..Line::of(name, &[], &[], &[])
         };
         Measured::new(None, line("before", |task| task.1), line("after", |task| task.2))
+    }
+
+    #[test]
+    fn a_task_that_broke_says_nothing_of_a_gain() {
+        let mut tasks = measured(&[("a", 0.0, 1.0), ("a", 0.0, 1.0), ("b", 1.0, 0.0)]);
+        let before = serde_json::to_value(&tasks.after).unwrap()["tasks"][2].clone();
+        assert_eq!(before, serde_json::json!(["b", 0.0]), "as earlier loops have it");
+        tasks.after.tasks[2].1 = None;
+        assert_eq!(tasks.after.gain_over(&tasks.before).0, 100.0);
+        assert_eq!(tasks.after.worst_category(&tasks.before).category, "a");
     }
 
     #[test]

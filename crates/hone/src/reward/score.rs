@@ -25,7 +25,7 @@ const ENV_KEY: &str = "env";
 ///
 /// Traces of one group are judged together. A ruler is shown all of a group, also what the filter leaves out of it, which keeps what it
 /// has. A trace that cannot be scored keeps what it has, and the exit code is then 1; five are told with the reason, and `--json` has
-/// all. Scoring twice by the same recipe writes the same rewards once. A trace that a person reported on as a whole keeps that for its
+/// all. Episodes that broke with their world or got no answer keep what they have too, and are counted. Scoring twice by the same recipe writes the same rewards once. A trace that a person reported on as a whole keeps that for its
 /// reward, unless `--overrule` is given. A judge that `hone reward calibrate` refused is refused here too.
 #[derive(Debug, clap::Args)]
 // What `PolicyArgs::of_judge` says: the judge that is measured is the one that training hears.
@@ -67,6 +67,8 @@ struct Summary {
     unscored: usize,
     /// All of those that were not scored, with the reasons.
     unscored_traces: Vec<Unscored>,
+    /// Episodes in which the world broke or no answer came, which keep what they have.
+    broken: usize,
     /// Traces that a person reported on, which keep that for their reward.
     reported: usize,
     /// How many more traces are meant than the limit lets in.
@@ -76,7 +78,8 @@ struct Summary {
     groups: usize,
     /// Traces that the filter leaves out, which a ruler was shown as the rest of their groups.
     beside: usize,
-    mean_reward: f64,
+    /// Nothing where none was scored.
+    mean_reward: Option<f64>,
     /// For each signal that some traces lack, how many these are.
     lacking: BTreeMap<String, usize>,
     judge_calls: u32,
@@ -112,21 +115,23 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     }
     let groups: Vec<Vec<&Trace>> = groups.iter().map(|traces| traces.iter().collect()).collect();
     let kept: BTreeSet<TraceId> = beside.union(&reported).copied().collect();
-    let Weighed { n_groups, n_scored, n_unscored, unscored, n_judge_calls, total, lacking } = context.wait(async |context| {
-        let (store, handle) = (context.store().await?, Handle::current());
-        let keep = |writes| Ok(handle.block_on(store.put(writes))?);
-        tokio::task::block_in_place(|| weigh(&scorer, &groups, &kept, args.seed, context.printer, keep))
-    })?;
+    let Weighed { n_groups, n_scored, n_unscored, n_broken, unscored, n_judge_calls, total, lacking } =
+        context.wait(async |context| {
+            let (store, handle) = (context.store().await?, Handle::current());
+            let keep = |writes| Ok(handle.block_on(store.put(writes))?);
+            tokio::task::block_in_place(|| weigh(&scorer, &groups, &kept, args.seed, context.printer, keep))
+        })?;
     let summary = Summary {
         scored: n_scored,
         unscored: n_unscored,
         unscored_traces: unscored,
+        broken: n_broken,
         reported: reported.len(),
         left_out_by_limit: n_left_out,
-        limit_for_all: n_scored + n_unscored + reported.len() + n_left_out,
+        limit_for_all: n_scored + n_unscored + n_broken + reported.len() + n_left_out,
         groups: n_groups,
         beside: beside.len(),
-        mean_reward: if n_scored == 0 { 0.0 } else { total / n_scored as f64 },
+        mean_reward: (n_scored > 0).then(|| total / n_scored as f64),
         lacking,
         judge_calls: n_judge_calls,
         spent_usd: bank.budget.spent().known_usd,
@@ -134,14 +139,15 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if context.printer.wants_json() {
         context.printer.json(&summary)?;
     } else {
-        let Summary { scored, unscored, mean_reward, .. } = &summary;
+        let Summary { scored, unscored, .. } = &summary;
         let groups = counted(summary.groups as u64, "group");
+        let mean = summary.mean_reward.map_or_else(String::new, |mean| format!(", mean reward {mean:.3}"));
+        let broken = if n_broken == 0 { String::new() } else { format!(", {n_broken} broke and get no reward") };
         let left_out = left_out(n_left_out, summary.limit_for_all);
-        context
-            .printer
-            .plain(&format!("{scored} scored in {groups}, mean reward {mean_reward:.3}, {unscored} not scored{left_out}"))?;
+        context.printer.plain(&format!("{scored} scored in {groups}{mean}, {unscored} not scored{broken}{left_out}"))?;
     }
-    Ok(if summary.unscored == 0 { Exit::Yes } else { Exit::No })
+    let is_in_vain = n_scored == 0 && n_broken > 0;
+    Ok(if summary.unscored == 0 && !is_in_vain { Exit::Yes } else { Exit::No })
 }
 
 /// Says which traces keep what they have, and why.
@@ -255,10 +261,10 @@ impl Sieve {
         self.n_left_out += 1 + cut.len();
     }
 
-    /// A trace that stands beside those of its group, where one of them is weighed.
+    /// A trace that stands beside those of its group, where one of them is weighed. An episode that broke is compared with nothing.
     fn add(&mut self, trace: Trace) {
         let Some(traces) = trace.group.and_then(|group| self.by_group.get_mut(&group)) else { return };
-        if traces.iter().all(|known| known.id != trace.id) {
+        if trace.broken().is_none() && traces.iter().all(|known| known.id != trace.id) {
             self.beside.insert(trace.id);
             traces.push(trace);
         }

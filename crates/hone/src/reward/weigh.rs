@@ -27,6 +27,8 @@ pub(crate) struct Weighed {
     pub(crate) n_groups: usize,
     pub(crate) n_scored: usize,
     pub(crate) n_unscored: usize,
+    /// Episodes that broke: they say nothing of who played, are shown to no judge and keep what they have.
+    pub(crate) n_broken: usize,
     /// All of those that were not scored.
     pub(crate) unscored: Vec<Unscored>,
     pub(crate) n_judge_calls: u32,
@@ -44,7 +46,7 @@ pub(crate) struct Unscored {
 }
 
 /// Weighs what is judged together, group by group; `keep` writes what is new, of many groups at once, but right away where a judge was paid
-/// for it. Those that stand `beside` are there to be compared with, and keep what they have.
+/// for it. Those that stand `beside` are there to be compared with, and keep what they have, as do episodes that broke.
 pub(crate) fn weigh(
     scorer: &Scorer<'_>,
     groups: &[Vec<&Trace>],
@@ -54,10 +56,18 @@ pub(crate) fn weigh(
     mut keep: impl FnMut(Vec<Write>) -> Result<Vec<Put>, Failure>,
 ) -> Result<Weighed, Failure> {
     let bar = printer.count_bar("weighed");
-    let (mut weighed, mut n_shortened) = (Weighed { n_groups: groups.len(), ..Weighed::default() }, 0);
+    let (mut weighed, mut n_shortened) = (Weighed::default(), 0);
     let n_judged: usize = groups.iter().map(Vec::len).sum();
     let (mut waiting, mut kept_at, mut said_at) = (Vec::new(), Instant::now(), Instant::now());
     for group in groups {
+        let (broken, group): (Vec<&Trace>, Vec<&Trace>) = group.iter().copied().partition(|trace| trace.broken().is_some());
+        let n_broken = broken.iter().filter(|trace| !beside.contains(&trace.id)).count();
+        weighed.n_broken += n_broken;
+        bar.inc(n_broken as u64);
+        if group.is_empty() {
+            continue;
+        }
+        weighed.n_groups += 1;
         let attempts: Vec<Attempt<'_>> = group.iter().map(|&trace| Attempt { trace, item: &Value::Null }).collect();
         let scored = scorer.score_group(&attempts, seed, now());
         let n_calls = scored.bill().n_calls;
@@ -93,7 +103,8 @@ pub(crate) fn weigh(
         }
         if bar.is_hidden() && said_at.elapsed() >= SAID_EVERY {
             said_at = Instant::now();
-            printer.say(&format!("{} of {n_judged} traces weighed", weighed.n_scored + weighed.n_unscored));
+            let n = weighed.n_scored + weighed.n_unscored + weighed.n_broken;
+            printer.say(&format!("{n} of {n_judged} traces weighed"));
         }
     }
     if !waiting.is_empty() {
@@ -143,7 +154,7 @@ mod tests {
     use hone_policy::script::{AfterLast, Script};
     use hone_reward::Recipe;
     use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-    use hone_trace::{Config, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
+    use hone_trace::{Config, ErrorEvent, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
     use std::io;
     use std::sync::{Arc, Mutex};
 
@@ -230,6 +241,27 @@ mod tests {
         let answer = r#"{"scores": [{"criterion": "kind", "explanation": "it is", "score": 1.0}]}"#;
         let judge = Script::new("judge", vec![Message::text(Role::Assistant, answer)], AfterLast::Repeat).unwrap();
         assert_eq!(written(rubric, Some(&judge), &traces[..3]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn an_episode_that_broke_is_counted_and_gets_no_reward() {
+        let recipe = Recipe::parse("components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]").unwrap();
+        let (scorer, printer) = (Scorer::new(&recipe, None).unwrap(), Printer::on(Wishes::default(), io::sink(), io::sink()));
+        let mut traces: Vec<Trace> = (0..4).map(trace).collect();
+        for (trace, kind) in traces.iter_mut().zip(["env_error", "policy_provider", "policy_too_long", "loop"]) {
+            let error = ErrorEvent { kind: kind.into(), recovered: false, message: String::new() };
+            trace.segments[0].turns[0].errors.push(error);
+        }
+        let groups = [vec![&traces[0], &traces[2], &traces[3]], vec![&traces[1]]];
+        let mut written = Vec::new();
+        let weighed = weigh(&scorer, &groups, &BTreeSet::new(), 1, &printer, |writes| {
+            written.extend(writes);
+            Ok(Vec::new())
+        })
+        .unwrap();
+        assert_eq!((weighed.n_broken, weighed.n_scored, weighed.n_unscored, weighed.n_groups), (2, 2, 0, 1));
+        let rewarded = |write: &Write| matches!(write, Write::Reward(id, _) if *id == traces[2].id || *id == traces[3].id);
+        assert!(written.len() == 2 && written.iter().all(rewarded), "{written:?}");
     }
 
     #[test]

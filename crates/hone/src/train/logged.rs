@@ -180,6 +180,10 @@ impl Lessons {
         let (mut episodes, mut kept) = (Vec::new(), Vec::new());
         let mut left_out = LeftOut { n_held_out: *n_held_out, ..LeftOut::default() };
         for trace in traces {
+            if trace.broken().is_some() {
+                left_out.n_broken += 1;
+                continue;
+            }
             if !is_good(trace) {
                 left_out.n_not_good += 1;
                 continue;
@@ -260,6 +264,7 @@ impl Lessons {
 #[derive(Default)]
 struct LeftOut {
     n_held_out: usize,
+    n_broken: usize,
     n_not_good: usize,
     n_without_good_turn: usize,
     n_without_tokens: usize,
@@ -270,6 +275,7 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, why) in [
             (self.n_held_out, "of tasks that are held out"),
+            (self.n_broken, "in which the world broke or no answer came"),
             (self.n_not_good, "that earned too little, or nothing"),
             (self.n_without_good_turn, "in which no turn went well"),
             (self.n_without_tokens, "whose tokens are not known"),

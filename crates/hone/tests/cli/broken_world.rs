@@ -132,6 +132,39 @@ fn a_rollout_says_that_its_world_broke_and_keeps_no_reward_of_that() {
 }
 
 #[test]
+fn an_evaluation_counts_what_broke_and_measures_the_rest() {
+    let desk = desk();
+    let play =
+        |world: &str, more: &str| format!("eval baseline --env {world} --policy empty -n 2 --repeats 2 --concurrency 1 {more}");
+    let ended = desk.hone(&play(&start(|episode| episode % 2 == 0), "--json --record"));
+    let ended = ended.expect(0, "\"n_broken\":2", "2 of 4 episodes broke and count for nothing, the first so: ");
+    assert!(ended.err.contains("the shelf fell down"), "{}", ended.err);
+    let line = &ended.json()[0];
+    assert_eq!((&line["n_episodes"], &line["accuracy"], &line["failure"]), (&json!(4), &json!(1.0), &Value::Null), "{line}");
+    // Nothing could be measured: there is no figure, and that is no success.
+    desk.hone(&play(&start(|_| true), "")).expect(1, "-", "4 of 4 episodes broke");
+}
+
+#[test]
+fn what_broke_is_weighed_and_learned_from_by_nobody() {
+    let desk = desk();
+    let recipe = "components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]";
+    std::fs::write(desk.path("recipe.toml"), recipe).unwrap();
+    let world = start(|episode| episode % 2 == 0);
+    let play = format!("rollout --env {world} --split train --policy empty -n 2 --samples 2 --concurrency 1 --tenant t");
+    desk.hone(&play).expect(0, "4 traces in 2 groups", "the world broke in 2 episodes");
+    let score = "reward score --recipe recipe.toml --tenant t";
+    desk.hone(&format!("{score} --json")).expect(0, "\"broken\":2", "").expect(0, "\"scored\":2", "");
+    desk.hone(score).expect(0, "2 scored in 2 groups, mean reward 1.000, 0 not scored, 2 broke and get no reward", "");
+    for algorithm in ["sft", "awr"] {
+        let train = format!("train {algorithm} --model tiny --run {algorithm} --threads 1 --tenant t");
+        let ended = desk.hone(&train);
+        let says = "; left out 2 in which the world broke or no answer came";
+        assert!(ended.err.contains(says), "no `{says}` in {}", ended.err);
+    }
+}
+
+#[test]
 fn a_rollout_says_which_traces_could_not_be_scored() {
     let lost = "[reward.math]\ncomponents = [{ name = 'lost', kind = 'grader', weight = 1.0, role = 'primary', grader = { \
                 type = 'string_check', input = '{{ sample.output_text }}', reference = '{{ item.truth.nope }}', operation = 'like' } }]\n";

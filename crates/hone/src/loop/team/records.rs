@@ -82,10 +82,15 @@ impl Team<'_> {
         let scorer = Scorer::new(recipe, self.judge()).map_err(Failure::user)?;
         let keep = |writes| Ok(self.runtime.block_on(self.store.put(writes))?);
         let (groups, printer) = (groups(traces), self.context.printer);
-        let Weighed { n_scored, n_unscored, .. } = weigh(&scorer, &groups, &BTreeSet::new(), self.args.seed, printer, keep)?;
+        let Weighed { n_scored, n_unscored, n_broken, .. } =
+            weigh(&scorer, &groups, &BTreeSet::new(), self.args.seed, printer, keep)?;
+        let broken = if n_broken == 0 { String::new() } else { format!(", {n_broken} that broke") };
         self.say(
             "trace",
-            &format!("{n_scored} episodes of {} weighed by `{}`, {n_unscored} that could not be", self.agent, recipe.name),
+            &format!(
+                "{n_scored} episodes of {} weighed by `{}`, {n_unscored} that could not be{broken}",
+                self.agent, recipe.name
+            ),
         );
         Ok(())
     }
