@@ -1,7 +1,7 @@
 //! What a foreign format cannot hold of a trace, in plain words.
 
 use super::{Format, otlp};
-use crate::{Segment, Trace, TraceOutcome, Turn};
+use crate::{GiverKind, Reward, Segment, Trace, TraceOutcome, Turn};
 
 /// What is lost when this trace is written in this format. Our own format loses nothing.
 pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
@@ -26,11 +26,10 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         ("log-probs", !art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.logprobs.is_empty()))),
         ("input token ids", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.input_ids.is_empty()))),
         ("forced tokens", art && any_turn(|turn| turn.sampled.as_ref().is_some_and(|sampled| !sampled.forced.is_empty()))),
-        ("the reward", openai && n_whole > 0 && !has_reward(trace)),
-        ("all rewards but the last", art && n_whole > 1),
+        ("all rewards but the last", (openai || art) && n_whole > 1),
         ("turn rewards", (openai || art) && n_whole < trace.rewards.len()),
-        ("reward components", (art || spans) && trace.rewards.iter().any(|reward| !reward.components.is_empty())),
-        ("who gave the reward", art && n_whole > 0),
+        ("reward components", trace.rewards.iter().any(|reward| !reward.components.is_empty())),
+        ("who gave the reward", (openai || art) && trace.reward().is_some_and(|reward| !is_imported(reward, format))),
         ("tool results", (openai || art) && any_turn(|turn| !turn.tool_calls.is_empty())),
         ("model calls", (openai || art) && any_turn(|turn| !turn.llm_calls.is_empty())),
         ("errors", (openai || art) && any_turn(|turn| !turn.errors.is_empty())),
@@ -44,10 +43,9 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
 }
 
-/// Whether the metadata tell the reward, in the place where an OpenAI line has it.
-fn has_reward(trace: &Trace) -> bool {
-    let told = trace.metadata.get("reward").and_then(serde_json::Value::as_f64);
-    trace.reward().is_some_and(|reward| told == Some(reward.total))
+/// Whether a reward came with a line of this format, and comes with it again.
+fn is_imported(reward: &Reward, format: Format) -> bool {
+    reward.by.kind == GiverKind::Import && reward.by.name == format.as_str()
 }
 
 /// Whether the metadata tell another category, in the place where this one would stand.

@@ -7,7 +7,7 @@
 //! | `model`, `temperature`, `top_p`, `tool_choice` … | the config, and `metadata` |
 //! | any other top-level key (`parallel_tool_calls`, `user` …) | `metadata` |
 //! | the entries of `metadata` | `metadata` as well, where no other key has their name; `hone.metadata` notes which |
-//! | `reward`, where it is a number at the top | a reward given by `openai` ([`crate::GiverKind::Import`]), and `metadata` |
+//! | `reward`, where it is a number at the top | a reward given by `openai` ([`crate::GiverKind::Import`]), and `metadata`; written is what the trace earned last |
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
 //! Messages and tools are described in `chat.rs`. Written is the last segment, because it ends with the
@@ -41,6 +41,9 @@ const SETTINGS: [&str; 11] = [
 
 /// Names the entries that stood inside `metadata`.
 const INNER: &str = "hone.metadata";
+
+/// Where a line says what its trace earned.
+const REWARD: &str = "reward";
 
 #[derive(Default)]
 struct Line {
@@ -119,7 +122,7 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
     segment.tools = specs(tools, functions);
     let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
-    let reward = rest.get("reward").and_then(Value::as_f64);
+    let reward = rest.get(REWARD).and_then(Value::as_f64);
     flatten(&mut rest);
 
     let mut trace = registrar.trace("openai", vec![segment], rest, None);
@@ -208,8 +211,30 @@ impl Serialize for Written<'_> {
         }
         let names = metadata.get(INNER).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let names: Vec<&str> = names.filter(|name| metadata.contains_key(*name)).collect();
-        let mut inner = names.iter().map(|&name| (name.to_owned(), metadata[name].clone())).collect();
+        let mut inner: Map<String, Value> = names.iter().map(|&name| (name.to_owned(), metadata[name].clone())).collect();
+        let noted = metadata.get(REWARD).filter(|_| !inner.contains_key(REWARD));
+        let (reward, aside) = rewards(self.0, noted);
+        if let Some(reward) = reward {
+            out.put(REWARD, &*reward)?;
+        }
+        inner.extend(aside.map(|value| (REWARD.to_owned(), value.clone())));
         out.merge("metadata", &mut inner)?;
-        out.end(&[&["messages", "tools", tool::LEGACY, "metadata"], &*names].concat())
+        out.end(&[&["messages", "tools", tool::LEGACY, "metadata", REWARD], &*names].concat())
+    }
+}
+
+/// What stands under `reward` at the top of a line, and what the metadata note under that name and a reader would take for what was
+/// earned: it stands aside, among the metadata.
+fn rewards<'a>(trace: &Trace, noted: Option<&'a Value>) -> (Option<Cow<'a, Value>>, Option<&'a Value>) {
+    let says = |total: f64| noted.and_then(Value::as_f64) == Some(total);
+    match trace.reward() {
+        // In the form in which it came, where it did.
+        Some(reward) if says(reward.total) => (noted.map(Cow::Borrowed), None),
+        Some(reward) => {
+            let is_past = trace.rewards.iter().any(|past| past.turn_idx.is_none() && says(past.total));
+            (Some(Cow::Owned(reward.total.into())), noted.filter(|_| !is_past))
+        }
+        None if noted.is_some_and(Value::is_number) => (None, noted),
+        None => (noted.map(Cow::Borrowed), None),
     }
 }

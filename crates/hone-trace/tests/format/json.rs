@@ -30,6 +30,11 @@ pub(crate) fn number() -> Any {
     .boxed()
 }
 
+/// Any number that a reward can be.
+pub(crate) fn reward() -> Any {
+    prop_oneof![(-1e6..=1e6).prop_map(Value::from), (-9..9).prop_map(Value::from), Just(json!(-0.0)), Just(json!(1e6))].boxed()
+}
+
 pub(crate) fn anything() -> Any {
     let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), number(), text()];
     leaf.prop_recursive(3, 12, 3, |inner| {

@@ -3,7 +3,7 @@
 use crate::json::{self, Any, anything, list, maybe, must, null, number, object, or_null, text, unknown};
 use crate::read;
 use hone_trace::format::{Format, left_out, write};
-use hone_trace::{Content, Role};
+use hone_trace::{Content, Giver, GiverKind, Reward, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -72,6 +72,7 @@ fn document() -> Any {
         maybe("temperature", or_null(number())),
         maybe("metadata", anything()),
         maybe("task_type", text()),
+        maybe("reward", prop_oneof![json::reward(), text(), null()].boxed()),
         unknown(),
     ])
 }
@@ -124,12 +125,34 @@ fn a_number_at_the_top_is_the_reward_and_comes_back() {
     };
     let mut trace = read(Format::Openai, &line(r#""reward":0.5"#)).traces.remove(0);
     assert_eq!(trace.reward().map(|reward| (reward.total, reward.by.name.as_str())), Some((0.5, "openai")));
-    assert!(!left_out(&trace, Format::Openai).contains(&"the reward"));
+    assert_eq!(left_out(&trace, Format::Openai), [""; 0]);
     assert_eq!(read(Format::Openai, &write(&trace, Format::Openai)).traces, [trace.clone()]);
-    trace.rewards[0].total = 1.0;
-    assert!(left_out(&trace, Format::Openai).contains(&"the reward"), "it says another than what was given since");
+    let past = trace.rewards[0].clone();
+    trace.rewards.push(Reward { total: 1.0, by: Giver { kind: GiverKind::Check, name: "desk".into(), config: None }, ..past });
+    let written = write(&trace, Format::Openai);
+    assert_eq!(json::parse(&written)["reward"], 1.0, "what was given since");
+    assert_eq!(json::parse(&written).get("metadata"), None, "{written}");
+    assert_eq!(read(Format::Openai, &written).traces[0].rewards.iter().map(|reward| reward.total).collect::<Vec<_>>(), [1.0]);
+    assert_eq!(left_out(&trace, Format::Openai), ["all rewards but the last", "who gave the reward"]);
     for other in [r#""reward":"good""#, r#""reward":null"#, r#""metadata":{"reward":1}"#] {
         assert_eq!(read(Format::Openai, &line(other)).traces[0].rewards, [], "{other}");
+    }
+}
+
+#[test]
+fn what_a_client_calls_a_reward_is_none_in_an_export_either() {
+    let line = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}]}"#;
+    let plain = read(Format::Openai, line).traces.remove(0);
+    let earned = read(Format::Openai, &line.replace(r#"{"messages""#, r#"{"reward":0.25,"messages""#)).traces.remove(0).rewards;
+    for (noted, rewards) in [(json!(0.5), &[][..]), (json!(0.5), &earned[..]), (json!("good"), &[]), (json!("good"), &earned)] {
+        let mut trace = plain.clone();
+        trace.metadata.insert("reward".into(), noted.clone());
+        trace.rewards = rewards.to_vec();
+        let written = write(&trace, Format::Openai);
+        let back = read(Format::Openai, &written).traces.remove(0);
+        assert_eq!(back.reward().map(|reward| reward.total), trace.reward().map(|reward| reward.total), "{written}");
+        let kept = [back.metadata.get("reward"), back.metadata.get("metadata").and_then(|inner| inner.get("reward"))];
+        assert!(kept.contains(&Some(&noted)), "what the client says stays among the metadata: {written}");
     }
 }
 

@@ -236,7 +236,7 @@ fn what_a_format_cannot_hold_is_said() {
     desk.hone("trace export --format openai").expect(
         0,
         "{\"messages\":",
-        "left out for 2 traces: the reward, which the format openai cannot hold",
+        "left out for 2 traces: who gave the reward, which the format openai cannot hold",
     );
     desk.hone("trace export --format openai -o out.jsonl --json").expect(0, "\"left_out\":{", "left out");
     assert_eq!(desk.read("out.jsonl").lines().count(), 4);
