@@ -43,7 +43,7 @@ pub use next_turn::{NextTurn, TURNS_MAX};
 pub use outcome::Outcome;
 pub use random::Draws;
 pub use recommendation::{Answer, Recommendation, RecommendationKind};
-pub use reward::{Component, Giver, GiverKind, Reward};
+pub use reward::{Component, Giver, GiverKind, REWARD_MAX, Reward};
 pub use run::{Run, RunState};
 pub use scenario::Scenario;
 pub use sorted::Sorted;

@@ -3,6 +3,10 @@
 use crate::{ConfigHash, RewardId, Time};
 use serde::{Deserialize, Serialize};
 
+/// The largest reward that comes from outside, above and below zero. Sums of squares stay finite below it, so that one of them cannot
+/// drown all others.
+pub const REWARD_MAX: f64 = 1e6;
+
 /// One judgement of a trace, or of one of its turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

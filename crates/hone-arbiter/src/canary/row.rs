@@ -3,8 +3,8 @@
 use crate::Arm;
 use serde::{Deserialize, Serialize};
 
-/// The largest quality, above and below zero. Sums of squares stay finite below it, so that one row cannot drown all others.
-pub const QUALITY_MAX: f64 = 1e6;
+/// The largest quality, above and below zero.
+pub const QUALITY_MAX: f64 = hone_trace::REWARD_MAX;
 
 /// One thing that became known about one episode. An episode gives one `Assigned`, one `Answered`, and later one `Matured` or `Missing`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -87,6 +87,22 @@ mod tests {
             "trajectories[0].messages_and_choices[0].message.role: a choice is an answer: its role must be `assistant` (column 69)",
         );
         check(
+            Format::Openai,
+            r#"{"messages":[{"role":"user"}],"reward":1e308}"#,
+            "reward: a reward of 1e308 must be from -1000000 to 1000000",
+        );
+        check(
+            Format::Art,
+            r#"{"trajectories":[{"messages_and_choices":[{"role":"user"}],"reward":-1000001}]}"#,
+            "trajectories[0].reward: a reward of -1.000001e6 must be from -1000000 to 1000000 (column 77)",
+        );
+        check(
+            Format::Otlp,
+            r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"1","events":[{"name":"gen_ai.evaluation.result","attributes":[
+               {"key":"gen_ai.evaluation.score.value","value":{"doubleValue":1e7}}]}]}]}]}]}"#,
+            "resourceSpans[0].scopeSpans[0].spans[0].events[0].gen_ai.evaluation.score.value: a reward of 1e7 must be from -1000000 to 1000000",
+        );
+        check(
             Format::Otlp,
             r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}]}]}]}"#,
             "resourceSpans[0].scopeSpans[0].spans[0].traceId: must be a text that is not empty",

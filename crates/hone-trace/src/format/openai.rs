@@ -122,7 +122,8 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
     segment.tools = specs(tools, functions);
     let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
-    let reward = rest.get(REWARD).and_then(Value::as_f64);
+    let reward = rest.get(REWARD).and_then(Value::as_f64).map(origin::check_reward).transpose();
+    let reward = reward.map_err(|reason| FormatError::new(REWARD, reason))?;
     flatten(&mut rest);
 
     let mut trace = registrar.trace("openai", vec![segment], rest, None);

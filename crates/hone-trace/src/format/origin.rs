@@ -1,8 +1,8 @@
 //! What a record gets that does not say it itself: owner, time, id and config.
 
 use crate::{
-    Category, Config, ConfigHash, Giver, GiverKind, Group, GroupId, Message, Reward, RewardId, Role, Segment, Tenant, Time,
-    Trace, TraceId, V1, sorted::SortedMap,
+    Category, Config, ConfigHash, Giver, GiverKind, Group, GroupId, Message, REWARD_MAX, Reward, RewardId, Role, Segment, Tenant,
+    Time, Trace, TraceId, V1, sorted::SortedMap,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -103,6 +103,14 @@ pub(super) fn given(trace: &Trace, format: &str, total: f64) -> Reward {
     let by = Giver { kind: GiverKind::Import, name: format.to_owned(), config: None };
     let id = RewardId::derived(&[format, &trace.id.to_string()]);
     Reward { id, at: trace.started, by, turn_idx: None, components: Vec::new(), total, explanation: None }
+}
+
+/// Refuses a reward that is larger than one from outside may be, with the reason.
+pub(super) fn check_reward(total: f64) -> Result<f64, String> {
+    match total.abs() <= REWARD_MAX {
+        true => Ok(total),
+        false => Err(format!("a reward of {total:e} must be from -{REWARD_MAX} to {REWARD_MAX}")),
+    }
 }
 
 /// The type of task that a map of free facts names under `category` or `task_type`, if it is a name.

@@ -59,7 +59,7 @@ fn trajectory() -> Any {
         must("messages_and_choices", history(1)),
         maybe("tools", or_null(list(openai::tool(), 0..3))),
         maybe("additional_histories", or_null(list(additional, 0..3))),
-        maybe("reward", or_null(number())),
+        maybe("reward", or_null(json::reward())),
         maybe("initial_policy_version", or_null(number())),
         maybe("final_policy_version", or_null(number())),
         maybe("metrics", or_null(metrics)),

@@ -186,7 +186,7 @@ fn noise() -> BoxedStrategy<Vec<Value>> {
 }
 
 fn event() -> Any {
-    let judged = (proptest::option::of(number()), text()).prop_map(|(score, name)| {
+    let judged = (proptest::option::of(json::reward()), text()).prop_map(|(score, name)| {
         let mut attributes = vec![attribute("gen_ai.evaluation.name", json!({ "stringValue": name }))];
         attributes.extend(score.map(|score| attribute("gen_ai.evaluation.score.value", json!({ "doubleValue": score }))));
         json!({"name": "gen_ai.evaluation.result", "timeUnixNano": "17", "attributes": attributes})

@@ -1,6 +1,6 @@
 //! Arbitrary traces.
 
-use crate::json::{anything, number, text};
+use crate::json::{self, anything, number, text};
 use hone_trace::*;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -156,7 +156,8 @@ fn reward() -> impl Strategy<Value = Reward> {
         config: config.map(ConfigHash::from_bytes),
     });
     let part = (string(), finite(), finite()).prop_map(|(name, value, weight)| Component { name, value, weight });
-    let fields = (any::<[u8; 16]>(), time(), by, option::of(0_u32..8), vec(part, 0..2), finite(), option::of(string()));
+    let total = json::reward().prop_map(|number| number.as_f64().unwrap());
+    let fields = (any::<[u8; 16]>(), time(), by, option::of(0_u32..8), vec(part, 0..2), total, option::of(string()));
     fields.prop_map(|(id, at, by, turn_idx, components, total, explanation)| Reward {
         id: RewardId::from_bytes(id),
         at,

@@ -10,7 +10,6 @@
 //! What is left of the entries of `logprobs.content` is held once if it is the same for all. A log-prob that
 //! needs more than 32 bits stays there too, so that nothing is lost.
 
-use super::read::same_number;
 use crate::format::chat;
 use crate::{Message, Sampled, Turn};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -80,6 +79,15 @@ fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || b.as_f64().is_some_and(|b| a.as_f64() == Some(b) && same_number(a, b)),
         _ => false,
+    }
+}
+
+/// Whether this number is exactly that value.
+fn same_number(number: &serde_json::Number, value: f64) -> bool {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(exact), _) => value < 9e15 && value as u64 == exact,
+        (_, Some(exact)) => value > -9e15 && value as i64 == exact,
+        _ => true,
     }
 }
 

@@ -106,10 +106,8 @@ impl Object for Trajectory {
 
     fn end(&mut self) -> Result<(), (&'static str, String)> {
         self.history.end()?;
-        if let Some(Value::Number(reward)) = self.rest.get("reward")
-            && let Some(value) = reward.as_f64().filter(|&value| same_number(reward, value))
-        {
-            self.reward = Some(value);
+        if let Some(total) = self.rest.get("reward").and_then(Value::as_f64) {
+            self.reward = Some(origin::check_reward(total).map_err(|reason| ("reward", reason))?);
             self.rest.remove("reward");
         }
         if let Some(Value::Object(metrics)) = self.rest.get_mut("metrics") {
@@ -133,15 +131,6 @@ impl Object for Trajectory {
             self.rest.remove("metadata");
         }
         Ok(())
-    }
-}
-
-/// Whether this number is exactly that value.
-pub(super) fn same_number(number: &serde_json::Number, value: f64) -> bool {
-    match (number.as_u64(), number.as_i64()) {
-        (Some(exact), _) => value < 9e15 && value as u64 == exact,
-        (_, Some(exact)) => value > -9e15 && value as i64 == exact,
-        _ => true,
     }
 }
 

@@ -11,9 +11,6 @@ use crate::{
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// The name of the event that holds a judgement.
-pub(super) const EVALUATION: &str = "gen_ai.evaluation.result";
-
 /// The trace of these spans, or `None` if no model and no tool took part.
 pub(super) fn trace(
     mut spans: Vec<Span>,
@@ -316,9 +313,9 @@ impl Facts {
 
     /// Takes the judgements that stand on this span.
     fn rewards(&mut self, span: &Span, turn_idx: Option<u32>) {
-        for (idx, event) in span.list("events").iter().enumerate().filter(|(_, event)| event["name"] == EVALUATION) {
+        for (idx, event) in span.list("events").iter().enumerate() {
+            let Some(total) = wire::judged(event) else { continue };
             let attributes = event.get("attributes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let Some(total) = wire::find(attributes, "gen_ai.evaluation.score.value").and_then(wire::number) else { continue };
             let name = wire::text(attributes, "gen_ai.evaluation.name").unwrap_or("evaluation").to_owned();
             let kind = match wire::text(attributes, "hone.giver") {
                 Some("check") => GiverKind::Check,

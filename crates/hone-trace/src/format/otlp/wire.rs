@@ -2,13 +2,17 @@
 //!
 //! Attributes stay the opaque list of pairs that they are: a key is never used as a path or a field name.
 
-use crate::format::{DEPTH_MAX, Format, FormatError, LIST_LEN_MAX, analysis, check_len, check_line, too_deep};
+use crate::format::{DEPTH_MAX, Format, FormatError, LIST_LEN_MAX, analysis, check_len, check_line, origin, too_deep};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The longest key of an attribute, in bytes.
 pub(super) const KEY_BYTES_MAX: usize = 1024;
+
+/// The name of the event that holds a judgement, and the attribute that says how much it gives.
+pub(super) const EVALUATION: &str = "gen_ai.evaluation.result";
+pub(super) const SCORE: &str = "gen_ai.evaluation.score.value";
 
 /// How deep resources, scopes and spans stand in a request.
 pub(super) const RESOURCE_DEPTH: usize = 3;
@@ -109,7 +113,20 @@ pub(super) fn check(span: &Map<String, Value>, path: impl Fn() -> String) -> Res
             return Err(FormatError::new(format!("{}.attributes[{idx}].key", path()), reason));
         }
     }
-    Ok(())
+    let events = span.get("events").and_then(Value::as_array).into_iter().flatten();
+    events.enumerate().try_for_each(|(idx, event)| check_judgement(event, || format!("{}.events[{idx}]", path())))
+}
+
+/// Checks that what an event gives is a reward, where it gives one.
+pub(super) fn check_judgement(event: &Value, path: impl Fn() -> String) -> Result<(), FormatError> {
+    let refused = judged(event).map(origin::check_reward).and_then(Result::err);
+    refused.map_or(Ok(()), |reason| Err(FormatError::new(format!("{}.{SCORE}", path()), reason)))
+}
+
+/// What an event gives as a judgement.
+pub(super) fn judged(event: &Value) -> Option<f64> {
+    let attributes = event.get("attributes").filter(|_| event["name"] == EVALUATION)?.as_array()?;
+    find(attributes, SCORE).and_then(number)
 }
 
 pub(super) fn list(value: Value, path: impl Fn() -> String) -> Result<Vec<Value>, FormatError> {

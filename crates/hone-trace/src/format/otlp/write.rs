@@ -3,7 +3,7 @@
 //! A fresh span follows the GenAI conventions. They want the whole conversation on every model call, so a trace of our
 //! own grows with the square of its turns: past [`FRESH_HISTORY_BYTES_MAX`] a span tells only what is new.
 
-use super::assemble::{EVALUATION, reward_id};
+use super::assemble::reward_id;
 use super::{NO_CALL, PLACES, SPAN, SPANS, call, wire};
 use crate::store::RECORD_BYTES_MAX;
 use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, ToolSpec, Trace, Turn};
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
 
     fn push(&mut self, place: usize, turn_idx: Option<u32>, fields: Map<String, Value>) {
         let events = fields.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let judged = events.iter().enumerate().filter(|(_, event)| event["name"] == EVALUATION);
+        let judged = events.iter().enumerate().filter(|(_, event)| event["name"] == wire::EVALUATION);
         self.told.extend(judged.map(|(idx, _)| reward_id(&fields, idx)));
         self.spans.push((place, turn_idx, fields));
     }
@@ -303,7 +303,7 @@ fn event(reward: &Reward) -> Value {
     };
     let mut attributes = vec![
         wire::attribute("gen_ai.evaluation.name", wire::any_text(&reward.by.name)),
-        wire::attribute("gen_ai.evaluation.score.value", json!({"doubleValue": reward.total})),
+        wire::attribute(wire::SCORE, json!({"doubleValue": reward.total})),
         wire::attribute("hone.giver", wire::any_text(giver)),
     ];
     if reward.turn_idx.is_none() {
@@ -311,5 +311,5 @@ fn event(reward: &Reward) -> Value {
     }
     attributes
         .extend(reward.explanation.iter().map(|text| wire::attribute("gen_ai.evaluation.explanation", wire::any_text(text))));
-    json!({"timeUnixNano": reward.at.unix_nanos().max(0).to_string(), "name": EVALUATION, "attributes": attributes})
+    json!({"timeUnixNano": reward.at.unix_nanos().max(0).to_string(), "name": wire::EVALUATION, "attributes": attributes})
 }

@@ -107,7 +107,7 @@ fn event(record: Map<String, Value>, path: impl Fn() -> String) -> Result<Option
         return Ok(None);
     }
     let mut record = take::with_ids(record, &path)?;
-    wire::check(&record, path)?;
+    wire::check(&record, &path)?;
     secrets::drop_from(&mut record);
     let mut attributes = match record.remove("attributes") {
         Some(Value::Array(attributes)) => attributes,
@@ -121,6 +121,7 @@ fn event(record: Map<String, Value>, path: impl Fn() -> String) -> Result<Option
     let time = ["timeUnixNano", "observedTimeUnixNano"].iter().find_map(|key| record.get(*key).filter(is_time));
     let time = time.cloned().unwrap_or_else(|| "0".into());
     let event = wire::made([("timeUnixNano", time), ("name", name.into()), ("attributes", Value::Array(attributes))]);
+    wire::check_judgement(&event, path)?;
     let [trace, span] = ["traceId", "spanId"].map(|key| (key, record.remove(key).unwrap_or_default()));
     Ok(Some(wire::made([trace, span, ("event", event)])))
 }

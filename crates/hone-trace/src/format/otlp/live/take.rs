@@ -1,6 +1,5 @@
 //! What is kept of a request.
 
-use super::super::assemble::EVALUATION;
 use super::super::span::{Kind, Span};
 use super::super::{secrets, wire};
 use super::is_root;
@@ -118,7 +117,7 @@ fn clean_inner(place: &mut Map<String, Value>, key: &str) {
 
 /// Whether a span tells of a model, a tool, an agent, an error, a conversation or a judgement.
 fn says_something(span: &Span) -> bool {
-    let is_judged = || span.list("events").iter().any(|event| event["name"] == EVALUATION);
+    let is_judged = || span.list("events").iter().any(|event| event["name"] == wire::EVALUATION);
     span.kind() != Kind::Other || span.error().is_some() || conversation(&span.fields).is_some() || is_judged()
 }
 
