@@ -6,6 +6,8 @@
 
 mod imitation;
 
+pub(crate) use imitation::Unlearnable;
+
 use crate::context::Context;
 use crate::device::Grant;
 use crate::failure::Failure;

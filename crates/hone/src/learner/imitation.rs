@@ -29,6 +29,20 @@ pub(crate) struct Imitated {
     pub(crate) loss: f64,
 }
 
+/// Why a trace cannot be learned from.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unlearnable {
+    /// Nobody told its tokens, and they may not be made.
+    #[error("its tokens are not known")]
+    NoTokens,
+    /// A stretch of it that is trained has more tokens than the model reads.
+    #[error("it is longer than the context")]
+    TooLong,
+    /// The chat template refuses it, or it has something that is no text.
+    #[error(transparent)]
+    Unrendered(#[from] RenderError),
+}
+
 impl Learner {
     /// Learns to do what was done in these traces, once through; `tick` is called at every step with how many there are.
     /// Stops early when `n_tokens_max` are trained.
@@ -121,20 +135,26 @@ impl Learner {
     }
 
     /// The trained tokens of a trace, those of `wanted` turns: as the sampler told them where it was a model of this language, or else
-    /// rendered, where that is allowed. `None` where neither can be.
-    pub(crate) fn episode(&self, trace: &Trace, wanted: &[bool], may_render: bool) -> Option<Episode> {
+    /// rendered, where that is allowed. They fit the context.
+    pub(crate) fn episode(&self, trace: &Trace, wanted: &[bool], may_render: bool) -> Result<Episode, Unlearnable> {
         let own = self.is_own(trace).then(|| Episode::of_turns(trace, |turn_idx| wanted[turn_idx]).ok()).flatten();
-        let rendered = || Episode::joined(self.render(trace, wanted).ok()?);
-        own.or_else(|| if may_render { rendered() } else { None })
+        let episode = match own {
+            None if may_render => Episode::joined(self.render(trace, wanted, self.context_len())?),
+            own => own,
+        };
+        let episode = episode.ok_or(Unlearnable::NoTokens)?;
+        if episode.n_longest() > self.context_len() { Err(Unlearnable::TooLong) } else { Ok(episode) }
     }
 
     /// The tokens of a trace that no model sampled, with the answers as what is trained: one episode, or one per turn where the
     /// model does not remember the turns before.
     fn rendered(&self, trace: &Trace) -> Result<Vec<Episode>, Failure> {
-        self.render(trace, &vec![true; trace.turns().count()]).map_err(Failure::bug)
+        self.render(trace, &vec![true; trace.turns().count()], usize::MAX).map_err(Failure::bug)
     }
 
-    fn render(&self, trace: &Trace, wanted: &[bool]) -> Result<Vec<Episode>, RenderError> {
+    /// Every turn renders the conversation so far, as only the template knows what it makes of it. So one that is longer than `n_ids_max`
+    /// is given up where it becomes so.
+    fn render(&self, trace: &Trace, wanted: &[bool], n_ids_max: usize) -> Result<Vec<Episode>, Unlearnable> {
         let (mut episodes, mut wanted) = (Vec::new(), wanted.iter());
         for segment in &trace.segments {
             let setting =
@@ -147,6 +167,9 @@ impl Learner {
                 };
                 let is_wanted = wanted.next().copied().unwrap_or(false);
                 open.imitate(turn.answer.clone(), &self.local.stop_ids, is_wanted)?;
+                if open.segments().last().is_some_and(|told| told.ids.len() > n_ids_max && told.drawn.contains(&true)) {
+                    return Err(Unlearnable::TooLong);
+                }
                 episode = Some(open);
             }
             let told = episode.as_ref().map_or(&[][..], hone_render::Episode::segments);

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::data::held_out;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
-use crate::learner::Learner;
+use crate::learner::{Learner, Unlearnable};
 use crate::trace::Filter;
 use hone_data::facts::Facts;
 use hone_data::gate::HeldOut;
@@ -197,9 +197,10 @@ impl Lessons {
                 continue;
             }
             match learner.episode(trace, &wanted, settings.algorithm != Algorithm::Ppo) {
-                None => left_out.n_without_tokens += 1,
-                Some(episode) if episode.n_longest() > learner.context_len() => left_out.n_too_long += 1,
-                Some(episode) => {
+                Err(Unlearnable::NoTokens) => left_out.n_without_tokens += 1,
+                Err(Unlearnable::TooLong) => left_out.n_too_long += 1,
+                Err(Unlearnable::Unrendered(error)) => *left_out.unrendered.entry(error.to_string()).or_default() += 1,
+                Ok(episode) => {
                     episodes.push(episode);
                     kept.push(trace);
                 }
@@ -269,7 +270,12 @@ struct LeftOut {
     n_without_good_turn: usize,
     n_without_tokens: usize,
     n_too_long: usize,
+    /// By what the chat template said of them.
+    unrendered: BTreeMap<String, usize>,
 }
+
+/// So many reasons of a chat template are told; the rest are counted.
+const N_REASONS_MAX: usize = 3;
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -285,7 +291,15 @@ impl fmt::Display for LeftOut {
                 write!(f, "; left out {n} {why}")?;
             }
         }
-        Ok(())
+        let mut reasons: Vec<(&String, &usize)> = self.unrendered.iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        for (why, n) in reasons.iter().take(N_REASONS_MAX) {
+            write!(f, "; left out {n} that cannot be rendered: {why}")?;
+        }
+        match reasons.iter().skip(N_REASONS_MAX).map(|(_, n)| **n).sum::<usize>() {
+            0 => Ok(()),
+            n => write!(f, "; left out {n} that cannot be rendered for other reasons"),
+        }
     }
 }
 

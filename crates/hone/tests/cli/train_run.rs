@@ -468,6 +468,36 @@ fn tasks_that_are_held_out_are_not_learned_from() {
 }
 
 #[test]
+fn what_the_chat_template_refuses_is_counted_with_the_reason() {
+    let desk = Desk::of_practice();
+    let line = |content: &str| {
+        format!(
+            "{{\"messages\":[{{\"role\":\"user\",\"content\":{content}}},{{\"role\":\"assistant\",\"content\":\"5\"}}],\"reward\":1}}\n"
+        )
+    };
+    let picture = "[{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:\"}}]";
+    fs::write(desk.path("chat.jsonl"), [line("\"Play!\""), line(picture), line(picture)].concat()).unwrap();
+    desk.hone("trace import chat.jsonl --tenant t").expect(0, "", "3 new");
+    let sft = "train sft --model tiny --run r --threads 1 --tenant t";
+    desk.hone(sft).expect(0, "steps", "1 of 3 traces to learn from").expect(
+        0,
+        "steps",
+        "; left out 2 that cannot be rendered: message 0 has a part of type `image_url`, and this model reads text alone",
+    );
+}
+
+#[test]
+fn a_conversation_that_outgrows_the_context_is_left_out_as_too_long() {
+    let desk = Desk::of_practice();
+    let turn = "{\"role\":\"user\",\"content\":\"1 2 3\"},{\"role\":\"assistant\",\"content\":\"5\"}";
+    let line = |n_turns: usize| format!("{{\"messages\":[{}],\"reward\":1}}\n", vec![turn; n_turns].join(","));
+    fs::write(desk.path("chat.jsonl"), line(2) + &line(400)).unwrap();
+    desk.hone("trace import chat.jsonl --tenant t").expect(0, "", "2 new");
+    let sft = "train sft --model tiny --run r --threads 1 --tenant t";
+    desk.hone(sft).expect(0, "steps", "1 of 2 traces to learn from, ").expect(0, "steps", "; left out 1 longer than the context");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_leaves_no_record() {
     let desk = Desk::of_practice();
     let refused = |line: &str, says: &str| {
