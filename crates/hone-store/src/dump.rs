@@ -50,7 +50,7 @@ pub struct LogLine {
 }
 
 /// What and how much a database is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
     /// Where it is; never with a password.
     pub place: String,
@@ -62,6 +62,8 @@ pub struct Info {
     pub counts: Counts,
     /// How many turns all traces have, whether written with them or added later.
     pub n_turns: u64,
+    /// How many traces have a reward, whether written with it or rewarded later.
+    pub n_rewarded: u64,
 }
 
 /// How many records there are.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{grown, next, on_each, reward, time, trace, turn, write};
+use common::{grown, next, on_each, reward, rewarded, time, trace, turn, write};
 use hone_store::{backup, restore, verify};
 use hone_trace::store::{Field, Put, Store, StoreError, TraceQuery, Write};
 use hone_trace::{NextTurn, Sampled, TURNS_MAX, ToolSpec, TraceHead};
@@ -49,6 +49,9 @@ fn a_trace_grows_turn_by_turn_and_is_seen_at_once() {
         check(&*store, 1, 5).await;
         let info = store.info().await.unwrap();
         assert_eq!((info.counts.turns, info.n_turns), (4, 6), "four were added to the two that the traces came with");
+        assert_eq!(info.n_rewarded, 0);
+        store.put(vec![rewarded(3, 1.0), Write::Reward(trace(1).id, reward("later", 0.5))]).await.unwrap();
+        assert_eq!(store.info().await.unwrap().n_rewarded, 2, "one came with its reward, the other was given it later");
     });
 }
 

@@ -7,6 +7,8 @@ use clap::Subcommand;
 use hone_store::{BackupError, Counts, Restored};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -155,23 +157,25 @@ async fn info(context: &Context<'_>) -> Result<Exit, Failure> {
         return Ok(Exit::Yes);
     };
     let info = store.info().await?;
+    let Counts { traces, documents, links, events, .. } = info.counts;
+    let rows = [
+        ("place", json!(info.place)),
+        ("engine", json!(info.engine)),
+        ("schema", json!(info.schema)),
+        ("traces", json!(traces)),
+        // Of all traces, whether written with them or added later.
+        ("turns", json!(info.n_turns)),
+        ("rewarded", json!(info.n_rewarded)),
+        ("documents", json!(documents)),
+        ("links", json!(links)),
+        ("events", json!(events)),
+    ];
     if context.printer.wants_json() {
-        context.printer.json(&info)?;
+        context.printer.json(&rows.into_iter().collect::<BTreeMap<_, _>>())?;
         return Ok(Exit::Yes);
     }
-    let Counts { traces, rewards, documents, links, events, .. } = info.counts;
-    let rows = [
-        ("place", info.place),
-        ("engine", info.engine),
-        ("schema", info.schema.to_string()),
-        ("traces", traces.to_string()),
-        ("turns", info.n_turns.to_string()),
-        ("rewards", rewards.to_string()),
-        ("documents", documents.to_string()),
-        ("links", links.to_string()),
-        ("events", events.to_string()),
-    ];
-    context.printer.table(&["what", "value"], &rows.map(|(what, value)| vec![what.to_owned(), value]))?;
+    let shown = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    context.printer.table(&["what", "value"], &rows.map(|(what, value)| vec![what.to_owned(), shown(value)]))?;
     Ok(Exit::Yes)
 }
 

@@ -421,7 +421,8 @@ impl Database for Postgres {
                             (SELECT count(*) FROM hone.rewards), (SELECT count(*) FROM hone.documents),
                             (SELECT count(*) FROM hone.links), (SELECT count(*) FROM hone.events),
                             current_setting('server_version'),
-                            (SELECT coalesce(sum(n_turns), 0)::int8 FROM hone.traces)",
+                            (SELECT coalesce(sum(n_turns), 0)::int8 FROM hone.traces),
+                            (SELECT count(reward) FROM hone.traces)",
                         &[],
                     )
                     .await
@@ -436,7 +437,8 @@ impl Database for Postgres {
                     events: count(5),
                 };
                 let engine = format!("PostgreSQL {}", row.get::<_, &str>(6));
-                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts, n_turns: count(7) })
+                let (n_turns, n_rewarded) = (count(7), count(8));
+                Ok(Info { place: self.place.clone(), engine, schema: schema::KNOWN, counts, n_turns, n_rewarded })
             })
         })
     }

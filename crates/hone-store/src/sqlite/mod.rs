@@ -301,10 +301,10 @@ impl Database for Sqlite {
     fn info(&self) -> Answer<'_, Info> {
         let place = self.readers.place.clone();
         self.read(move |connection| {
-            let (counts, n_turns) = connection.query_row(
+            let (counts, n_turns, n_rewarded) = connection.query_row(
                 "SELECT (SELECT count(*) FROM traces), (SELECT count(*) FROM turns), (SELECT count(*) FROM rewards),
                         (SELECT count(*) FROM documents), (SELECT count(*) FROM links), (SELECT count(*) FROM events),
-                        (SELECT coalesce(sum(n_turns), 0) FROM traces)",
+                        (SELECT coalesce(sum(n_turns), 0) FROM traces), (SELECT count(reward) FROM traces)",
                 [],
                 |row| {
                     let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
@@ -316,10 +316,11 @@ impl Database for Sqlite {
                         links: count(4)?,
                         events: count(5)?,
                     };
-                    Ok((counts, count(6)?))
+                    Ok((counts, count(6)?, count(7)?))
                 },
             )?;
-            Ok(Info { place, engine: format!("SQLite {}", rusqlite::version()), schema: schema::KNOWN, counts, n_turns })
+            let engine = format!("SQLite {}", rusqlite::version());
+            Ok(Info { place, engine, schema: schema::KNOWN, counts, n_turns, n_rewarded })
         })
     }
 

@@ -24,6 +24,19 @@ fn a_back_up_comes_back_whole() {
 }
 
 #[test]
+fn turns_and_rewards_count_whether_they_came_with_their_trace_or_later() {
+    let line = |rest: &str| format!("{{\"messages\":[{{\"role\":\"assistant\",\"content\":\"Hi\"}}]{rest}}}\n");
+    let recipe = "components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]";
+    let chat = [line(",\"reward\":0.5"), line(",\"user\":\"a\""), line("")].concat();
+    let desk = Desk::with(&[("chat.jsonl", chat.as_str()), ("recipe.toml", recipe)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "3 new");
+    desk.hone("store info --json").expect(0, "\"rewarded\":1", "").expect(0, "\"turns\":3", "");
+    desk.hone("reward score --recipe recipe.toml --field metadata.user=a").expect(0, "1 scored", "");
+    desk.hone("store info --json").expect(0, "\"rewarded\":2", "");
+    desk.hone("store info").expect(0, "rewarded   2\n", "").expect(0, "turns      3\n", "");
+}
+
+#[test]
 fn what_is_not_a_back_up_is_refused() {
     let desk = Desk::with(&[("chat.jsonl", CHAT)]);
     desk.hone("store backup copy").expect(2, "", "there are no records in ");
