@@ -13,7 +13,7 @@ use crate::episode::digest;
 use crate::error::Refused;
 use crate::local::{Drawing, Drawn, Local};
 use crate::question::Question;
-use crate::record::{AGENT, Call, EPISODE_NAME, NotKept};
+use crate::record::{AGENT, Call, NotKept};
 use crate::responses::STORE;
 use crate::server::Gateway;
 use axum::body::Body;
@@ -21,7 +21,7 @@ use hone_policy::local::Piece;
 use hone_policy::upstream::{ChatRequest, Client, Completion, Reply, Streaming, Transfer, UpstreamError};
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
-use hone_trace::{Config, ErrorEvent, LlmCall, Message, Role, Time, Turn};
+use hone_trace::{Config, EPISODE_NAME, ErrorEvent, LlmCall, Message, Role, Time, Turn};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -415,10 +415,10 @@ async fn record(
             (None, false)
         }
     };
-    // What the client says of its episode stands on the trace; which agent answered is not for it to say.
+    // What the client says of its episode stands on the trace; which agent answered is not for it to say. The name by which it finds the
+    // episode again is the one of the header, where there is one.
     let mut metadata = question.conversation.rest.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     metadata.remove(AGENT);
-    metadata.remove(EPISODE_NAME);
     metadata.extend(question.episode_name.clone().map(|name| (EPISODE_NAME.into(), name.into())));
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());

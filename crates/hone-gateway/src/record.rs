@@ -373,9 +373,6 @@ pub fn episodes_called(tenant: &Tenant, name: &str) -> Vec<TraceId> {
     std::iter::once(called(tenant, name)).chain(otlp::ids(tenant, name)).chain(answered_in(name)).collect()
 }
 
-/// Where the metadata of a trace say what its client calls it.
-pub(crate) const EPISODE_NAME: &str = "episode_name";
-
 /// Where the metadata of a trace say which version of an agent answered.
 pub(crate) const AGENT: &str = "agent";
 

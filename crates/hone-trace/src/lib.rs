@@ -48,6 +48,6 @@ pub use run::{Run, RunState};
 pub use scenario::Scenario;
 pub use sorted::Sorted;
 pub use time::{Clock, SteppedClock, Time, TimeError};
-pub use trace::{Metric, Segment, Trace, TraceError, TraceHead, TraceOutcome};
+pub use trace::{EPISODE_NAME, Metric, Segment, Trace, TraceError, TraceHead, TraceOutcome};
 pub use turn::{Decision, ErrorEvent, LlmCall, Sampled, ToolCall, Turn};
 pub use version::V1;

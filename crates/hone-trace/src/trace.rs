@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
+/// Where the metadata of a trace say what its client calls it.
+pub const EPISODE_NAME: &str = "episode_name";
+
 /// One episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

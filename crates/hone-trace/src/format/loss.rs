@@ -1,15 +1,16 @@
 //! What a foreign format cannot hold of a trace, in plain words.
 
 use super::{Format, otlp};
-use crate::{GiverKind, Reward, Segment, Trace, TraceOutcome, Turn};
+use crate::{EPISODE_NAME, GiverKind, Reward, Segment, Trace, TraceOutcome, Turn};
 
 /// What is lost when this trace is written in this format. Our own format loses nothing.
 pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
     let any_turn = |has: fn(&Turn) -> bool| trace.turns().any(has);
     let n_spoken = trace.segments.iter().filter(|segment| !segment.turns.is_empty() || !segment.tail.is_empty()).count();
     let from_spans = otlp::has_spans(trace);
-    let is_foreign =
-        |key: &str| !key.starts_with("hone.") && (!from_spans || !["agent_name", "conversation_id", "service"].contains(&key));
+    let of_spans = ["agent_name", "conversation_id", "service"];
+    let is_told = |key: &str| key == EPISODE_NAME || from_spans && of_spans.contains(&key);
+    let is_foreign = |key: &str| !key.starts_with("hone.") && !is_told(key);
     let n_whole = trace.rewards.iter().filter(|reward| reward.turn_idx.is_none()).count();
     let (openai, art, spans) = (format == Format::Openai, format == Format::Art, format == Format::Otlp);
     let facts = [

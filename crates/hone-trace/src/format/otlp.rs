@@ -15,6 +15,7 @@
 //! | event `gen_ai.evaluation.result` | a reward; of a turn when the span is a model call, else of the trace |
 //! | any other span | `metadata["hone.spans"]`; an error that no call told of stands on the turn before it |
 //! | `gen_ai.agent.name`, `agent.name` | `metadata["agent_name"]` |
+//! | `episode_name`, as an attribute or inside `metadata` | `metadata["episode_name"]` |
 //! | resource and scope | `metadata["hone.places"]`, referred to by number |
 //!
 //! An attribute that our words give back exactly is dropped, and its key noted in `hone.span.from`; every other

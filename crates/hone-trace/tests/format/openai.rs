@@ -157,6 +157,18 @@ fn what_a_client_calls_a_reward_is_none_in_an_export_either() {
 }
 
 #[test]
+fn the_name_of_an_episode_comes_back_from_every_format() {
+    let line =
+        r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}],"metadata":{"episode_name":"t-1"}}"#;
+    let trace = read(Format::Openai, line).traces.remove(0);
+    for format in Format::ALL {
+        let back = read(format, &write(&trace, format)).traces.remove(0);
+        assert_eq!(back.metadata.get("episode_name"), Some(&json!("t-1")), "{format}");
+        assert!(!left_out(&trace, format).contains(&"metadata"), "{format}");
+    }
+}
+
+#[test]
 fn metadata_are_flat_and_come_back_and_so_does_the_category() {
     let line = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}],"metadata":{"customer":"acme","model":"inner"},"model":"m"}"#;
     let mut trace = read(Format::Openai, line).traces.remove(0);

@@ -9,8 +9,8 @@ use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
 use hone_gateway::episodes_called;
 use hone_trace::format::is_note;
-use hone_trace::store::{Event, Store};
-use hone_trace::{Content, Message, Reward, Tenant, Time, Trace, TraceId, Turn};
+use hone_trace::store::{Event, Field, Store, TraceQuery};
+use hone_trace::{Content, EPISODE_NAME, Message, Reward, Tenant, Time, Trace, TraceId, Turn};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The id, as `hone trace list` prints it, that of an answer, as its client knows it, or the name that the client gave the episode
-    /// by `x-hone-episode`
+    /// by `x-hone-episode` or as `episode_name` of its metadata; the newest of that name
     id: String,
 }
 
@@ -43,7 +43,8 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     Ok(Exit::Yes)
 }
 
-/// The trace of this id, or else the one that clients of this tenant call so.
+/// The trace of this id, or else the one that clients of this tenant call so: the newest whose metadata say it, where no id follows
+/// from the name, as in what was imported.
 async fn find(store: &(impl Store + ?Sized), tenant: &Tenant, id: &str) -> Result<Option<Trace>, Failure> {
     if let Ok(id) = id.parse::<TraceId>()
         && let Some(trace) = store.trace(id).await?
@@ -55,7 +56,9 @@ async fn find(store: &(impl Store + ?Sized), tenant: &Tenant, id: &str) -> Resul
             return Ok(Some(trace));
         }
     }
-    Ok(None)
+    let field = Field { path: format!("metadata.{EPISODE_NAME}"), value: id.to_owned() };
+    let query = TraceQuery { tenant: Some(tenant.clone()), field: Some(field), ..TraceQuery::default() };
+    Ok(store.traces(&query, None, 1).await?.items.into_iter().next())
 }
 
 /// A trace and what was said of it.

@@ -84,12 +84,15 @@ fn an_episode_is_found_by_the_name_that_its_client_gave_it() {
     post_to(served.port, Some("ticket-4711"), r#"{"model":"m","messages":[{"role":"user","content":"my order"}]}"#);
     desk.hone("trace show ticket-4711").expect(0, "my order", "").expect(0, r#""episode_name":"ticket-4711""#, "");
     desk.hone("trace show ticket-4712").expect(1, "", "there is no trace ticket-4712");
+    let said = r#"{"model":"m","messages":[{"role":"user","content":"by metadata"}],"metadata":{"episode_name":"ticket-4713"}}"#;
+    post_to(served.port, None, said);
+    desk.hone("trace show ticket-4713").expect(0, "by metadata", "");
     let mut stream = TcpStream::connect(("127.0.0.1", served.port)).unwrap();
     let path = "/dashboard/traces?q=ticket-4711";
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    let id = desk.hone("trace list --json").json()[0]["id"].as_str().unwrap().to_owned();
+    let id = desk.hone("trace show ticket-4711 --json").json()[0]["id"].as_str().unwrap().to_owned();
     assert!(answer.contains(&format!("location: /dashboard/traces/{id}")), "{answer}");
 }
 

@@ -227,6 +227,18 @@ fn a_turn_that_came_later_is_seen_at_once() {
 }
 
 #[test]
+fn an_imported_episode_is_found_by_the_name_that_its_client_gave_it() {
+    let line = |told: &str| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hi\"}}],{told}}}\n");
+    let lines = line("\"metadata\":{\"episode_name\":\"ticket-1\"}") + &line("\"episode_name\":\"ticket-2\"");
+    let desk = Desk::with(&[("chat.jsonl", &lines)]);
+    desk.hone("trace import chat.jsonl").expect(0, "", "2 new");
+    for name in ["ticket-1", "ticket-2"] {
+        desk.hone(&format!("trace show {name}")).expect(0, &format!("\"episode_name\":\"{name}\""), "");
+    }
+    desk.hone("trace show ticket-3").expect(1, "", "there is no trace ticket-3");
+}
+
+#[test]
 fn what_a_format_cannot_hold_is_said() {
     let desk = Desk::with(&[("art.jsonl", ART), ("chat.jsonl", CHAT)]);
     desk.hone("trace import art.jsonl chat.jsonl").expect(0, "", "4 new");

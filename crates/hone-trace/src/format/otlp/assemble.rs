@@ -6,7 +6,8 @@ use super::{NO_CALL, PLACES, SPAN, SPANS, call, flat, wire};
 use crate::format::FormatError;
 use crate::format::origin::{self, Registrar};
 use crate::{
-    Config, ErrorEvent, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, ToolCall, Trace, TraceId, Turn, V1,
+    Config, EPISODE_NAME, ErrorEvent, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, ToolCall, Trace, TraceId,
+    Turn, V1,
 };
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -300,6 +301,9 @@ impl Facts {
         if let Some(agent) = spans.iter().find_map(agent) {
             trace.metadata.insert("agent_name".to_owned(), agent.into());
         }
+        if let Some(name) = spans.iter().find_map(episode_name) {
+            trace.metadata.insert(EPISODE_NAME.to_owned(), name.into());
+        }
         if let Some(service) = places.text("service.name") {
             trace.metadata.insert("service".to_owned(), service.into());
         }
@@ -344,8 +348,19 @@ pub(super) fn reward_id(span: &Map<String, Value>, idx: usize) -> RewardId {
     RewardId::derived(&["otlp", &text("traceId"), &text("spanId"), &idx.to_string()])
 }
 
+/// What a span calls its episode, among its attributes or in its `metadata`.
+fn episode_name(span: &Span) -> Option<String> {
+    let inner = || metadata(span)?.get(EPISODE_NAME)?.as_str().map(str::to_owned);
+    span.text(EPISODE_NAME).map(str::to_owned).or_else(inner)
+}
+
 /// The type of task that a span names.
 fn category(span: &Span) -> Option<crate::Category> {
     let named = ["category", "task_type"].into_iter().find_map(|key| crate::Category::new(span.text(key)?).ok());
-    named.or_else(|| origin::category(crate::format::object::json_inside(span.text("metadata")?)?.as_object()?))
+    named.or_else(|| origin::category(metadata(span)?.as_object()?))
+}
+
+/// What a span says under `metadata`, as OpenInference has it.
+fn metadata(span: &Span) -> Option<Value> {
+    crate::format::object::json_inside(span.text("metadata")?)
 }

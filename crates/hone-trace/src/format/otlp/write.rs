@@ -6,7 +6,7 @@
 use super::assemble::reward_id;
 use super::{NO_CALL, PLACES, SPAN, SPANS, call, wire};
 use crate::store::RECORD_BYTES_MAX;
-use crate::{GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, ToolSpec, Trace, Turn};
+use crate::{EPISODE_NAME, GiverKind, LlmCall, Message, Reward, RewardId, Time, ToolCall, ToolSpec, Trace, Turn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -176,6 +176,8 @@ impl<'a> Writer<'a> {
         ];
         let category = self.trace.category.as_ref();
         attributes.extend(category.map(|category| wire::attribute("category", wire::any_text(category.as_str()))));
+        let name = self.trace.metadata.get(EPISODE_NAME).and_then(Value::as_str);
+        attributes.extend(name.map(|name| wire::attribute(EPISODE_NAME, wire::any_text(name))));
         append(&mut fields, "attributes", attributes);
         fields
     }
