@@ -24,15 +24,16 @@ pub fn wilson_of(share: f64, n: usize) -> (f64, f64) {
     (low, high)
 }
 
-/// The mean and the half width of its 95 % interval, by the normal approximation. One value says nothing of how sure it is: the width is
-/// infinite. Values that are all alike have no spread and a width of 0: of outcomes from 0 to 1, [`wilson_of`] says what even they leave open.
+/// The mean and the half width of its 95 % interval, by the normal approximation. One value, and two that are alike, say nothing of how
+/// sure it is: the width is infinite. More values that are all alike have no spread and a width of 0: of outcomes from 0 to 1,
+/// [`wilson_of`] says what even they leave open.
 pub fn mean(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     if values.is_empty() {
         return (0.0, f64::INFINITY);
     }
     let mean = values.iter().sum::<f64>() / n;
-    if values.len() == 1 {
+    if values.len() <= 2 && values.iter().all(|value| *value == values[0]) {
         return (mean, f64::INFINITY);
     }
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -110,8 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_one_value_claims_nothing() {
+    fn a_mean_of_one_value_or_of_two_alike_claims_nothing() {
         assert_eq!(mean(&[0.5]), (0.5, f64::INFINITY));
+        assert_eq!(mean(&[0.5, 0.5]), (0.5, f64::INFINITY));
+        assert!(mean(&[0.4, 0.6]).1.is_finite());
     }
 
     #[test]

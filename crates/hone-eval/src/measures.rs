@@ -69,7 +69,7 @@ pub struct Measures {
     pub reliability: f64,
     /// The mean score over tasks whose best is known: 0 is doing nothing, 1 is the best that can be done.
     pub score: Option<f64>,
-    /// Half the width of its 95 % interval, over tasks; `None` of fewer than two.
+    /// Half the width of its 95 % interval, over tasks; `None` of one, or of two that are alike.
     pub score_half_width: Option<f64>,
     /// All answers, those of failed episodes too, per solved task; `None` when nothing was solved.
     pub turns_per_solved: Option<f64>,
@@ -114,7 +114,7 @@ impl Measures {
             accuracy_interval: wilson_of(share(solved, n), n_tasks),
             reliability: share(tasks.values().filter(|task| !task.is_missed).count(), n_tasks),
             score: (!scores.is_empty()).then_some(score),
-            score_half_width: (scores.len() > 1).then_some(half_width),
+            score_half_width: Some(half_width).filter(|half| half.is_finite()),
             turns_per_solved: per_solved(episodes.iter().map(|episode| episode.n_turns).sum()),
             tokens_per_solved: per_solved(episodes.iter().map(|episode| episode.n_tokens).sum()),
             cost_per_1k: cost.filter(|_| n > 0).map(|cost: f64| 1000.0 * cost / n as f64),
@@ -174,6 +174,8 @@ mod tests {
         assert_eq!((once.accuracy_interval, once.score_half_width), (often.accuracy_interval, often.score_half_width));
         let alone = Measures::of(&vec![episode("a", true); 50]);
         assert!(alone.accuracy_interval.0 < 0.21 && alone.score_half_width.is_none(), "{:?}", alone.accuracy_interval);
+        let alike = Measures::of(&[episode("a", true), episode("b", true)]);
+        assert_eq!((alike.score, alike.score_half_width), (Some(1.0), None));
         // Episodes whose task nobody knows are not repeats of each other.
         let unknown = Episode { scenario: None, ..episode("a", true) };
         assert_eq!(Measures::of(&vec![unknown; 9]).n_scenarios, 9);

@@ -108,9 +108,9 @@ impl Line {
             format_valid_interval: wilson_of(share(n_read, n_turns), measured().count()),
             hacks: traces().filter(is_hack).count(),
             cost_per_1k: measures.cost_per_1k,
-            cost_per_1k_interval: costs.filter(|costs| costs.len() > 1).map(|costs| {
+            cost_per_1k_interval: costs.and_then(|costs| {
                 let (cost, half) = mean(&costs);
-                ((cost - half).max(0.0), cost + half)
+                half.is_finite().then(|| ((cost - half).max(0.0), cost + half))
             }),
             latency_p50_ms: measures.latency_p50_ms,
             latency_p50_ms_interval: median_interval(&durations),
@@ -168,13 +168,14 @@ fn solved(traces: &[&Trace]) -> Option<f64> {
     (!traces.is_empty()).then(|| total(traces, is_solved) / traces.len() as f64)
 }
 
-/// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks, which one task has not.
+/// The 95 % interval of what all tasks took together for what was solved of them, by the spread over tasks, which one task has not, and
+/// two that are alike have not.
 fn ratio(tasks: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (spent, solved) = tasks.iter().fold((0.0, 0.0), |(spent, solved), task| (spent + task.0, solved + task.1));
-    let ratio = (solved > 0.0 && spent > 0.0 && tasks.len() > 1).then(|| spent / solved)?;
+    let ratio = (solved > 0.0 && spent > 0.0).then(|| spent / solved)?;
     let per_task = solved / tasks.len() as f64;
     let (_, half) = mean(&tasks.iter().map(|(spent, solved)| (spent - ratio * solved) / per_task).collect::<Vec<_>>());
-    Some(((ratio - half).max(0.0), ratio + half))
+    half.is_finite().then(|| ((ratio - half).max(0.0), ratio + half))
 }
 
 fn share(n: usize, of: usize) -> f64 {
@@ -199,7 +200,8 @@ pub(super) struct Measured {
     pub(super) after: Line,
     /// The script that the first agent was made to imitate, for reference.
     pub(super) script: Option<Line>,
-    /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval, which one task has not.
+    /// Points gained over the agent before, on the same tasks, and half the width of the 95 % interval, which one task has not, and two
+    /// that gained the same have not.
     gain_points: (f64, Option<f64>),
     worst_category: String,
     /// In points; what the new agent lost there is not more than this.
@@ -233,7 +235,10 @@ impl Measured {
     fn gained(&self) -> String {
         match self.gain_points {
             (gain, Some(half)) => format!("{gain:+.1} ± {half:.1} points over {}", self.before.name),
-            (gain, None) => format!("{gain:+.1} points over {} on one task, which proves nothing", self.before.name),
+            (gain, None) => {
+                let tasks = if self.after.gains(&self.before).count() == 2 { "two tasks alike" } else { "one task" };
+                format!("{gain:+.1} points over {} on {tasks}, which proves nothing", self.before.name)
+            }
         }
     }
 
@@ -400,9 +405,12 @@ mod tests {
         assert_eq!(one.gained(), "+100.0 points over before on one task, which proves nothing");
         let kept: Measured = serde_json::from_value(serde_json::to_value(&one).unwrap()).unwrap();
         assert_eq!(kept.gain_points, (100.0, None));
+        let two = measured(&[("a", 0.0, 1.0), ("b", 0.0, 1.0)]);
+        assert_eq!((two.verdict, two.gain_points), (Verdict::NotBetter, (100.0, None)));
+        assert_eq!(two.gained(), "+100.0 points over before on two tasks alike, which proves nothing");
         let three = measured(&[("a", 0.0, 1.0), ("a", 0.0, 1.0), ("b", 1.0, 1.0)]);
         assert_eq!((three.verdict, three.gained().as_str()), (Verdict::Better, "+66.7 ± 65.3 points over before"));
         assert_eq!(three.worst(), "worst category: b, +0.0 points on its only task");
-        assert_eq!(ratio(&[(4.0, 2.0)]), None);
+        assert_eq!((ratio(&[(4.0, 2.0)]), ratio(&[(4.0, 2.0), (4.0, 2.0)])), (None, None));
     }
 }
