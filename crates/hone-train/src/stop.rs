@@ -24,6 +24,7 @@ mod trend;
 pub use options::{Baseline, Goals, HACKING_Z, Mode, StopOptions};
 pub use seen::{Best, Evaluation, Progress, Secondary, Spent, StepSeen};
 
+use hone_eval::interval::wilson_of;
 use serde::{Deserialize, Serialize};
 
 /// Why a run ended.
@@ -120,7 +121,7 @@ impl Progress {
             return self.reward_plateau(options.plateau?);
         }
         let last = self.evaluations().last()?;
-        let (score, low) = (last.mean(), trend::wilson_low(last.mean(), last.n_measured()));
+        let (score, (low, _)) = (last.mean(), wilson_of(last.mean(), last.n_measured()));
         let measured = format!("validation is {} (at least {} with 95 % confidence)", percent(score), percent(low));
         if let Some(target) = options.target.filter(|&target| low >= target) {
             return Some((Reason::Target, format!("{measured}: the target of {} is reached", percent(target))));

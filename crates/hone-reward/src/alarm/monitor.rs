@@ -2,8 +2,9 @@
 
 use super::{
     Alarm, AlarmKind, StepReport, TraceReport,
-    series::{Series, deviation, mean, median, slope},
+    series::{Series, deviation, median, slope},
 };
+use crate::statistics::mean;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -5,6 +5,7 @@
 
 use super::metrics::figure;
 use crate::printer::Printer;
+use hone_eval::interval::mean;
 
 /// Which characters there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 pub(crate) fn sparkline(values: &[f64], width_max: usize, glyphs: Glyphs) -> String {
     let levels = if glyphs == Glyphs::Fine { FINE_LEVELS } else { ASCII_LEVELS };
     let n = values.len().min(width_max);
-    let cells: Vec<f64> = (0..n).map(|idx| mean(&values[idx * values.len() / n..(idx + 1) * values.len() / n])).collect();
+    let cells: Vec<f64> = (0..n).map(|idx| mean(&values[idx * values.len() / n..(idx + 1) * values.len() / n]).0).collect();
     let range = Range::of(&cells);
     cells.iter().map(|&value| levels[range.place(value, levels.len())]).collect()
 }
@@ -101,7 +102,7 @@ fn curve(points: &[(u64, f64)], n: usize) -> Vec<f64> {
         let from = points.partition_point(|point| (point.0 as f64) < centre - width / 2.0);
         let to = points.partition_point(|point| (point.0 as f64) < centre + width / 2.0);
         if from < to {
-            return mean(&points[from..to].iter().map(|point| point.1).collect::<Vec<_>>());
+            return mean(&points[from..to].iter().map(|point| point.1).collect::<Vec<_>>()).0;
         }
         // Between two points: the places of the first and the last step hold one of their own.
         let (left, right) = (from.saturating_sub(1), from.min(points.len() - 1));
@@ -128,10 +129,6 @@ impl Range {
         let share = if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 };
         ((share * (n - 1) as f64).round() as usize).min(n - 1)
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |sum, value| sum + value) / values.len() as f64
 }
 
 #[cfg(test)]
