@@ -39,6 +39,7 @@ pub use pseudonym::Key;
 pub use report::Report;
 pub use scanner::{Found, scan};
 
+use blank::Hidden;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -112,7 +113,12 @@ impl Anonymiser {
         let (mut out, mut from) = (String::with_capacity(text.len() + 16 * found.len()), 0);
         for found in found {
             let value = &text[found.range.clone()];
-            let pseudonym = pseudonym::of(&self.key, found.kind, &blank::plain(value));
+            let hidden = match found.kind {
+                // Whatever parts the digits of a number is left out of it later.
+                Kind::Phone | Kind::Card | Kind::Iban | Kind::Ssn | Kind::NationalId => Hidden::Blank,
+                _ => Hidden::Gone,
+            };
+            let pseudonym = pseudonym::of(&self.key, found.kind, &blank::plain(value, hidden));
             out.push_str(&text[from..found.range.start]);
             out.push_str(&pseudonym);
             from = found.range.end;

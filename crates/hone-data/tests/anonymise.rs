@@ -134,6 +134,53 @@ fn blanks_and_dashes_of_formatters_separate_digits() {
     check("1\u{202f}234\u{202f}567\u{a0}€, 2010\u{2013}2026, 2026\u{2011}03\u{2011}14, pages 12\u{2013}15", &[]);
 }
 
+/// What disguises a value for a program and not for a person: signs that nobody sees, and signs of other widths and scripts.
+#[test]
+fn disguises_are_seen_through() {
+    for (before, kind, value) in [
+        ("to ", "email", "ann.miller@shop.com"),
+        ("it is ", "phone", "+442079460958"),
+        ("it is ", "phone", "415-555-0132"),
+        ("paid by ", "card", "4111111111111111"),
+        ("paid by ", "card", "4111 1111 1111 1111"),
+        ("from ", "iban", "DE89370400440532013000"),
+        ("from ", "ip", "86.121.97.248"),
+        ("it is ", "ssn", "460-89-9847"),
+        ("use ", "secret", "sk-abcDEF123ghiJKL456mnoPQR789"),
+        ("password: ", "secret", "hunter2!"),
+        ("my name is ", "name", "Zebulon Quackenbush"),
+    ] {
+        let plain = anonymiser().text(&format!("{before}{value}")).replace(before, "");
+        for sign in ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}', '\u{ad}', '\u{200e}', '\u{202e}', '\u{fe0f}'] {
+            for at in 1..value.len() {
+                let other = format!("{}{sign}{}", &value[..at], &value[at..]);
+                check(&format!("ü {before}{other}, ü"), &[&format!("{kind} {other}")]);
+                let hidden = anonymiser().text(&format!("{before}{other}")).replace(before, "");
+                assert!(kind == "phone" || kind == "ssn" || hidden == plain, "{hidden} for {other:?}, and not {plain}");
+            }
+            let everywhere: String = value.chars().flat_map(|letter| [letter, sign]).collect();
+            let everywhere = everywhere.trim_end_matches(sign);
+            check(&format!("{before}{everywhere}{sign}"), &[&format!("{kind} {everywhere}")]);
+        }
+        let wide: String = value.chars().map(wide).collect();
+        check(&format!("ü {before}{wide}, ü"), &[&format!("{kind} {wide}")]);
+        assert_eq!(anonymiser().text(&format!("{before}{wide}")).replace(before, ""), plain, "{wide}");
+    }
+    check("call ٤١٥-٥٥٥-٠١٣٢ or 𝟒𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏", &["phone ٤١٥-٥٥٥-٠١٣٢", "card 𝟒𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏𝟏"]);
+    check(r"to ann\u200b@shop\uff0ecom now", &[r"email ann\u200b@shop\uff0ecom"]);
+    check("电话：＋４４２０７９４６０９５８。", &["phone ＋４４２０７９４６０９５８"]);
+    check("写信给 ann@shop.com，谢谢", &["email ann@shop.com"]);
+    check(
+        "👨\u{200d}👩\u{200d}👧 ok 1\u{fe0f}\u{20e3} one 2\u{fe0f}\u{20e3} two, می\u{200c}خواهم، x² and ½, 全角ＡＢＣ１２３",
+        &[],
+    );
+}
+
+/// The same sign in full width, where there is one.
+fn wide(sign: char) -> char {
+    if sign == ' ' { '\u{3000}' } else { char::from_u32(u32::from(sign) + 0xfee0).unwrap() }
+}
+
 #[test]
 fn signs_that_a_program_wrote_as_numbers_are_read() {
     check(r#"got {"email":"user1\u0040acme.com"}"#, &[r"email user1\u0040acme.com"]);
@@ -379,6 +426,21 @@ fn names_and_addresses_by_context() {
 }
 
 #[test]
+fn a_given_name_alone_is_a_person_where_it_is_called_or_listed() {
+    check("Martha: You saved me!\nOskar: Did I, Martha?", &["name Martha", "name Oskar", "name Martha"]);
+    check("Come back, Oskar! My son Lukas waits.", &["name Oskar", "name Lukas"]);
+    check("There came Hannah, Anthony, Derek and Anna.", &["name Hannah", "name Anthony", "name Derek", "name Anna"]);
+    check("Everyone calls me Zebulon, or just call me Zeb.", &["name Zebulon", "name Zeb"]);
+    check("songs by Faina D. Yefremova and Zebulon Q. Quackenbush", &["name Faina D. Yefremova", "name Zebulon Q. Quackenbush"]);
+    check(
+        "Hartmut Hajdu saw Vojtěch Nový and Øyvind Jónsson",
+        &["name Hartmut Hajdu", "name Vojtěch Nový", "name Øyvind Jónsson"],
+    );
+    check("Please call me ASAP, call me Monday. Adam is an optimizer, and so is Martin's. Take Vitamin D. Calcium helps.", &[]);
+    check("See Appendix A. Results, Option B. Paris and the Smart TV S. Samsung", &[]);
+}
+
+#[test]
 fn a_name_that_is_known_is_found_in_capitals_and_inside_of_other_names() {
     let after = |text: &str, expected: &[&str]| {
         let expected: Vec<String> = expected.iter().map(|name| format!("name {name}")).collect();
@@ -499,6 +561,9 @@ fn time_is_linear_in_any_text() {
         unit("\\u0040"),
         unit("\\ud83d"),
         unit("%2B1"),
+        unit("1\u{200b}"),
+        unit("a\u{200d}@a."),
+        unit("４"),
         unit("A <a@b.cc>"),
     ] {
         let start = Instant::now();
@@ -532,7 +597,8 @@ fn pieces() -> impl Strategy<Value = String> {
         "[0-9]{1,17}",
         "[A-Za-z]{1,8}",
         "[ .,:;@+()/%\\\\n\"'=<>-]{1,3}",
-        "[\u{a0}\u{202f}\u{200b}\u{2011}\u{2013}]{1,2}",
+        "[\u{a0}\u{202f}\u{200b}\u{200d}\u{2011}\u{2013}\u{feff}\u{ad}]{1,2}",
+        "[０-９＠．－＋ａ-ｚ]{1,3}",
         "\\PC{0,4}",
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())

@@ -24,7 +24,7 @@ pub(super) enum Cue {
     Greeting,
     Closing,
     NameWord,
-    /// `am`, `is` or `'m`, after which a name may stand.
+    /// `am`, `is`, `'m` or `me`, after which a name may stand.
     Being,
     Street,
     StreetBefore,
@@ -67,7 +67,7 @@ const WORDS: &[(Cue, &str)] = &[
     (Cue::Greeting, "dear hi hello hey hallo bonjour hola"),
     (Cue::Closing, "regards sincerely cheers thanks best yours cordially respectfully signed greetings"),
     (Cue::NameWord, "name surname lastname firstname fullname customer client patient passenger recipient sender attn"),
-    (Cue::Being, "am m is"),
+    (Cue::Being, "am m is me"),
     (
         Cue::Street,
         "street st str avenue ave road rd boulevard blvd lane ln drive court ct way place pl square sq terrace parkway pkwy highway hwy \

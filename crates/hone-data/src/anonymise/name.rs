@@ -5,7 +5,7 @@
 //! introduced is known from then on: see [`Known`].
 
 use super::Kind;
-use super::blank;
+use super::blank::{self, Hidden};
 use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
 use super::cue::Cue;
 use super::given;
@@ -67,7 +67,7 @@ impl Known {
     /// Keeps the names in mind that were found in a text.
     pub fn learn(&mut self, text: &str, found: &[Found]) {
         for found in found.iter().filter(|found| found.kind == Kind::Name) {
-            for word in words(&blank::plain(&text[found.range.clone()])) {
+            for word in words(&blank::plain(&text[found.range.clone()], Hidden::Gone)) {
                 if word.chars().count() >= KNOWN_LEN_MIN && is_capital(word) && !is_no_name(word) && self.0.len() < N_KNOWN_MAX {
                     self.0.insert(word.to_lowercase());
                 }
@@ -245,16 +245,70 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
                     || bytes[..word.start].ends_with("I’".as_bytes()));
             let is_this = &bytes[word.clone()] == b"is"
                 && (ends_with_word(&bytes[..word.start], "this") || ends_with_word(&bytes[..word.start], "called"));
+            let is_me = &bytes[word.clone()] == b"me"
+                && ["call", "calls", "called"].iter().any(|call| ends_with_word(&bytes[..word.start], call));
             let from = skip_blanks(bytes, word.end);
-            ((is_i || is_this) && from > word.end).then(|| at(text, from, two))?
+            let name =
+                ((is_i || is_this || is_me) && from > word.end).then(|| at(text, from, if is_me { one } else { two }))??;
+            // `call me Ann` and not `call me ASAP`.
+            (!is_me || text[name.clone()].split(' ').all(is_name_word)).then_some(name)
         }
         Cue::Given => {
             let is_place = text[..word.start].trim_end().rsplit(|character: char| !character.is_alphanumeric()).next();
-            let name = at(text, word.start, two).filter(|_| !is_place.is_some_and(given::makes_place))?;
-            surname_end(text, name.clone()).map(|end| name.start..end)
+            if is_place.is_some_and(given::makes_place) {
+                return None;
+            }
+            let full = at(text, word.start, two).and_then(|name| surname_end(text, name)).map(|end| word.start..end);
+            full.or_else(|| is_said_alone(bytes, word).then(|| word.clone()))
         }
         _ => None,
     }
+}
+
+/// Who somebody is to whoever speaks of them: `my son Lukas`.
+const KIN: &str = "son daughter kid child wife husband brother sister mother father mom mum dad aunt uncle cousin nephew niece friend partner \
+    girlfriend boyfriend fiancé fiancée colleague neighbour neighbor boss";
+
+/// Whether what stands around a given name makes it a person's without a surname: it is spoken to or speaks, it is whose son, or it stands in a
+/// list of such names.
+fn is_said_alone(bytes: &[u8], word: &Range<usize>) -> bool {
+    let (before, after) = (&bytes[..word.start], &bytes[word.end..]);
+    let speaks = after.starts_with(b":") && (before.is_empty() || before.ends_with(b"\n"));
+    let is_spoken_to = before.ends_with(b", ") && matches!(after.first(), Some(b'?' | b'!'));
+    let is_kin = before.ends_with(b" ") && KIN.split_ascii_whitespace().any(|kin| ends_with_word(before, kin));
+    let joint = [&b", "[..], b" and ", b" & ", b", and "].into_iter();
+    let is_before = || joint.clone().any(|joint| after.starts_with(joint) && is_given_at(bytes, word.end + joint.len()));
+    let is_behind = || {
+        joint.clone().any(|joint| {
+            let Some(list) = before.strip_suffix(joint) else { return false };
+            let from = list.len() - list.iter().rev().take_while(|byte| is_word(**byte)).count();
+            from < list.len() && given::is_given(&list[from..])
+        })
+    };
+    speaks || is_spoken_to || is_kin || is_before() || is_behind()
+}
+
+/// Whether a given name stands here.
+fn is_given_at(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at).is_some_and(|&first| is_word(first)) && given::is_given(&bytes[at..word_end(bytes, at)])
+}
+
+/// Words before a letter with a dot that are no names: `Vitamin D. Calcium`.
+const LETTERED: &str = "plan vitamin appendix section option part step type class grade group figure table exhibit annex schedule form question \
+    answer choice case point item level phase unit route series team zone block building hall gate terminal hepatitis influenza model version \
+    volume chapter article room floor lane line sample set test note division category stage task example problem exercise theorem lemma ward \
+    sector area division league pool row column act scene book track side list chart map suite hotel apartment flat box bus";
+
+/// The name that begins with this word and has a letter with a dot inside: `Faina D. Yefremova`.
+pub(super) fn with_initial(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let [b' ', b'A'..=b'Z', b'.', b' ', ..] = text.as_bytes()[word.end..] else { return None };
+    let first = &text[word.clone()];
+    let is_lettered = LETTERED.split_ascii_whitespace().any(|known| first.eq_ignore_ascii_case(known));
+    if !is_name_word(first) || first.chars().count() < 3 || is_lettered || is_no_name(first) || is_thing(first) {
+        return None;
+    }
+    let name = at(text, word.start, Look { n_words_min: 2, may_be_small: false, is_line: false })?;
+    surname_end(text, name).map(|end| word.start..end)
 }
 
 /// The end of the first word behind a given name that is a surname, and not the begin of something else.

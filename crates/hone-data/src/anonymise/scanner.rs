@@ -1,6 +1,6 @@
 //! The one pass over a text: what may begin here, by its first byte, and what it is by a local check.
 
-use super::blank::Plain;
+use super::blank::{Hidden, Plain};
 use super::bytes::{digits_end, ends_with_word, is_escape_before, is_free_before, is_word, punctuation_len, word_end};
 use super::cue::{self, Cue, Expected, REACH_LEN, REACH_LEN_OTHER};
 use super::ip::{self, Read};
@@ -19,10 +19,38 @@ pub struct Found {
 
 /// All personal data in a text, in its order and without overlaps. `hint` is what the key of a JSON value says of it.
 pub fn scan(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
-    let Some(plain) = Plain::of(text) else { return scan_plain(text, hint, known) };
-    let mut found = scan_plain(&plain.text, hint, known);
-    found.iter_mut().for_each(|found| found.range = plain.original(&found.range));
-    found
+    let Some(plain) = Plain::of(text, Hidden::Blank) else { return scan_plain(text, hint, known) };
+    let read = |plain: &Plain| {
+        let mut found = scan_plain(&plain.text, hint, known);
+        found.iter_mut().for_each(|found| found.range = plain.original(text, &found.range));
+        found
+    };
+    let mut found = read(&plain);
+    match plain.has_hidden.then(|| Plain::of(text, Hidden::Gone)).flatten() {
+        Some(other) => {
+            found.extend(read(&other));
+            together(found)
+        }
+        None => found,
+    }
+}
+
+/// What was found in two readings of a text. What overlaps is one value, of the kind that was longer.
+fn together(mut all: Vec<Found>) -> Vec<Found> {
+    all.sort_by_key(|found| (found.range.start, found.range.end));
+    let mut one: Vec<Found> = Vec::with_capacity(all.len());
+    for found in all {
+        match one.last_mut().filter(|last| found.range.start < last.range.end) {
+            Some(last) => {
+                if found.range.len() > last.range.len() {
+                    last.kind = found.kind;
+                }
+                last.range.end = last.range.end.max(found.range.end);
+            }
+            None => one.push(found),
+        }
+    }
+    one
 }
 
 fn scan_plain(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
@@ -319,6 +347,9 @@ impl Scan<'_> {
             return Some(Found { kind: Kind::Address, range });
         }
         if let Some(range) = cue.and_then(|cue| name::after(text, &word, cue)) {
+            return Some(Found { kind: Kind::Name, range });
+        }
+        if let Some(range) = name::with_initial(text, &word) {
             return Some(Found { kind: Kind::Name, range });
         }
         if self.known.has(text, &word) {
