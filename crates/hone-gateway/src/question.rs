@@ -16,7 +16,7 @@ use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
 use hone_policy::local::Prompt;
 use hone_policy::upstream::{
-    ChatRequest, Client, EFFORT, PARALLEL, TOOL_CHOICE, Told, UpstreamError, UpstreamSpec, VERBOSITY, Wire, Words,
+    Calling, ChatRequest, Client, EFFORT, PARALLEL, TOOL_CHOICE, Told, UpstreamError, UpstreamSpec, VERBOSITY, Wire, Words,
 };
 use hone_trace::format::openai::Conversation;
 use hone_trace::policy::PolicyErrorKind;
@@ -178,7 +178,8 @@ impl Question {
     /// Refuses by name what this model of this machine could not follow.
     pub(crate) fn can_be_followed_by(&self, local: &Local) -> Result<(), UpstreamError> {
         let is_openai = self.wire == Some(Wire::OpenAi);
-        self.follows(|param| is_openai && FOLLOWED_HERE.contains(&param))?;
+        let is_met = self.request.tools.is_empty() && self.request.calling.as_ref().is_some_and(Calling::is_met_without_tools);
+        self.follows(|param| is_openai && FOLLOWED_HERE.contains(&param) || is_met && [TOOL_CHOICE, PARALLEL].contains(&param))?;
         self.keeps_manner(None)?;
         unread(local, &self.request, self.wire, &self.body).map_or(Ok(()), Err)?;
         self.prediction()?;

@@ -183,6 +183,30 @@ async fn tools_are_refused_where_the_chat_template_has_none() {
     }
 }
 
+/// Where there are no tools, none are called and never two at once.
+#[tokio::test]
+async fn what_is_met_without_tools_is_answered() {
+    let world = World::open().await;
+    for (path, rest) in [
+        ("/v1/chat/completions", json!({"messages": messages(HI), "max_tokens": 4, "tool_choice": "none"})),
+        ("/v1/chat/completions", json!({"messages": messages(HI), "max_tokens": 4, "parallel_tool_calls": false, "tools": []})),
+        ("/v1/responses", json!({"input": "hi", "max_output_tokens": 16, "tool_choice": "none", "parallel_tool_calls": false})),
+        ("/v1/messages", json!({"messages": messages(HI), "max_tokens": 4, "tool_choice": {"type": "none"}})),
+        (
+            "/v1/messages",
+            json!({"messages": messages(HI), "max_tokens": 4, "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+        ),
+    ] {
+        let mut body = rest.clone();
+        body["model"] = "own/tiny".into();
+        let told = world.post(path, &body, &[]).await;
+        assert_eq!(told.status, 200, "{path} {rest}: {}", told.body);
+    }
+    let offered = json!([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]);
+    let body = json!({"model": "own/tiny", "messages": messages(HI), "tools": offered, "parallel_tool_calls": false});
+    assert_eq!(world.post("/v1/chat/completions", &body, &[]).await.status, 400);
+}
+
 /// Nobody upstream was asked, and none is blamed.
 #[tokio::test]
 async fn what_is_refused_here_is_told_as_a_wrong_parameter() {

@@ -80,9 +80,14 @@ impl Calling {
         Some(Self { called, is_single })
     }
 
+    /// Whether any answer does so where no tools are on offer: it calls none then.
+    pub fn is_met_without_tools(&self) -> bool {
+        matches!(self.called, Called::Free | Called::None)
+    }
+
     /// OpenAI's name of what a format has no words for, where tools are on offer or not, and a schema is asked for or not.
     pub fn unfollowed(&self, wire: Wire, has_tools: bool, has_schema: bool) -> Option<&'static str> {
-        let has_none_to_call = !has_tools && matches!(self.called, Called::Some | Called::Named(_));
+        let has_none_to_call = !has_tools && !self.is_met_without_tools();
         // Where a schema is a tool, that one must be called.
         let is_taken = has_schema && matches!(wire, Wire::Anthropic | Wire::Bedrock) && *self != Self::default();
         let is_unknown = matches!((wire, &self.called), (Wire::Bedrock, Called::None) | (Wire::Cohere, Called::Named(_)));
