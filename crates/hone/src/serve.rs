@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::policy::{self, LOCAL};
 use crate::printer::counted;
+use crate::settings;
 use guard::{Guard, GuardArgs};
 use hone_engine::config::ModelConfig;
 use hone_engine::machine::Machine;
@@ -104,7 +105,8 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Some(limit) => return Err(Failure::user(format_args!("--budget {limit} is not an amount of money"))),
         None => Budget::unlimited(),
     };
-    let prices = prices(over(&context.settings.serve.prices, &args.prices), &named)?;
+    let filed = filed_prices(&context.settings.serve, &args.models);
+    let prices = prices(over(&filed, &args.prices), &named)?;
     let mut locals = BTreeMap::new();
     let mut n_to_open = specs(&named).filter(|spec| spec.starts_with(LOCAL)).count();
     let models = named
@@ -243,11 +245,12 @@ impl Args {
     /// The settings that are shown, with what the flags add to them.
     fn over(&self, mut dashboard: Dashboard, context: &Context<'_>) -> Dashboard {
         let filed = &context.settings.serve;
+        let prices = filed_prices(filed, &self.models);
         let lists = [
             ("serve.models", "--model", &filed.models, &self.models),
             ("serve.routes", "--route", &filed.routes, &self.routes),
             ("serve.tasks", "--task", &filed.tasks, &self.tasks),
-            ("serve.prices", "--price", &filed.prices, &self.prices),
+            ("serve.prices", "--price", &prices, &self.prices),
         ];
         let lists = lists.into_iter().filter(|(.., given)| !given.is_empty()).map(|(name, flag, filed, given)| {
             let all = over(filed, given);
@@ -268,11 +271,20 @@ impl Args {
     }
 }
 
+/// The name in `NAME=…`.
+fn name(text: &str) -> Option<&str> {
+    text.split_once('=').map(|(name, _)| name)
+}
+
+/// The prices of the file, without those of models in whose place flags name others.
+fn filed_prices(filed: &settings::Serve, given: &[String]) -> Vec<String> {
+    let is_replaced = |model: &&String| !given.contains(model) && given.iter().any(|given| name(given) == name(model));
+    let replaced: Vec<&String> = filed.models.iter().filter(is_replaced).collect();
+    filed.prices.iter().filter(|price| !replaced.iter().any(|model| name(model) == name(price))).cloned().collect()
+}
+
 /// A list of `NAME=…` with what flags give: of a name that both have, what the flag says.
 fn over<'a>(filed: &'a [String], given: &'a [String]) -> Vec<&'a String> {
-    fn name(text: &str) -> Option<&str> {
-        text.split_once('=').map(|(name, _)| name)
-    }
     let is_given = |text: &&String| name(text).is_some_and(|own| given.iter().any(|given| name(given) == Some(own)));
     filed.iter().filter(|text| !is_given(text)).chain(given).collect()
 }
