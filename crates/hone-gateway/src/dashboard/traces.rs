@@ -32,19 +32,26 @@ pub(crate) async fn traces(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
     let query = Query::read(query.as_deref().unwrap_or_default());
-    if let Some(id) = query.get("q").and_then(|words| words.parse::<TraceId>().ok()) {
-        return Ok(page::elsewhere(&trace::address(id)));
-    }
-    if let Some(id) = called(&gateway, &viewer.identity.tenant, query.get("q")).await.seen_by(&viewer)? {
-        return Ok(page::elsewhere(&trace::address(id)));
-    }
     let wanted = filters(&query, &viewer.identity.tenant).seen_by(&viewer)?;
     let after = asked_after(&query).seen_by(&viewer)?;
     let store = gateway.record().store();
     let (found, n_looked) = match query.get("q") {
         None => (store.heads(&wanted, after, N_TRACES).await.seen_by(&viewer)?, None),
         Some(words) => {
-            let (found, n_looked) = look_for(&gateway, words, &wanted, after).await.seen_by(&viewer)?;
+            let mut named = Vec::new();
+            if after.is_none() {
+                named = called(&gateway, &viewer.identity.tenant, words).await.seen_by(&viewer)?;
+                let is_id = |head: &TraceHead| words.parse() == Ok(head.id);
+                if let Some(head) = named.iter().find(|head| is_id(head)) {
+                    return Ok(page::elsewhere(&trace::address(head.id)));
+                }
+            }
+            let (mut found, n_looked) = look_for(&gateway, words, &wanted, after).await.seen_by(&viewer)?;
+            found.items.retain(|head| named.iter().all(|named| named.id != head.id));
+            if let ([head], []) = (&named[..], &found.items[..]) {
+                return Ok(page::elsewhere(&trace::address(head.id)));
+            }
+            found.items.splice(..0, named);
             (found, Some(n_looked))
         }
     };
@@ -69,14 +76,14 @@ pub(crate) async fn traces(
     Ok(Page::new(Place::Traces, "Traces", main).shown(Some(&viewer)))
 }
 
-/// The episode that is called by just these words, where there is one.
-async fn called(gateway: &Gateway, tenant: &Tenant, words: Option<&str>) -> Result<Option<TraceId>, StoreError> {
-    for id in words.into_iter().flat_map(|name| episodes_called(tenant, name)) {
-        if gateway.record().store().trace(id).await?.is_some_and(|trace| trace.tenant == *tenant) {
-            return Ok(Some(id));
-        }
+/// The traces that have just these words as their id, or are called by them.
+async fn called(gateway: &Gateway, tenant: &Tenant, words: &str) -> Result<Vec<TraceHead>, StoreError> {
+    let mut heads: Vec<TraceHead> = Vec::new();
+    for id in words.parse().ok().into_iter().chain(episodes_called(tenant, words)) {
+        let trace = gateway.record().store().trace(id).await?.filter(|trace| trace.tenant == *tenant);
+        heads.extend(trace.map(|trace| trace.head()).filter(|head| heads.iter().all(|known| known.id != head.id)));
     }
-    Ok(None)
+    Ok(heads)
 }
 
 /// A table of traces.

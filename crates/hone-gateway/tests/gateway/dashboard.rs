@@ -277,6 +277,31 @@ async fn lists_are_paged_by_key() {
     assert_eq!(found.headers()["location"].to_str().unwrap(), format!("/dashboard/traces/{}", sample.traces[9]));
 }
 
+#[tokio::test]
+async fn the_name_of_an_episode_leads_to_it_where_nothing_else_is_found() {
+    let world = World::open().await;
+    let said = |words: &str| json!({"model": "well", "messages": [{"role": "user", "content": words}]});
+    let uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let mut episodes = Vec::new();
+    for name in [uuid, "ticket-7"] {
+        let told = world.post("/v1/chat/completions", &said("hi"), &[("x-hone-episode", name)]).await;
+        episodes.push(told.episode.unwrap());
+    }
+    let looked = async |words: &str| world.http.get(format!("{}/dashboard/traces?q={words}", world.url)).send().await.unwrap();
+    for (name, id) in [uuid, "ticket-7"].into_iter().zip(&episodes) {
+        let found = looked(name).await;
+        assert_eq!(found.headers()["location"].to_str().unwrap(), format!("/dashboard/traces/{id}"), "{name}");
+    }
+    let nobody = looked("00000000-0000-8000-8000-000000000045").await;
+    assert_eq!(nobody.status(), 200, "an id that no trace has is looked for like any words");
+    world.post("/v1/chat/completions", &said("what became of ticket-7?"), &[]).await;
+    let found = looked("ticket-7").await;
+    assert_eq!(found.status(), 200);
+    let page = found.text().await.unwrap();
+    assert_eq!(page.matches("href=\"/dashboard/traces/").count(), 2, "{page}");
+    assert!(page.contains(&format!("/dashboard/traces/{}", episodes[1])), "{page}");
+}
+
 /// A form that is sent as a browser sends it.
 async fn send(world: &World, path: &str, form: &str, headers: &[(&str, &str)]) -> reqwest::Response {
     let mut request = world.http.post(format!("{}{path}", world.url)).body(form.to_owned());
