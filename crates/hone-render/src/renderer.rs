@@ -49,23 +49,23 @@ pub enum Ending {
 impl Renderer {
     /// Takes the chat template that came with the tokenizer. Without one only plain text can be encoded.
     pub fn new(tokenizer: Tokenizer) -> Result<Self, RenderError> {
-        let tool_source = tokenizer.tool_template().map(str::to_owned);
-        let mut renderer = match tokenizer.chat_template().map(str::to_owned) {
-            Some(source) => Self::with_template(tokenizer, &source)?,
-            None => Self { tokenizer: Arc::new(tokenizer), template: None, tool_template: None, tool_format: ToolFormat::None },
-        };
-        if let Some(source) = tool_source {
-            renderer.tool_template = Some(Template::new(&source)?);
-            renderer.tool_format = ToolFormat::detect(&source);
-        }
-        Ok(renderer)
+        let [source, of_tools] = [tokenizer.chat_template(), tokenizer.tool_template()].map(|source| source.map(str::to_owned));
+        Self::with_templates(tokenizer, source.as_deref(), of_tools.as_deref())
     }
 
     /// Takes another chat template.
     pub fn with_template(tokenizer: Tokenizer, source: &str) -> Result<Self, RenderError> {
-        let template = Template::new(source)?;
-        let (template, tool_format) = (Some(template), ToolFormat::detect(source));
-        Ok(Self { tokenizer: Arc::new(tokenizer), template, tool_template: None, tool_format })
+        Self::with_templates(tokenizer, Some(source), None)
+    }
+
+    /// Takes another chat template, and one for conversations with tools where there is one of their own.
+    pub fn with_templates(tokenizer: Tokenizer, source: Option<&str>, of_tools: Option<&str>) -> Result<Self, RenderError> {
+        Ok(Self {
+            tokenizer: Arc::new(tokenizer),
+            template: source.map(Template::new).transpose()?,
+            tool_template: of_tools.map(Template::new).transpose()?,
+            tool_format: of_tools.or(source).map_or(ToolFormat::None, ToolFormat::detect),
+        })
     }
 
     /// The tokenizer.

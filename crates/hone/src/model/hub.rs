@@ -3,6 +3,7 @@
 //! The hub says the size and the hash of every file before it is fetched (SHA-256 for large files, git's SHA-1 for small
 //! ones). A file appears under its name only when both agree. Knows nothing of models.
 
+use super::opened::TEMPLATES;
 use crate::failure::{Failure, at_path};
 use crate::printer::Printer;
 use crate::settings::Variables;
@@ -94,9 +95,13 @@ impl Hub {
         if about.sha.len() != 40 || !about.sha.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(Failure::world(anyhow::anyhow!("{}: `{}` is not a commit", self.endpoint, about.sha)));
         }
-        let entries: Vec<Entry> = self.about(id, &format!("tree/{}", about.sha)).await?;
-        // Only files at the top: a name is a path on this machine later, and must not lead elsewhere.
-        let files = entries.into_iter().filter(|entry| entry.kind == "file" && is_plain(&entry.path));
+        let mut entries: Vec<Entry> = self.about(id, &format!("tree/{}", about.sha)).await?;
+        if entries.iter().any(|entry| entry.kind == "directory" && entry.path == TEMPLATES) {
+            entries.extend(self.about::<Vec<Entry>>(id, &format!("tree/{}/{TEMPLATES}", about.sha)).await?);
+        }
+        // Only files at the top, and templates: a name is a path on this machine later, and must not lead elsewhere.
+        let files =
+            entries.into_iter().filter(|entry| entry.kind == "file" && (is_plain(&entry.path) || is_template(&entry.path)));
         let file = |entry: Entry| match entry.lfs {
             Some(lfs) => RemoteFile { name: entry.path, n_bytes: lfs.size, hash: Hash::Sha256(lfs.oid.to_lowercase()) },
             None => RemoteFile { name: entry.path, n_bytes: entry.size, hash: Hash::Git(entry.oid.to_lowercase()) },
@@ -116,6 +121,8 @@ impl Hub {
         if to.metadata().is_ok_and(|about| about.len() == file.n_bytes) && file.hash_of(&to)? == *file.hash.text() {
             return Ok(());
         }
+        let around = to.parent().unwrap_or(folder);
+        fs::create_dir_all(around).map_err(at_path(around))?;
         let part = folder.join(format!("{}.part", file.name));
         let bar = printer.bytes_bar(Some(file.n_bytes), &file.name);
         let mut n_tries = 0;
@@ -221,6 +228,12 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
 }
 
+/// Whether this is one of several templates.
+fn is_template(name: &str) -> bool {
+    let inside = name.strip_prefix(TEMPLATES).and_then(|rest| rest.strip_prefix('/'));
+    inside.is_some_and(|name| is_plain(name) && name.ends_with(".jinja"))
+}
+
 fn part_len(part: &Path) -> u64 {
     part.metadata().map_or(0, |about| about.len())
 }
@@ -294,7 +307,7 @@ pub(super) fn model_files(repository: &Repository, gguf: Option<&str>) -> Result
             "chat_template.jinja",
             "model.safetensors.index.json",
         ];
-        NAMES.contains(&name) || name.ends_with(".safetensors")
+        NAMES.contains(&name) || name.ends_with(".safetensors") || is_template(name)
     };
     if !names.iter().any(|name| name.ends_with(".safetensors")) {
         let failure = Failure::user(format_args!("{} has no safetensors weights", repository.id));
@@ -335,6 +348,8 @@ mod tests {
         let all = ["README.md", "config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "q4.gguf"];
         check_files(&all, None, Ok(&["config.json", "model.safetensors", "tokenizer.json"]));
         check_files(&all, Some("q4.gguf"), Ok(&["q4.gguf"]));
+        let named = ["additional_chat_templates/rag.jinja", "additional_chat_templates/../x.jinja", "x/y.jinja", "m.safetensors"];
+        check_files(&named, None, Ok(&["additional_chat_templates/rag.jinja", "m.safetensors"]));
         check_files(&all, Some("q8.gguf"), Err("it has q4.gguf"));
         check_files(&["config.json", "q4.gguf"], None, Err("--file q4.gguf"));
         check_files(&["config.json", "pytorch_model.bin"], None, Err("pickle"));

@@ -26,6 +26,12 @@ const GENERATION: &str = "generation_config.json";
 /// The files of a folder that hold its tokenizer and template.
 const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", GENERATION];
 
+/// The folder of a folder that holds templates by name, beside the one of `chat_template.jinja`.
+pub(super) const TEMPLATES: &str = "additional_chat_templates";
+
+/// The most of these that are looked at.
+const N_TEMPLATES_MAX: usize = 100;
+
 /// What tells a model from any other, whatever it is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelHash {
@@ -113,11 +119,15 @@ impl Opened {
         stop_ids.extend(ends_in_files(path)?.into_iter().filter(|&id| (id as usize) < vocab));
         stop_ids.sort_unstable();
         stop_ids.dedup();
-        let template = read(&in_file("chat_template.jinja"))?;
-        let has_template = template.is_some() || tokenizer.chat_template().is_some();
-        let renderer = match template {
-            Some(template) => Renderer::with_template(tokenizer, &String::from_utf8_lossy(&template)),
-            None => Renderer::new(tokenizer),
+        let templates = templates(path)?;
+        let named = |name: &str| templates.iter().rev().find(|(known, _)| known == name).map(|(_, source)| source.as_str());
+        let (default, of_tools) = (named("default"), named("tool_use"));
+        // Where there are files, what the tokenizer has is not looked at, as transformers has it.
+        let has_files = !templates.is_empty();
+        let has_template = if has_files { default.or(of_tools).is_some() } else { tokenizer.chat_template().is_some() };
+        let renderer = match has_files {
+            true => Renderer::with_templates(tokenizer, default, of_tools),
+            false => Renderer::new(tokenizer),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -140,10 +150,16 @@ impl Opened {
             return Ok(ModelHash { weights, tokenizer: None });
         }
         let mut bytes = Vec::new();
-        for name in TOKENIZER_FILES {
-            let file = read(&self.path.join(name))?.unwrap_or_default();
+        let mut add = |file: &[u8]| {
             bytes.extend((file.len() as u64).to_le_bytes());
             bytes.extend(file);
+        };
+        for name in TOKENIZER_FILES {
+            add(&read(&self.path.join(name))?.unwrap_or_default());
+        }
+        for name in template_files(&self.path)? {
+            add(name.as_bytes());
+            add(&read(&self.path.join(TEMPLATES).join(name))?.unwrap_or_default());
         }
         Ok(ModelHash { weights, tokenizer: Some(BlobHash::of(&bytes).to_string()) })
     }
@@ -188,8 +204,50 @@ impl Opened {
                 crate::durable::write(&to.join(name), &std::fs::read(&from).map_err(at_path(&from))?)?;
             }
         }
+        let names = template_files(&self.path)?;
+        let folder = to.join(TEMPLATES);
+        if !names.is_empty() {
+            std::fs::create_dir_all(&folder).map_err(at_path(&folder))?;
+        }
+        for name in names {
+            let from = self.path.join(TEMPLATES).join(&name);
+            crate::durable::write(&folder.join(name), &std::fs::read(&from).map_err(at_path(&from))?)?;
+        }
         Ok(())
     }
+}
+
+/// The templates of a folder that are files, by name. Of one name the last is meant.
+fn templates(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let mut templates = Vec::new();
+    let mut add = |name: &str, path: &Path| {
+        let source = read(path)?.map(|source| String::from_utf8_lossy(&source).into_owned());
+        templates.extend(source.map(|source| (name.to_owned(), source)));
+        Ok::<_, Failure>(())
+    };
+    add("default", &folder.join("chat_template.jinja"))?;
+    for name in template_files(folder)? {
+        add(name.trim_end_matches(".jinja"), &folder.join(TEMPLATES).join(&name))?;
+    }
+    Ok(templates)
+}
+
+/// The files of a folder that hold templates by name, in order.
+fn template_files(folder: &Path) -> Result<Vec<String>, Failure> {
+    let folder = folder.join(TEMPLATES);
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(at_path(&folder))? {
+        let name = entry.map_err(at_path(&folder))?.file_name();
+        names.extend(name.to_str().filter(|name| name.ends_with(".jinja")).map(str::to_owned));
+        if names.len() > N_TEMPLATES_MAX {
+            return Err(Failure::user(format_args!("{} has more than {N_TEMPLATES_MAX} templates", folder.display())));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// A file of bounded size, if it is there.

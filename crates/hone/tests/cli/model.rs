@@ -88,6 +88,28 @@ fn an_export_says_where_answers_end() {
 }
 
 #[test]
+fn templates_by_name_are_read_and_go_out_as_transformers_has_them() {
+    let desk = desk();
+    desk.hone("model export small out").expect(0, "", "wrote out");
+    let shown = |model: &str| desk.hone(&format!("model show {model} --json")).json().remove(0);
+    let without = shown("out")["tool_format"].clone();
+    assert_eq!(without, "hermes", "the tokenizer's own template calls tools");
+    let plain = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    std::fs::write(desk.path("out/chat_template.jinja"), plain).unwrap();
+    assert_eq!(shown("out")["tool_format"], "none", "a file stands in the place of all that the tokenizer has");
+    let folder = desk.path("out/additional_chat_templates");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("tool_use.jinja"), format!("{plain}<tool_call>")).unwrap();
+    std::fs::write(folder.join("rag.jinja"), plain).unwrap();
+    assert_eq!(shown("out")["tool_format"], "hermes", "with tools, the template for tools is used");
+    desk.hone("chat out -m fox --max-tokens 3").expect(0, "\n", "3 tokens");
+    desk.hone("model export out further").expect(0, "", "wrote further");
+    for name in ["chat_template.jinja", "additional_chat_templates/tool_use.jinja", "additional_chat_templates/rag.jinja"] {
+        assert_eq!(desk.read(&format!("further/{name}")), desk.read(&format!("out/{name}")), "{name}");
+    }
+}
+
+#[test]
 fn an_end_that_only_the_config_names_ends_an_answer() {
     let desk = desk();
     desk.hone("model export small out").expect(0, "", "wrote out");
