@@ -12,6 +12,7 @@
 
 mod fluff;
 mod leak;
+mod runs;
 mod top;
 
 pub use leak::{Leak, copies};

@@ -1,10 +1,9 @@
 //! Whether an edit gives away what it could not know: an output copied literally, or words about the hidden answer.
 //!
-//! Numbers that stand beside each other with nothing but punctuation between them are a run, whether in digits or in words
-//! (`SEVEN`); digits of a name such as `x1` are none. An output is copied when all its cells are in one run, or every row that says something is in a run of its own. A grid
-//! too small or too uniform to be recognised is not looked for.
+//! An output is copied when all its cells are in one run of numbers that stand beside each other ([`runs`]), or every row that says something is
+//! in a run of its own. A grid too small or too uniform to be recognised is not looked for.
 
-use super::Edit;
+use super::{Edit, runs};
 use std::fmt;
 
 /// What is given away.
@@ -31,9 +30,6 @@ const CELLS_MIN_UNIFORM: usize = 16;
 /// The fewest cells of a row that can be recognised.
 const ROW_MIN: usize = 3;
 
-/// A digit in words, in any case: the language of the programs has these names too.
-const DIGITS: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-
 /// What only who knows the hidden answer says.
 const WORDS: [&str; 12] = [
     "expected output of the test",
@@ -52,8 +48,9 @@ const WORDS: [&str; 12] = [
 
 /// What an edit gives away, if anything.
 pub(super) fn find(edit: &Edit) -> Option<Leak> {
-    let said = format!("{}\n{}", edit.thinking, edit.program).to_lowercase();
-    if let Some(words) = WORDS.into_iter().find(|words| said.contains(words)) {
+    let said = format!("{}\n{}", edit.thinking, edit.program);
+    let lower = said.to_lowercase();
+    if let Some(words) = WORDS.into_iter().find(|words| lower.contains(words)) {
         return Some(Leak::Known(words));
     }
     copies(&said, &edit.outputs).then_some(Leak::Copied)
@@ -61,25 +58,8 @@ pub(super) fn find(edit: &Edit) -> Option<Leak> {
 
 /// Whether a text holds one of these outputs, which come as digits row by row.
 pub fn copies(text: &str, outputs: &[Vec<Vec<i8>>]) -> bool {
-    let runs = runs(text);
+    let runs = runs::all(text);
     outputs.iter().any(|rows| is_copied(rows, &runs))
-}
-
-/// The numbers of a text that stand beside each other; where they are written without a gap, their digits.
-fn runs(text: &str) -> Vec<Vec<i8>> {
-    let mut runs = Vec::new();
-    let mut run = Vec::new();
-    for word in text.split(|letter: char| !letter.is_alphanumeric() && letter != '_') {
-        let name = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        run.extend(word[..word.len() - name.len()].bytes().map(|digit| (digit - b'0') as i8));
-        match DIGITS.iter().position(|digit| digit.eq_ignore_ascii_case(name)) {
-            Some(digit) => run.push(digit as i8),
-            None if name.is_empty() => {}
-            None => runs.push(std::mem::take(&mut run)),
-        }
-    }
-    runs.push(run);
-    runs
 }
 
 fn is_copied(rows: &[Vec<i8>], runs: &[Vec<i8>]) -> bool {

@@ -78,6 +78,10 @@ fn what_copies_or_knows_the_answer_is_dropped() {
     check("The rows are turned.", "return ((1, 2, 3), (4, 5, 6))", false);
     check("The rows are turned.", "a = (7, 0, 0)\nb = (0, 7, 0)\nreturn (a, b)", false);
     check("The rows are turned.", "return ((ONE, TWO, THREE,), (FOUR, 5, SIX,),)", false);
+    check("The rows are turned.", "return ((0x1, 0x2, 0x3), (0x4, 0x5, 0x6))", false);
+    check("The rows are turned.", "z = ZERO\nreturn ((1+z, 2+z, 3+z), (4+z, 5+z, 6+z))", false);
+    check("The rows are turned.", "z = size(())\nreturn ((1+z, 2+z, z+3), (4+z, 5+z, 6+z))", false);
+    check("The rows are turned.", "a = 1\nb, c = 2, 3\nreturn ((a, b, c), (a+c, b+c, b*c))", false);
     check("It becomes one two three, four five six.", "return rot90(I)", false);
     check("One takes two rows of three and turns four of five or six.", "return pair(ONE, TWO_BY_TWO)", true);
     check("It becomes\n1 2 3\n4 5 6\n", "return rot90(I)", false);
