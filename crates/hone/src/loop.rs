@@ -32,7 +32,6 @@ use hone_reward::Recipe;
 use hone_trace::AgentName;
 use journal::{BEGIN, END, Journal};
 use report::{Report, Verdict};
-use school::Batch;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use traffic::Traffic;
@@ -175,11 +174,11 @@ fn go_round(
 ) -> Result<Exit, Failure> {
     let stage = |name: &str| if turn.number == 1 { name.to_owned() } else { format!("{}/{name}", turn.number) };
     let told = journal.stage(&stage("trace"), || turn.collect(first, arbiter, traffic))?; // trace → reward
-    let was_refused = journal.known::<Option<Batch>>(&stage("data"))?.is_some_and(|batch| batch.is_none());
-    let batch = journal.stage(&stage("data"), || turn.prepare(&turn.pool(&told)?))?; // data
-    if was_refused && !turn.args.watch {
-        turn.is_fit(&turn.pool(&told)?)?;
-    }
+    let prepare = || turn.prepare(&turn.pool(&told)?);
+    let batch = match turn.args.watch {
+        true => journal.stage(&stage("data"), prepare)?,
+        false => journal.stage_again(&stage("data"), prepare)?,
+    }; // data
     let Some(batch) = batch else { return refused(&turn.name, turn.args, turn.context) };
     journal.stage(&stage("warm_up"), || turn.warm_up(arbiter, &batch))?; // train
     let trained = journal.stage(&stage("train"), || turn.practise(arbiter))?;
@@ -228,8 +227,8 @@ impl Args {
 fn refused(name: &str, args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     if !args.watch {
         context.printer.complain(&format!(
-            "the loop `{name}` ends here, as the gates refused its data: collect more, or ask for less under `[data]` in hone.toml, \
-             and begin another with `hone loop`"
+            "the loop `{name}` ends here, as the gates refused its data: ask for less under `[data]` in hone.toml and go on with \
+             `hone loop --resume`, or collect more with another `hone loop`"
         ));
     }
     if context.printer.wants_json() {

@@ -106,6 +106,23 @@ impl<'a> Journal<'a> {
         self.done.get(stage).map(|done| T::deserialize(done).map_err(wrong)).transpose()
     }
 
+    /// What a stage comes to that may come to nothing. Nothing is not final: who goes on may have changed what it hung on, so that it is
+    /// done again, and what it comes to then is written down beside it.
+    pub(super) fn stage_again<T: Serialize + DeserializeOwned>(
+        &mut self,
+        stage: &str,
+        work: impl FnOnce() -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        if self.known::<Option<T>>(stage)?.is_none_or(|known| known.is_some()) {
+            return self.stage(stage, work);
+        }
+        let again = format!("{stage}_again");
+        match self.known(&again)? {
+            Some(known) => Ok(Some(known)),
+            None => work()?.map(|result| self.stage(&again, || Ok(result))).transpose(),
+        }
+    }
+
     /// What a stage comes to: as it was written down, or by doing the work and writing that down.
     pub(super) fn stage<T: Serialize + DeserializeOwned>(
         &mut self,

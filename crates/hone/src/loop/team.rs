@@ -21,7 +21,7 @@ use crate::gym::{Exercise, Gym};
 use crate::model::Opened;
 use crate::policy::{self, Bank, PolicyArgs, Ready};
 use crate::world::World;
-use hone_data::gate::{HeldOut, Purpose};
+use hone_data::gate::Purpose;
 use hone_data::prepare::Plan;
 use hone_engine::peft;
 use hone_env::Player;
@@ -86,11 +86,10 @@ fn go_round(team: &Team<'_>, standing: &mut Standing, journal: &mut Journal<'_>)
     let stage = |name: &str| if team.number == 1 { name.to_owned() } else { format!("{}/{name}", team.number) };
     let seen = journal.stage(&stage("trace"), || team.collect(standing))?; // trace → reward
     standing.since = Some(seen.until);
-    let was_refused = journal.known::<Option<Dealt>>(&stage("data"))?.is_some_and(|batch| batch.is_none());
-    let batch = journal.stage(&stage("data"), || team.prepare(&seen))?; // data
-    if was_refused && !team.args.watch {
-        team.is_fit(&seen)?;
-    }
+    let batch = match team.args.watch {
+        true => journal.stage(&stage("data"), || team.prepare(&seen))?,
+        false => journal.stage_again(&stage("data"), || team.prepare(&seen))?,
+    }; // data
     let Some(batch) = batch else { return refused(&team.name, team.args, team.context) };
     journal.stage(&stage("warm_up"), || team.warm_up(standing, &batch))?; // train
     let trained = journal.stage(&stage("train"), || team.practise(standing, &batch))?;
@@ -282,8 +281,8 @@ impl Team<'_> {
         Ok(deployed.map(|deployed| deployed.run))
     }
 
-    /// What was met and may be learned from, and what is held out; none where the gates refuse it. They say what they found.
-    fn is_fit(&self, seen: &Seen) -> Result<Option<(Vec<Trace>, HeldOut)>, Failure> {
+    /// A batch of what was met, divided; none where the gates refuse it, which say what they found.
+    fn prepare(&self, seen: &Seen) -> Result<Option<Dealt>, Failure> {
         let school = self.school();
         let pool: Vec<Trace> = self.traces(seen)?.into_iter().filter(|trace| trace.reward().is_some()).collect();
         let data = &self.context.settings.data;
@@ -291,14 +290,9 @@ impl Team<'_> {
         let (pool, left_out) = school.curate(pool, &held_out);
         let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("; {n} left out: {why}")).collect();
         self.say("data", &format!("a pool of {} episodes{}", pool.len(), left_out.concat()));
-        let is_fit = school.is_fit(&pool, &held_out, |text| self.say("gate", text))?;
-        Ok(is_fit.then_some((pool, held_out)))
-    }
-
-    /// A batch of what was met, divided; none where the gates refuse it.
-    fn prepare(&self, seen: &Seen) -> Result<Option<Dealt>, Failure> {
-        let school = self.school();
-        let Some((pool, held_out)) = self.is_fit(seen)? else { return Ok(None) };
+        if !school.is_fit(&pool, &held_out, |text| self.say("gate", text))? {
+            return Ok(None);
+        }
         let plan = Plan { seed: self.args.seed, points_max: N_TRACES_MAX, validation: VALIDATION, test: TEST };
         let batch = school.prepare(Purpose::Rl, &pool, held_out, plan)?;
         let manifest = batch.folder.join("manifest.json");

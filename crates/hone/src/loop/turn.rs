@@ -213,15 +213,10 @@ impl<'a> Turn<'a> {
         Ok(adapter)
     }
 
-    /// Whether the gates let the pool pass, which say what they found.
-    pub(super) fn is_fit(&self, pool: &[Trace]) -> Result<bool, Failure> {
-        self.school().is_fit(pool, &self.ground.to_hold_out()?, |text| self.say("gate", text))
-    }
-
     /// A batch of the best of the pool; none where the gates refuse it.
     pub(super) fn prepare(&self, pool: &[Trace]) -> Result<Option<Batch>, Failure> {
         let school = self.school();
-        if !self.is_fit(pool)? {
+        if !school.is_fit(pool, &self.ground.to_hold_out()?, |text| self.say("gate", text))? {
             return Ok(None);
         }
         // What it reports by are tasks that are in no trace at all.

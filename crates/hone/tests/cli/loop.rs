@@ -78,5 +78,11 @@ fn a_pool_that_is_too_small_is_refused_by_the_name_of_the_gate() {
     let refused = desk.hone("loop --pages 100 --traces 100 --episodes 100 --steps 1 --tasks 50");
     refused.expect(1, "", "gate `points` refuses").expect(1, "", "`sft_points` of `[data]`");
     let again = desk.hone("loop --resume");
-    again.expect(1, "", "gate `points` refuses").expect(1, "", "the loop `desk` ends here");
+    let again = again.expect(1, "", "gate `points` refuses").expect(1, "", "the loop `desk` ends here");
+    assert!(!again.err.contains("episodes; \n"), "{}", again.err);
+    // Who asks for less goes on.
+    let less = "[data]\nsft_points = 1\nrl_points = 1\nclean_percent = 0\ntask_types = 1\ntask_points = 1\n";
+    std::fs::write(desk.path("hone.toml"), less).unwrap();
+    let on = desk.hone("loop --resume");
+    assert!(on.err.contains("traces worth imitating") && !on.err.contains("ends here"), "{}", on.err);
 }

@@ -128,8 +128,8 @@ impl Turn<'_> {
         }
         pool.extend(self.collected(collected)?);
         let (pool, left_out) = self.school().curate(pool, &HeldOut::default());
-        let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} left out: {why}")).collect();
-        self.say("data", &format!("a pool of {} episodes; {}", pool.len(), left_out.join(", ")));
+        let left_out: String = left_out.iter().map(|(why, n)| format!("; {n} left out: {why}")).collect();
+        self.say("data", &format!("a pool of {} episodes{left_out}", pool.len()));
         Ok(pool)
     }
 }
