@@ -35,6 +35,9 @@ pub(crate) struct Gym<'a> {
     pub(crate) run: &'a str,
 }
 
+/// The way out where not even a question has room.
+pub(crate) const NO_ROOM: &str = "a longer `context` leaves room";
+
 /// What is played.
 #[derive(Clone, Copy)]
 pub(crate) struct Exercise<'a> {
@@ -108,7 +111,7 @@ impl Gym<'_> {
         let Some(why) = unplayable(&weighed.groups) else { return Ok(weighed) };
         let text = format!("no episode of {} could be played: {}", self.env.name(), why.message);
         Err(match why.kind == PolicyErrorKind::TooLong.as_str() {
-            true => Failure::user(text).hint("a longer `context`, or fewer `answer_tokens`, leaves room"),
+            true => Failure::user(text).hint(NO_ROOM),
             false => Failure::world(anyhow::Error::msg(text)),
         })
     }

@@ -162,6 +162,11 @@ impl Learner {
         self.config.dim
     }
 
+    /// Tokens of the longest conversation that the model was made for.
+    pub(crate) fn model_context_len(&self) -> usize {
+        self.config.context_len
+    }
+
     /// Tokens of the longest conversation that it can have.
     pub(crate) fn context_len(&self) -> usize {
         self.local.context_len_max

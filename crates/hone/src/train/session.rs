@@ -15,7 +15,7 @@ use super::state::{Position, States};
 use super::timed::Timed;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::gym::{Broken, Exercise, Gym, Weighed, is_unscored, whole};
+use crate::gym::{Broken, Exercise, Gym, NO_ROOM, Weighed, is_unscored, whole};
 use crate::learner::Learner;
 use crate::play::unseen_tools;
 use crate::printer::counted;
@@ -141,8 +141,13 @@ impl Session<'_> {
         }
     }
 
-    /// What the world did to a run can pass: how it goes on then.
+    /// What the world did to a run can pass: how it goes on then. A model that has no longer context cannot be given one.
     fn with_way_on(&self, failure: Failure) -> Failure {
+        let model_len = self.learner.model_context_len();
+        if failure.hint.as_deref() == Some(NO_ROOM) && model_len <= self.settings.context as usize {
+            return failure
+                .hint(format!("the model reads {model_len} tokens at most: train another one, or in a world of shorter texts"));
+        }
         if failure.kind != Kind::World {
             return failure;
         }
