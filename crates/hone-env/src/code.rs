@@ -67,6 +67,9 @@ impl Code {
         }
         let mut problems = problem::read(&options.path)?;
         let n_found = problems.len();
+        if n_found == 0 {
+            return Err(wrong("there are no problems in it".into()));
+        }
         problems.retain(|problem| check(&problem.reference, problem).is_solved());
         match problems.is_empty() {
             true => Err(wrong("no reference solution passes its tests in the subset of Python that is run".into())),

@@ -68,16 +68,27 @@ pub(crate) fn read(text: &str, keys: &[Key]) -> Result<Vec<(usize, Value, usize)
     Ok(values)
 }
 
+/// The text as tables. An integer that has no room is named by its key and line.
+fn tables(text: &str) -> Result<toml::Table, Problem> {
+    toml::from_str(text).map_err(|error| {
+        let too_large = entries(text).ok().and_then(|entries| entries.into_iter().find(|entry| entry.value == Err(TOO_LARGE)));
+        too_large.map_or_else(
+            || unread(text, &error),
+            |Entry { table, name, line, .. }| {
+                let key = if table.is_empty() { name } else { format!("{table}.{name}") };
+                Problem { line, reason: format!("`{key}` is {TOO_LARGE}"), hint: None }
+            },
+        )
+    })
+}
+
 /// The table of recipes, which have a form of their own: see [`recipes`].
 pub(crate) const REWARD: &str = "reward";
 
 /// The recipes in this text: `[reward.desk]` says how traces of the world `desk` are weighed.
 pub(crate) fn recipes(text: &str) -> Result<BTreeMap<String, Recipe>, Problem> {
     let problem = |at: Range<usize>, reason: String| Problem { line: line_of(text, at), reason, hint: None };
-    let root: toml::Table = match toml::from_str(text) {
-        Ok(root) => root,
-        Err(error) => return Err(unread(text, &error)),
-    };
+    let root = tables(text)?;
     let mut recipes = BTreeMap::new();
     let Some(tables) = root.get(REWARD) else { return Ok(recipes) };
     let at = |name: &str| {
@@ -103,8 +114,7 @@ pub(crate) fn training(text: &str) -> Result<BTreeMap<String, Given>, Problem> {
         line_of(text, start..start)
     };
     let problem = |name: &str, reason: String| Problem { line: at(name), reason, hint: None };
-    // What is no TOML at all is said by who reads the rest.
-    let root: toml::Table = toml::from_str(text).unwrap_or_default();
+    let root = tables(text)?;
     let Some(tables) = root.get(TRAIN) else { return Ok(BTreeMap::new()) };
     let named = tables.as_table().ok_or_else(|| problem("", "`train` is a table: write `[train.grpo]`".into()))?;
     let mut settings = BTreeMap::new();
@@ -123,6 +133,9 @@ pub(crate) fn training(text: &str) -> Result<BTreeMap<String, Given>, Problem> {
     }
     Ok(settings)
 }
+
+/// What stands where an integer has no room in 64 bits.
+const TOO_LARGE: &str = "a number that is too large";
 
 /// What stands in an empty table.
 const EMPTY: &str = "nothing";
@@ -165,7 +178,7 @@ fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
         DeValue::String(text) => Ok(Value::Text(text.to_string())),
         DeValue::Integer(digits) => {
             let number = i64::from_str_radix(digits.as_str(), digits.radix());
-            number.map(Value::Number).map_err(|_| "a number that is too large")
+            number.map(Value::Number).map_err(|_| TOO_LARGE)
         }
         DeValue::Array(items) => {
             let texts = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
