@@ -112,7 +112,7 @@ impl<B: Backend> Batcher<B> {
         self.check(model, &request)?;
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        let (mut sample, n_samples_max) = (0, n_samples_max(&request, self.limits.n_pages));
+        let (mut sample, n_samples_max) = (0, n_samples_max(&request, &self.limits));
         for request in request.in_parts(n_samples_max) {
             let n_samples = request.n_samples;
             self.queue.push_back(Waiting { id, sample, request });
@@ -152,7 +152,7 @@ impl<B: Backend> Batcher<B> {
         }
         let n_constraints = request.constraints.len();
         let constraints_fit = n_constraints == 0 || n_constraints == request.n_samples;
-        if !(1..=self.limits.n_sequences_max).contains(&request.n_samples) || !constraints_fit {
+        if request.n_samples == 0 || !constraints_fit {
             return Err(SubmitError::Samples { n_samples: request.n_samples, n_constraints });
         }
         let n_tokens = request.prompt.len().saturating_add(request.n_tokens_max);
@@ -448,8 +448,8 @@ fn pages_needed<B: Backend>(request: &Request<B>) -> (usize, usize) {
     (all, all - n_prompt / PAGE)
 }
 
-/// How many samples of a request there are pages for at once; at least one.
-fn n_samples_max<B: Backend>(request: &Request<B>, n_pages: usize) -> usize {
+/// How many samples of a request there are sequences and pages for at once; at least one.
+fn n_samples_max<B: Backend>(request: &Request<B>, limits: &BatchLimits) -> usize {
     let (first, further) = pages_needed(request);
-    1 + n_pages.saturating_sub(first) / further.max(1)
+    (1 + limits.n_pages.saturating_sub(first) / further.max(1)).min(limits.n_sequences_max.max(1))
 }

@@ -114,8 +114,8 @@ fn requests_that_cannot_be_met_are_refused() {
     assert_eq!(submit(Request::new(vec![70], 4)), Err(SubmitError::UnknownToken { id: 70, vocab: 70 }));
     assert!(matches!(submit(Request::new(vec![1], 128)), Err(SubmitError::TooLong { .. })));
     assert!(matches!(submit(Request::new(vec![1; 100], 8)), Err(SubmitError::TooLong { .. })));
-    let many = Request { n_samples: 5, ..Request::new(vec![1], 4) };
-    assert!(matches!(submit(many), Err(SubmitError::Samples { .. })));
+    let none = Request { n_samples: 0, ..Request::new(vec![1], 4) };
+    assert!(matches!(submit(none), Err(SubmitError::Samples { .. })));
     let hot = SamplerOptions { temperature: -1.0, ..SamplerOptions::default() };
     assert!(matches!(submit(Request { sampler: hot, ..Request::new(vec![1], 4) }), Err(SubmitError::Sampler(_))));
     assert!(submit(Request::new(vec![1], 4)).is_ok());
@@ -123,7 +123,7 @@ fn requests_that_cannot_be_met_are_refused() {
 }
 
 #[test]
-fn samples_for_which_there_are_too_few_pages_at_once_come_one_after_another() {
+fn samples_for_which_there_are_too_few_pages_or_sequences_at_once_come_one_after_another() {
     // Each needs three of the seven pages, so that five samples run as two, two and one.
     let limits = BatchLimits { n_pages: 7, n_sequences_max: 8, n_rows_max: 16, queue_len_max: 100 };
     let request = |n_rules: usize| Request {
@@ -139,6 +139,10 @@ fn samples_for_which_there_are_too_few_pages_at_once_come_one_after_another() {
         assert_eq!(host().sample(vec![request(n_rules), request(n_rules)]).expect("good requests"), samples);
         assert!(samples[0].iter().all(|sample| sample.finish != Finish::Cancelled) && samples[0][0] != samples[0][4]);
     }
+    // Or as three and two, where there are three sequences and pages enough.
+    let few = BatchLimits { n_pages: 64, n_sequences_max: 3, ..limits };
+    let samples = host_of(Cpu::new(Dtype::F32, 1), few).sample(vec![request(0)]).expect("a good request");
+    assert_eq!(host().sample(vec![request(0)]).expect("a good request"), samples);
     // Withdrawn, all five end: those that run and those that wait.
     let mut short = host_of(Cpu::new(Dtype::F32, 1), limits);
     let id = short.submit(request(0)).expect("a good request");

@@ -184,8 +184,8 @@ pub enum SubmitError {
         /// Tokens that fit.
         n_tokens_max: usize,
     },
-    /// Too many samples for the limits, or a count of constraints that does not match.
-    #[error("{n_samples} samples (with {n_constraints} constraints) cannot run at once")]
+    /// No samples, or a count of constraints that does not match.
+    #[error("{n_samples} samples with {n_constraints} constraints cannot be drawn")]
     Samples {
         /// Samples asked for.
         n_samples: usize,

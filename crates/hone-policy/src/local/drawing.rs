@@ -188,9 +188,6 @@ fn unsampled(error: SampleError, call: &LlmCall) -> PolicyError {
         _ => PolicyErrorKind::Refused,
     };
     match error {
-        SampleError::Refused(SubmitError::Samples { n_samples, .. }) => {
-            failed(PolicyErrorKind::Refused, format!("{n_samples} answers to one question are more than run here at once"))
-        }
         SampleError::Refused(error) => failed(kind_of(&error), error.to_string()),
         SampleError::Stopped(why) => stopped(&why),
         SampleError::Left => {
