@@ -31,7 +31,12 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         return Ok(Exit::No);
     };
     let Some(trace) = find(&*store, &context.settings.tenant, &args.id).await? else {
-        printer.complain(&format!("there is no trace {}", args.id));
+        // An id is looked for everywhere, a name among the tenant's own.
+        let whose = match args.id.parse::<TraceId>() {
+            Ok(_) => String::new(),
+            Err(_) => format!(" of the tenant `{}`", context.settings.tenant),
+        };
+        printer.complain(&format!("there is no trace {}{whose}", args.id));
         return Ok(Exit::No);
     };
     let feedback = feedback(&*store, &trace).await?;
