@@ -10,6 +10,7 @@ use crate::dashboard::Past;
 use crate::events::{News, Place};
 use crate::feedback;
 use crate::local::Local;
+use crate::lookout::Grown;
 use crate::registry::{self, Decided, N_LINES};
 use crate::server::Gateway;
 use hone_arbiter::canary::{Fact, Row};
@@ -21,7 +22,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long nobody looks when nothing was written here.
+/// So often it is looked for what is overdue.
 const PAUSE: Duration = Duration::from_millis(100);
 /// So many lines are read from one look at how canaries stand to the next.
 const N_UNSEEN: usize = 8;
@@ -41,6 +42,8 @@ pub(crate) struct Follower {
     adapters: Option<Arc<dyn Adapters>>,
     fleet: Fleet,
     place: Place,
+    /// Whether there may be lines that were not read.
+    is_due: bool,
     /// Whether the log is read from its beginning: nobody is sent where a part of it says.
     is_behind: bool,
     agents: BTreeMap<AgentName, Registered>,
@@ -87,6 +90,7 @@ impl Follower {
             adapters,
             fleet,
             place: Place::default(),
+            is_due: true,
             is_behind: true,
             agents,
             owners: HashMap::new(),
@@ -109,13 +113,20 @@ impl Follower {
     }
 
     /// Follows the log for ever.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self, mut grown: Grown) {
         loop {
             let gateway = self.gateway.clone();
-            drop(tokio::time::timeout(PAUSE, gateway.agents().grown.notified()).await);
+            self.is_due |= tokio::select! {
+                () = gateway.agents().grown.notified() => true,
+                () = grown.wait() => true,
+                () = tokio::time::sleep(PAUSE) => false,
+            };
             let followed = async {
                 self.ask_again();
-                self.read().await?;
+                if self.is_due || self.changes.is_any {
+                    self.read().await?;
+                    self.is_due = false;
+                }
                 self.look_up_overdue().await
             };
             if let Err(error) = followed.await {

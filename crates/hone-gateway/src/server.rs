@@ -361,8 +361,9 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, stop: impl Future<Ou
         () = async { key_follower.catch_up().await; follower.catch_up().await } => {}
         () = &mut stop => return,
     }
-    let lookout = Lookout::new(gateway.clone());
-    let following = [tokio::spawn(key_follower.run()), tokio::spawn(follower.run()), tokio::spawn(lookout.run())];
+    let (lookout, grown) = Lookout::new(gateway.clone());
+    let following =
+        [tokio::spawn(key_follower.run(grown.clone())), tokio::spawn(follower.run(grown)), tokio::spawn(lookout.run())];
     let (finish, finished) = oneshot::channel();
     let weaving = tokio::spawn(Weaver::new(gateway.clone()).run(finished));
     let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());

@@ -6,13 +6,12 @@
 use super::{KeyError, N_PAGE, STREAM, read};
 use crate::access::Access;
 use crate::events::{News, Place};
+use crate::lookout::Grown;
 use crate::server::Gateway;
 use hone_trace::store::StoreError;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// How long nobody looks.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Whatever went wrong with the store is tried again after this.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -38,9 +37,9 @@ impl Follower {
     }
 
     /// Follows the keys for ever.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self, mut grown: Grown) {
         loop {
-            tokio::time::sleep(PAUSE).await;
+            grown.wait().await;
             self.catch_up().await;
         }
     }
