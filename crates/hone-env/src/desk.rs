@@ -5,8 +5,9 @@
 //! fail now and then, at most once in an episode, and say so. An answer is right or wrong; there is nothing in between.
 //! The same scenarios are spoken in two dialects: [`Dialect::Natural`] for large models, [`Dialect::Short`] for small ones.
 //!
-//! Signals: `format` (the action could be read), `tool_ok` (every call of this step worked), `asked` (1 when the customer had
-//! something to tell), and at the end `correct`.
+//! Signals: `format` (the action could be read), `tool_ok` (every call of this step worked), `needed` (how many of its calls told
+//! what the ticket cannot be answered without, and no call had told before), `asked` (1 when the customer had something to tell),
+//! and at the end `correct`.
 //!
 //! Knows nothing of models or rewards.
 
@@ -200,7 +201,8 @@ impl Env for Desk {
         let dialect = self.options.dialect;
         let messages = dialect.opening(&ticket);
         let luck = fault::Luck::new(seed, scenario.id.as_str(), self.options.fault_rate);
-        let episode = Box::new(episode::Episode { dialect, ticket, truth, luck, n_answers: 0, is_over: false });
+        let episode =
+            Box::new(episode::Episode { dialect, ticket, truth, luck, is_told: [false; 2], n_answers: 0, is_over: false });
         Ok(Reset { episode, tools: Arc::clone(&self.tools), messages })
     }
 

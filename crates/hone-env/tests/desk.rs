@@ -276,6 +276,8 @@ const READ: (&str, f64) = ("format", 1.0);
 const UNREAD: (&str, f64) = ("format", 0.0);
 const WORKED: (&str, f64) = ("tool_ok", 1.0);
 const FAILED: (&str, f64) = ("tool_ok", 0.0);
+const NEEDED: (&str, f64) = ("needed", 1.0);
+const NEEDLESS: (&str, f64) = ("needed", 0.0);
 const RIGHT: (&str, f64) = ("correct", 1.0);
 const WRONG: (&str, f64) = ("correct", 0.0);
 
@@ -294,34 +296,34 @@ fn lines_of_the_short_dialect_are_understood() {
     let check = |line: &str, told: &str, signals: &[(&str, f64)], error: Option<&str>| {
         talk(Dialect::Short, 0.0, &product(), &Value::Null, "17802").check(&said(line), told, signals, error);
     };
-    check("calc 387 * 46", "= 17802", &[READ, WORKED], None);
-    check("  CALC 387*46 ", "= 17802", &[READ, WORKED], None);
-    check("convert 12 km m", "= 12000", &[READ, WORKED], None);
-    check("date 2024-03-01 + 45", "= 2024-04-15", &[READ, WORKED], None);
-    check("date 2024-03-01 - 1", "= 2024-02-29", &[READ, WORKED], None);
-    check("date 2024-03-01 to 2024-04-15", "= 45", &[READ, WORKED], None);
-    check("date 2024-03-01", "= friday", &[READ, WORKED], None);
-    check("order 1043 status", "= shipped", &[READ, WORKED], None);
-    check("policy books return", "= 30", &[READ, WORKED], None);
-    check("text reverse lamp", "= p m a l", &[READ, WORKED], None);
-    check("text count a lamp sand", "= 2", &[READ, WORKED], None);
+    check("calc 387 * 46", "= 17802", &[READ, WORKED, NEEDED], None);
+    check("  CALC 387*46 ", "= 17802", &[READ, WORKED, NEEDED], None);
+    check("convert 12 km m", "= 12000", &[READ, WORKED, NEEDLESS], None);
+    check("date 2024-03-01 + 45", "= 2024-04-15", &[READ, WORKED, NEEDLESS], None);
+    check("date 2024-03-01 - 1", "= 2024-02-29", &[READ, WORKED, NEEDLESS], None);
+    check("date 2024-03-01 to 2024-04-15", "= 45", &[READ, WORKED, NEEDLESS], None);
+    check("date 2024-03-01", "= friday", &[READ, WORKED, NEEDLESS], None);
+    check("order 1043 status", "= shipped", &[READ, WORKED, NEEDLESS], None);
+    check("policy books return", "= 30", &[READ, WORKED, NEEDLESS], None);
+    check("text reverse lamp", "= p m a l", &[READ, WORKED, NEEDLESS], None);
+    check("text count a lamp sand", "= 2", &[READ, WORKED, NEEDLESS], None);
     check("answer 17802", "", &[READ, RIGHT], None);
     check("answer 17,802.", "", &[READ, RIGHT], None);
     check("answer 17803", "", &[READ, WRONG], None);
     check("ask unit", "none", &[READ, ("asked", 0.0)], None);
 
-    check("calc", "error expression", &[READ, FAILED], Some("tool_refused"));
-    check("calc 1 / 0", "error expression", &[READ, FAILED], Some("tool_refused"));
-    check("convert 12 km", "error to", &[READ, FAILED], Some("tool_refused"));
-    check("convert 12 km kg", "error to", &[READ, FAILED], Some("tool_refused"));
-    check("convert 12 km m m", "error to", &[READ, FAILED], Some("tool_refused"));
-    check("date 2024-03-01 * 2", "error date", &[READ, FAILED], Some("tool_refused"));
-    check("date 2024-03-01 + much", "error days", &[READ, FAILED], Some("tool_refused"));
-    check("order 1044 status", "error order", &[READ, FAILED], Some("tool_refused"));
-    check("order 1043", "error field", &[READ, FAILED], Some("tool_refused"));
-    check("policy boats return", "error category", &[READ, FAILED], Some("tool_refused"));
-    check("text reverse", "error text", &[READ, FAILED], Some("tool_refused"));
-    check("text count lamp", "error letter", &[READ, FAILED], Some("tool_refused"));
+    check("calc", "error expression", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("calc 1 / 0", "error expression", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("convert 12 km", "error to", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("convert 12 km kg", "error to", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("convert 12 km m m", "error to", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("date 2024-03-01 * 2", "error date", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("date 2024-03-01 + much", "error days", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("order 1044 status", "error order", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("order 1043", "error field", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("policy boats return", "error category", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("text reverse", "error text", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
+    check("text count lamp", "error letter", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
 
     for line in ["", "17802", "fly to oslo", "answer", "ask", "ask why", "calc 1 + 1\nanswer 2"] {
         check(line, USAGE, &[UNREAD], Some("unparsable_action"));
@@ -334,7 +336,7 @@ fn answers_of_the_natural_dialect_are_understood() {
     let check = |action: &Message, told: &str, signals: &[(&str, f64)], error: Option<&str>| {
         talk(Dialect::Natural, 0.0, &product(), &Value::Null, "17802").check(action, told, signals, error);
     };
-    check(&call("calculator", &json!({"expression": "387 * 46"})), "17802", &[READ, WORKED], None);
+    check(&call("calculator", &json!({"expression": "387 * 46"})), "17802", &[READ, WORKED, NEEDED], None);
     check(&said("17802"), "", &[READ, RIGHT], None);
     check(&said("387 times 46 gives 17802.\n\n**Answer:** 17,802"), "", &[READ, RIGHT], None);
     check(&said("answer: 5, or rather answer: 17802"), "", &[READ, RIGHT], None);
@@ -347,21 +349,21 @@ fn answers_of_the_natural_dialect_are_understood() {
     check(
         &call("lookup", &json!({"order": 7})),
         "error: argument `order`: there is no order 7",
-        &[READ, FAILED],
+        &[READ, FAILED, NEEDLESS],
         Some("tool_refused"),
     );
 
     let mut both = call("lookup", &json!({"order": 1043, "field": "city"}));
     both.tool_calls.extend(call("convert", &json!({"amount": 1})).tool_calls);
-    check(&both, "oslo | error: argument `from`: it is missing", &[READ, FAILED], Some("tool_refused"));
+    check(&both, "oslo | error: argument `from`: it is missing", &[READ, FAILED, NEEDLESS], Some("tool_refused"));
     let mut broken = both.clone();
     broken.tool_calls[1].arguments = "{amount: 1".into();
     let told = "oslo | error: the arguments of convert are not JSON: key must be a string at line 1 column 2";
-    check(&broken, told, &[UNREAD, WORKED], Some("unparsable_action"));
+    check(&broken, told, &[UNREAD, WORKED, NEEDLESS], Some("unparsable_action"));
     let mut many = both.clone();
     many.tool_calls = vec![both.tool_calls[0].clone(); 5];
     let told = "oslo | oslo | oslo | oslo | error: at most 4 calls can be made at once";
-    check(&many, told, &[UNREAD, WORKED], Some("unparsable_action"));
+    check(&many, told, &[UNREAD, WORKED, NEEDLESS], Some("unparsable_action"));
 }
 
 #[test]
@@ -377,12 +379,55 @@ fn the_customer_tells_what_is_missing_as_often_as_asked() {
 }
 
 #[test]
+fn a_call_is_needed_once_and_only_where_the_ticket_takes_it() {
+    let lookup = json!({"lookup": {"order": 1043, "field": "status"}});
+    let mut order = talk(Dialect::Natural, 0.0, &lookup, &Value::Null, "shipped");
+    let ask = |field: &str| call("lookup", &json!({"order": 1043, "field": field}));
+    order.check(&ask("city"), "oslo", &[READ, WORKED, NEEDLESS], None);
+    let mut twice = ask("status");
+    twice.tool_calls.extend(ask("status").tool_calls);
+    order.check(&twice, "shipped | shipped", &[READ, WORKED, NEEDED], None);
+    order.check(&ask("status"), "shipped", &[READ, WORKED, NEEDLESS], None);
+
+    let mut number = talk(Dialect::Short, 0.0, &length(), &Value::Null, "12000");
+    number.check(&said("calc 12 * 1001"), "= 12012", &[READ, WORKED, NEEDLESS], None);
+    number.check(&said("calc 12 * 1000"), "= 12000", &[READ, WORKED, NEEDED], None);
+    number.check(&said("convert 12 km m"), "= 12000", &[READ, WORKED, NEEDLESS], None);
+
+    // The first look-up fails, as it may; the second try is the one that told.
+    let mut unlucky = talk(Dialect::Natural, 1.0, &lookup, &Value::Null, "shipped").episode;
+    let needed = |step: hone_trace::env::Step| step.signals.get("needed");
+    assert_eq!(needed(unlucky.step(&ask("status")).unwrap()), Some(0.0));
+    assert_eq!(needed(unlucky.step(&ask("status")).unwrap()), Some(1.0));
+}
+
+#[test]
+fn gold_makes_as_many_needed_calls_as_anyone_can() {
+    let n_needed = |trace: &Trace| trace.turns().filter_map(|turn| turn.signals.get("needed")).sum::<f64>();
+    for dialect in DIALECTS {
+        let desk = desk(dialect, 0.05);
+        let scenarios = desk.scenarios(Split::Train, 5, 1200).unwrap();
+        let page = |scenario: &Scenario, _| desk.manual(scenario);
+        let gold = play(&desk, Player::Gold, &scenarios, 5, 2);
+        let manual = play(&desk, Player::Script("manual", &page), &scenarios, 5, 2);
+        for ((gold, manual), scenario) in gold.iter().zip(&manual).zip(&scenarios) {
+            let expected = match (desk.needs_tool(scenario).unwrap(), scenario.category.as_str()) {
+                (false, _) => 0.0,
+                (true, "policy") => 2.0,
+                (true, _) => 1.0,
+            };
+            assert_eq!((n_needed(gold), n_needed(manual)), (expected, expected), "{dialect:?} {}", scenario.id);
+        }
+    }
+}
+
+#[test]
 fn the_fourth_answer_is_the_last() {
     let mut talk = talk(Dialect::Short, 0.0, &product(), &Value::Null, "17802");
-    talk.check(&said("calc 387 * 46"), "= 17802", &[READ, WORKED], None);
+    talk.check(&said("calc 387 * 46"), "= 17802", &[READ, WORKED, NEEDED], None);
     talk.check(&said("hm"), USAGE, &[UNREAD], Some("unparsable_action"));
     talk.check(&said("ask date"), "none", &[READ, ("asked", 0.0)], None);
-    talk.check(&said("calc 387 * 46"), "= 17802", &[READ, WORKED, WRONG], None);
+    talk.check(&said("calc 387 * 46"), "= 17802", &[READ, WORKED, NEEDLESS, WRONG], None);
 }
 
 #[test]

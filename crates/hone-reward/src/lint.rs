@@ -61,19 +61,22 @@ pub fn lint(recipe: &Recipe) -> Vec<Finding> {
 
 /// The signals of a recipe that are not among those that a world gives. A warning, for a world may give more than were seen of it.
 pub fn unknown_signals(recipe: &Recipe, known: &BTreeSet<String>) -> Vec<Finding> {
-    let unknown = |part: &Part| match &part.kind {
-        Kind::Signal(signal) if !known.contains(&signal.signal) => Some(Finding {
+    let unknown = |part: &Part| {
+        let signal = match &part.kind {
+            Kind::Signal(signal) => Some(&signal.signal),
+            Kind::Process(process) => process.signal.as_ref(),
+            _ => None,
+        };
+        signal.filter(|signal| !known.contains(*signal)).map(|signal| Finding {
             severity: Severity::Warning,
             component: Some(part.name.clone()),
             what: format!(
-                "the world gives no signal `{}`; it gives {}",
-                signal.signal,
+                "the world gives no signal `{signal}`; it gives {}",
                 known.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
             ),
             why: "it is the same for every trace, and teaches nothing",
             way_out: "spell it as the world does, or take it out",
-        }),
-        _ => None,
+        })
     };
     recipe.components.iter().filter_map(unknown).collect()
 }

@@ -1,7 +1,8 @@
 //! Process rewards: what single turns earn on the way.
 //!
-//! A successful tool call pays a little, a tool that ran into a timeout costs a little. Neither may ever matter more than
-//! what is wanted, so with primary = the weighted sum of the trace's primary components, and scale = the most that this sum
+//! A tool call that worked pays a little, a tool that ran into a timeout costs a little. The same call with the same arguments pays
+//! once in a trace. A world that knows which calls were needed says in a signal how many of a turn pay. Neither bonus nor cost may
+//! ever matter more than what is wanted, so with primary = the weighted sum of the trace's primary components, and scale = the most that this sum
 //! can be by the recipe's ranges (or |primary| where it has none),
 //!
 //!   weight x sum of bonuses ≤ share_max x max(primary, 0)
@@ -11,8 +12,10 @@
 //! however many; a wasteful success still beats a frugal failure. The turns add up to the component of the whole trace, which
 //! is already part of its total.
 
-use hone_trace::Trace;
+use hone_trace::{Trace, Turn};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::HashSet;
 
 /// What single turns earn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,15 +23,17 @@ use serde::{Deserialize, Serialize};
 pub struct Process {
     /// What a tool call that timed out earns.
     pub timeout: f64,
-    /// What a successful tool call earns.
+    /// What a tool call that worked earns.
     pub success: f64,
+    /// The signal that says how many calls of a turn earn it, where the world knows; without one all that worked do, the same call once.
+    pub signal: Option<String>,
     /// The share of the primary that all of it may reach.
     pub share_max: f64,
 }
 
 impl Default for Process {
     fn default() -> Self {
-        Self { timeout: -0.1, success: 0.05, share_max: 0.3 }
+        Self { timeout: -0.1, success: 0.05, signal: None, share_max: 0.3 }
     }
 }
 
@@ -45,12 +50,12 @@ impl Process {
 
     /// What each turn earns, after the caps.
     pub(crate) fn per_turn(&self, trace: &Trace, weight: f64, primary: f64, scale: Option<f64>) -> Vec<f64> {
+        let mut calls = HashSet::new();
         let raw: Vec<(f64, f64)> = trace
             .turns()
             .map(|turn| {
                 let n_timeouts = turn.errors.iter().filter(|error| error.kind == "tool_timeout").count() as f64;
-                let n_successes = turn.tool_calls.iter().filter(|call| call.success == Some(true)).count() as f64;
-                let amounts = [n_timeouts * self.timeout, n_successes * self.success];
+                let amounts = [n_timeouts * self.timeout, self.n_paid(turn, &mut calls) * self.success];
                 (amounts.iter().map(|amount| amount.max(0.0)).sum(), amounts.iter().map(|amount| amount.min(0.0)).sum())
             })
             .collect();
@@ -60,5 +65,15 @@ impl Process {
         let bonuses_kept = kept(raw.iter().map(|turn| turn.0).sum(), bonus_max);
         let costs_kept = kept(raw.iter().map(|turn| turn.1).sum(), cost_max);
         raw.iter().map(|(bonus, cost)| bonus * bonuses_kept + cost * costs_kept).collect()
+    }
+    /// How many calls of a turn are paid for. `calls` has those of the turns before it.
+    fn n_paid<'a>(&self, turn: &'a Turn, calls: &mut HashSet<(&'a str, &'a Value)>) -> f64 {
+        match &self.signal {
+            Some(signal) => turn.signals.get(signal).copied().unwrap_or(0.0),
+            None => {
+                let worked = turn.tool_calls.iter().filter(|call| call.success == Some(true));
+                worked.filter(|call| calls.insert((&call.name, &call.arguments))).count() as f64
+            }
+        }
     }
 }

@@ -231,7 +231,7 @@ impl<'a> Scorer<'a> {
         }
         for part in last {
             if let Kind::Process(process) = &part.kind {
-                self.process(process, part, attempt.trace, primary, weighed);
+                self.process(process, part, attempt.trace, primary, weighed).map_err(|reason| (part, Box::new(reason)))?;
             }
         }
         Ok(())
@@ -278,12 +278,24 @@ impl<'a> Scorer<'a> {
         Ok(())
     }
 
-    fn process(&self, process: &Process, part: &Part, trace: &Trace, primary: f64, weighed: &mut Weighed) {
+    fn process(
+        &self,
+        process: &Process,
+        part: &Part,
+        trace: &Trace,
+        primary: f64,
+        weighed: &mut Weighed,
+    ) -> Result<(), ScoreErrorReason> {
         let per_turn = process.per_turn(trace, part.weight, primary, self.recipe.primary_scale());
-        weighed.push(part, per_turn.iter().sum());
+        let total: f64 = per_turn.iter().sum();
+        if !total.is_finite() {
+            return Err(ScoreErrorReason::NotFinite);
+        }
+        weighed.push(part, total);
         for (turn_idx, &value) in per_turn.iter().enumerate().filter(|(_, value)| **value != 0.0) {
             weighed.turns.push((turn_idx, Component { name: part.name.clone(), value, weight: part.weight }));
         }
+        Ok(())
     }
 
     fn reward(&self, trace: &Trace, weighed: Weighed, group: &[Attempt<'_>], seed: u64, at: Time) -> Scored {

@@ -7,7 +7,7 @@ const WORLDS: [(&str, &str); 10] = [
         "desk",
         r#"components = [
             { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
-            { name = "process", kind = "process", weight = 1.0, role = "secondary" },
+            { name = "process", kind = "process", signal = "needed", weight = 1.0, role = "secondary" },
             { name = "format", kind = "format", weight = 0.1, role = "secondary" },
         ]"#,
     ),

@@ -126,7 +126,7 @@ const WORLD: &str = "desk:short";
 /// How its episodes are weighed, unless `[reward.desk]` says otherwise: solved with few words.
 const RECIPE: &str = r#"components = [
     { name = "correct", kind = "signal", signal = "correct", range = [0, 1], weight = 1.0, role = "primary" },
-    { name = "process", kind = "process", weight = 1.0, role = "secondary" },
+    { name = "process", kind = "process", signal = "needed", weight = 1.0, role = "secondary" },
     { name = "format", kind = "format", weight = 0.1, role = "secondary" },
     { name = "length", kind = "length", free_tokens = 30, per_token = 0.005, cost_max = 0.3, weight = 1.0, role = "penalty" },
 ]"#;

@@ -19,6 +19,8 @@ pub(crate) struct Episode {
     pub(crate) ticket: Ticket,
     pub(crate) truth: String,
     pub(crate) luck: Luck,
+    /// Which of the look-ups that the ticket takes have been told.
+    pub(crate) is_told: [bool; 2],
     pub(crate) n_answers: usize,
     pub(crate) is_over: bool,
 }
@@ -71,10 +73,14 @@ impl Episode {
 
     fn called(&mut self, requests: Vec<Request>) -> Step {
         let mut step = Step::default();
-        let (mut is_readable, mut is_ok) = (true, true);
+        let (mut is_readable, mut is_ok, mut n_needed) = (true, true, 0_u32);
         for Request { id, tool, arguments, query } in requests {
             let (text, error) = match query {
-                Ok(query) => self.run(&query),
+                Ok(query) => {
+                    let (text, error, is_needed) = self.run(&query);
+                    n_needed += u32::from(is_needed);
+                    (text, error)
+                }
                 Err(Refused::Wrong(wrong)) => (self.dialect.wrong(&wrong), Some(("tool_refused", wrong.to_string()))),
                 Err(Refused::Unreadable(reason)) => {
                     step.messages.push(crate::tool_result(&id, &tool, self.dialect.unreadable(&reason)));
@@ -95,23 +101,28 @@ impl Episode {
         }
         step.signals = Signals::from([("format", f64::from(is_readable))]);
         if !step.tool_calls.is_empty() {
-            step.signals.0.push(("tool_ok".into(), f64::from(is_ok)));
+            step.signals.0.extend([("tool_ok".into(), f64::from(is_ok)), ("needed".into(), f64::from(n_needed))]);
         }
         step
     }
 
-    /// What a tool says, and the type and words of the error when it failed.
-    fn run(&mut self, query: &Query) -> (String, Option<(&'static str, String)>) {
+    /// What a tool says, the type and words of the error when it failed, and whether it was needed: it told what the ticket
+    /// cannot be answered without, for the first time.
+    fn run(&mut self, query: &Query) -> (String, Option<(&'static str, String)>, bool) {
         let value = match query.run(&self.ticket.records) {
             Ok(value) => value,
-            Err(wrong) => return (self.dialect.wrong(&wrong), Some(("tool_refused", wrong.to_string()))),
+            Err(wrong) => return (self.dialect.wrong(&wrong), Some(("tool_refused", wrong.to_string())), false),
         };
         match self.luck.strike() {
-            None => (self.dialect.result(query, value), None),
+            None => {
+                let is_needed =
+                    self.ticket.look_up(query, &value).is_some_and(|idx| !std::mem::replace(&mut self.is_told[idx], true));
+                (self.dialect.result(query, value), None, is_needed)
+            }
             Some(fault) => {
                 let garbled = self.luck.garble(&value);
                 let told = self.dialect.fault(fault, &garbled);
-                (told.clone(), Some((fault.error(), told)))
+                (told.clone(), Some((fault.error(), told)), false)
             }
         }
     }

@@ -35,6 +35,27 @@ impl Ticket {
         self.topic.map(|topic| Query::Policy { category: category.to_owned(), topic })
     }
 
+    /// Which of its look-ups a query that gave this value makes: the first or the second. None where the ticket can be answered from
+    /// what is said, or where the query tells something else. Numbers, dates and words may be had in another way than by the ticket's own
+    /// query; what stands on file must be looked up.
+    pub(crate) fn look_up(&self, query: &Query, value: &str) -> Option<usize> {
+        if self.level == Level::Easy {
+            return None;
+        }
+        let (idx, is_it) = match (query, &self.query) {
+            (Query::Lookup { order, field }, Query::Lookup { order: wanted, field: asked }) => {
+                (0, order == wanted && (field.is_none() || field == asked))
+            }
+            (Query::Policy { category, topic }, Query::Lookup { .. }) => {
+                let is_category = self.order().is_some_and(|order| order.category.eq_ignore_ascii_case(category));
+                (1, self.topic == Some(*topic) && is_category)
+            }
+            (_, Query::Lookup { .. }) => return None,
+            (_, computed) => (0, computed.run(&self.records).is_ok_and(|wanted| wanted == value)),
+        };
+        is_it.then_some(idx)
+    }
+
     /// The right answer.
     pub(crate) fn truth(&self) -> Result<String, Wrong> {
         let first = self.query.run(&self.records)?;

@@ -50,6 +50,9 @@ fn a_signal_that_the_world_does_not_give_is_found() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].component.as_deref(), found[0].severity), (Some("style"), Severity::Warning));
     assert_eq!(found[0].what, "the world gives no signal `s`; it gives asked, correct");
+    let process = r#"{ name = "process", kind = "process", signal = "neded", weight = 1, role = "secondary" }"#;
+    let recipe = Recipe::parse(&format!("components = [{CORRECT} {process}]")).unwrap();
+    assert_eq!(unknown_signals(&recipe, &known)[0].what, "the world gives no signal `neded`; it gives asked, correct");
 }
 
 #[test]

@@ -13,23 +13,24 @@ fn error(kind: &str) -> ErrorEvent {
     ErrorEvent { kind: kind.into(), recovered: true, message: String::new() }
 }
 
-fn call(success: bool) -> ToolCall {
+fn call(order: usize, success: bool) -> ToolCall {
     ToolCall {
         id: String::new(),
         name: "look_up".into(),
-        arguments: Value::Null,
+        arguments: json!({"order": order}),
         success: Some(success),
         duration_ms: None,
         extra: serde_json::Map::new(),
     }
 }
 
-/// A trace of which each turn is (successful calls, timeouts), with this value of `correct` at the end.
+/// A trace of which each turn is (successful calls, timeouts), each call about another order, with this value of `correct` at the end.
 fn worked(turns: &[(usize, usize)], correct: f64) -> Trace {
     let mut worked = trace("worked", &vec!["on it"; turns.len()]);
+    let mut orders = 0..;
     for (turn, &(n_successes, n_timeouts)) in worked.segments[0].turns.iter_mut().zip(turns) {
-        turn.tool_calls = vec![call(true); n_successes];
-        turn.tool_calls.extend(vec![call(false); n_timeouts]);
+        let kinds = std::iter::repeat_n(true, n_successes).chain(std::iter::repeat_n(false, n_timeouts));
+        turn.tool_calls = kinds.zip(&mut orders).map(|(success, order)| call(order, success)).collect();
         turn.errors = vec![error("tool_timeout"); n_timeouts];
     }
     if let Some(last) = worked.segments[0].turns.last_mut() {
@@ -118,6 +119,32 @@ fn process_rewards_are_earned_by_turns_and_add_up() {
     assert!((scored.reward.total - 1.05).abs() < 1e-9, "{:?}", scored.reward);
     let turns: Vec<(Option<u32>, f64)> = scored.turns.iter().map(|reward| (reward.turn_idx, reward.total)).collect();
     assert_eq!(turns, [(Some(0), 0.05), (Some(1), -0.1), (Some(2), 0.1)]);
+}
+
+#[test]
+fn the_same_call_pays_once() {
+    let mut trace = worked(&[(1, 0), (0, 1), (3, 0)], 1.0);
+    trace.segments[0].turns[1].tool_calls = vec![call(7, false)];
+    trace.segments[0].turns[2].tool_calls = vec![call(0, true), call(7, true), call(7, true)];
+    // The first look-up, and the one that worked after a timeout.
+    check(&format!("{CORRECT} {PROCESS}"), &trace, 1.0 + 2.0 * 0.05 - 0.1);
+}
+
+#[test]
+fn a_world_that_knows_says_which_calls_pay() {
+    let process = r#"{ name = "process", kind = "process", signal = "needed", weight = 1, role = "secondary" }"#;
+    let recipe = recipe(&format!("{CORRECT} {process}"));
+    let mut trace = worked(&[(4, 0), (4, 0), (0, 0)], 1.0);
+    assert_eq!(score(&recipe, &trace).reward.total, 1.0, "nobody said that a call was needed");
+    for (turn, needed) in trace.segments[0].turns.iter_mut().zip([0.0, 2.0]) {
+        turn.signals.insert("needed".into(), needed);
+    }
+    let scored = score(&recipe, &trace);
+    assert!((scored.reward.total - 1.1).abs() < 1e-9, "{:?}", scored.reward);
+    assert_eq!(scored.turns.iter().map(|reward| reward.turn_idx).collect::<Vec<_>>(), [Some(1)]);
+    trace.segments[0].turns[1].signals.insert("needed".into(), f64::INFINITY);
+    let error = Scorer::new(&recipe, None).unwrap().score(Attempt { trace: &trace, item: &Value::Null }, 1, at()).unwrap_err();
+    assert_eq!(error.to_string(), "component `process`: its value is not a finite number");
 }
 
 #[test]
