@@ -15,7 +15,8 @@
 //! server answers a repeated one as it did before, without doing it twice. A seed and the actions fix everything, so whoever
 //! asks for gold plays beside the episode in a twin of it, which begins with the same scenario and seed.
 //!
-//! A server that breaks breaks the episode and not the run. Nothing it sends is believed before it is checked.
+//! A server that breaks breaks the episode and not the run. A step is waited for as long as a request may take, and no longer than the
+//! episode has left: one that is late for that ends the episode at its limit. Nothing it sends is believed before it is checked.
 
 mod client;
 mod random;
@@ -160,8 +161,12 @@ struct Episode {
 
 impl Play for Episode {
     fn step(&mut self, action: &Message) -> Result<Step, EnvError> {
+        self.step_within(action, None)
+    }
+
+    fn step_within(&mut self, action: &Message, time_max_ms: Option<u64>) -> Result<Step, EnvError> {
         let body = json!({ "episode": self.id, "step_idx": self.step_idx, "action": action });
-        let step: WireStep = self.server.post("step", &body).map_err(broken)?;
+        let step: WireStep = self.server.post_within("step", &body, time_max_ms).map_err(broken)?;
         self.step_idx += 1;
         step.step().map_err(|reason| EnvError::Broken(format!("step {} of episode {}: {reason}", self.step_idx - 1, self.id)))
     }
@@ -173,17 +178,22 @@ struct Gold {
 }
 
 impl Conversation for Gold {
-    fn answer(&mut self, _input: &[Message], _limits: AnswerLimits) -> Result<Answered, PolicyError> {
+    fn answer(&mut self, _input: &[Message], limits: AnswerLimits) -> Result<Answered, PolicyError> {
         let refused = |kind, message| PolicyError { kind, message, llm_calls: Vec::new() };
-        let gold: Result<Option<WireGold>, Failure> = self.twin.server.post("gold", &json!({ "episode": self.twin.id }));
+        let body = json!({ "episode": self.twin.id });
+        let gold: Result<Option<WireGold>, Failure> = self.twin.server.post_within("gold", &body, limits.time_max_ms);
         let action = match gold {
             Ok(gold) => gold.map_or_else(|| crate::said(""), |gold| gold.action),
             Err(failure) if failure.is_missing => {
                 return Err(refused(PolicyErrorKind::Refused, format!("{}: this world has no gold", failure.url)));
             }
+            Err(failure) if failure.is_late => return Err(refused(PolicyErrorKind::Timeout, failure.text())),
             Err(failure) => return Err(refused(PolicyErrorKind::Provider, failure.text())),
         };
-        self.twin.step(&action).map_err(|error| refused(PolicyErrorKind::Provider, error.to_string()))?;
+        self.twin.step_within(&action, limits.time_max_ms).map_err(|error| match error {
+            EnvError::Late(reason) => refused(PolicyErrorKind::Timeout, reason),
+            error => refused(PolicyErrorKind::Provider, error.to_string()),
+        })?;
         Ok(Answered::of(action))
     }
 }
@@ -194,5 +204,5 @@ fn data(failure: Failure) -> EnvError {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn broken(failure: Failure) -> EnvError {
-    EnvError::Broken(failure.text())
+    if failure.is_late { EnvError::Late(failure.text()) } else { EnvError::Broken(failure.text()) }
 }

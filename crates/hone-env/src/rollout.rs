@@ -6,7 +6,7 @@
 //! Knows nothing of models, rewards or the store.
 
 use crate::player::{OpenError, Player};
-use hone_trace::env::{ENV_ERROR, Env, Reset, Split, Step};
+use hone_trace::env::{ENV_ERROR, Env, EnvError, Reset, Split, Step};
 use hone_trace::policy::{AnswerLimits, Conversation, Opening, PolicyError, PolicyErrorKind};
 use hone_trace::{
     Clock, ConfigHash, Draws, ErrorEvent, Group, GroupId, Message, RunId, Scenario, ScenarioId, Segment, Tenant, Time, Trace,
@@ -353,11 +353,18 @@ fn episode(
         };
         watch.took(answered.llm_calls.iter().filter_map(|call| call.duration_ms));
         tokens_left = tokens_left.saturating_sub(answered.llm_calls.iter().map(|call| call.tokens_out).sum());
-        let result = reset.episode.step(&answered.message);
+        let time_left = limits.time_max_ms.map(|max| max.saturating_sub(watch.elapsed_ms()));
+        let result = reset.episode.step_within(&answered.message, time_left);
         let mut turn = Turn { started: Some(asked), ..Turn::new(std::mem::take(&mut input), answered.message) };
         (turn.llm_calls, turn.errors, turn.sampled) = (answered.llm_calls, answered.errors, answered.sampled);
         let step = match result {
             Ok(step) => step,
+            Err(EnvError::Late(reason)) => {
+                push(trace, turn, answered.is_new_segment);
+                let limit = limits.time_max_ms.unwrap_or(0);
+                end(trace, Vec::new(), "time_limit", format!("the episode was cut short at its limit of {limit} ms: {reason}"));
+                return Ended::Alone;
+            }
             Err(error) => {
                 turn.errors.push(ErrorEvent { kind: ENV_ERROR.into(), recovered: false, message: error.to_string() });
                 push(trace, turn, answered.is_new_segment);

@@ -4,7 +4,7 @@
 
 use hone_env::Player;
 use hone_env::external::{External, ExternalOptions};
-use hone_env::rollout::{Plan, traces};
+use hone_env::rollout::{Limits, Plan, traces};
 use hone_trace::env::{Env, Split};
 use hone_trace::{Scenario, Trace, TraceOutcome};
 use serde_json::{Value, json};
@@ -167,8 +167,8 @@ fn serve(mut stream: TcpStream, n_steps: &AtomicUsize) {
     }
 }
 
-#[test]
-fn a_server_that_misbehaves_breaks_its_own_episodes_only() {
+/// The address of the bad server, and how often a step of `lost once` was asked for.
+fn bad_server() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let n_steps = Arc::new(AtomicUsize::new(0));
@@ -179,6 +179,29 @@ fn a_server_that_misbehaves_breaks_its_own_episodes_only() {
             std::thread::spawn(move || serve(stream.unwrap(), &counted));
         }
     });
+    (url, n_steps)
+}
+
+#[test]
+fn a_step_is_waited_for_no_longer_than_the_episode_has_left() {
+    let world = External::connect(&bad_server().0, ExternalOptions::default()).unwrap();
+    let scenarios = world.scenarios(Split::Train, 1, 100).unwrap();
+    let slow: Vec<Scenario> = scenarios.into_iter().filter(|one| ["hang", "drip"].contains(&one.id.as_str())).collect();
+    let limits = Limits { time_max_ms: Some(300), ..Limits::default() };
+    let traces = traces(&world, Player::Empty, &Plan { limits, ..Plan::new("external", &slow, 3) });
+    for (trace, expected) in traces.iter().zip(["no answer in ", "the answer was not complete in "]) {
+        let error = &trace.turns().last().unwrap().errors[0];
+        assert_eq!(error.kind, "time_limit", "{}", error.message);
+        assert!(error.message.starts_with("the episode was cut short at its limit of 300 ms: "), "{}", error.message);
+        assert!(error.message.contains(expected), "{}", error.message);
+        assert_eq!(trace.outcome, TraceOutcome::Failure);
+    }
+    assert_eq!(traces.len(), 2);
+}
+
+#[test]
+fn a_server_that_misbehaves_breaks_its_own_episodes_only() {
+    let (url, n_steps) = bad_server();
     let options = ExternalOptions { timeout_ms: 300, retries: 1, body_bytes_max: 1 << 16 };
     let world = External::connect(&url, options).unwrap();
     let scenarios = world.scenarios(Split::Train, 1, 100).unwrap();

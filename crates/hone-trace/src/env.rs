@@ -81,6 +81,12 @@ pub trait Play: Send {
     /// Takes the policy's answer and says what comes of it. An answer that makes no sense is an outcome like any other; an
     /// error means that the world itself broke.
     fn step(&mut self, action: &Message) -> Result<Step, EnvError>;
+
+    /// The same for an episode that has this much time left. A world that waits for somebody waits no longer and says
+    /// [`EnvError::Late`]; one that only computes needs no limit.
+    fn step_within(&mut self, action: &Message, _time_max_ms: Option<u64>) -> Result<Step, EnvError> {
+        self.step(action)
+    }
 }
 
 /// What comes of an action.
@@ -137,4 +143,7 @@ pub enum EnvError {
     /// The world broke in the middle of an episode.
     #[error("{0}")]
     Broken(String),
+    /// The time of the episode ran out before the world answered.
+    #[error("{0}")]
+    Late(String),
 }

@@ -27,6 +27,8 @@ pub(super) struct Failure {
     pub(super) reason: String,
     /// Whether the server does not know the address.
     pub(super) is_missing: bool,
+    /// Whether it is the caller's time that ran out, and not what every request has.
+    pub(super) is_late: bool,
     is_worth_a_retry: bool,
 }
 
@@ -59,41 +61,52 @@ impl Client {
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        self.ask(path, None)
+        self.ask(path, None, None)
     }
 
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &serde_json::Value) -> Result<T, Failure> {
-        self.ask(path, Some(&body.to_string()))
+        self.post_within(path, body, None)
     }
 
-    fn ask<T: DeserializeOwned>(&self, path: &str, body: Option<&str>) -> Result<T, Failure> {
+    /// The same, with all its tries, in this time.
+    pub(super) fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+        time_max_ms: Option<u64>,
+    ) -> Result<T, Failure> {
+        self.ask(path, Some(&body.to_string()), time_max_ms.map(Duration::from_millis))
+    }
+
+    fn ask<T: DeserializeOwned>(&self, path: &str, body: Option<&str>, time_max: Option<Duration>) -> Result<T, Failure> {
         let url = format!("{}/{path}", self.base);
-        let mut wait = WAIT;
-        for _ in 0..self.options.retries {
-            match self.once(&url, body) {
-                Err(failure) if failure.is_worth_a_retry => std::thread::sleep(wait),
-                other => return other,
+        let (started, own) = (Instant::now(), Duration::from_millis(self.options.timeout_ms));
+        let left = || time_max.map_or(Duration::MAX, |max| max.saturating_sub(started.elapsed()));
+        let (mut wait, mut n_left) = (WAIT, self.options.retries);
+        loop {
+            let limit = left();
+            match self.once(&url, body, limit.min(own)) {
+                Err(failure) if failure.is_late && limit < own => return Err(failure),
+                Err(failure) if failure.is_worth_a_retry && n_left > 0 && left() > wait => std::thread::sleep(wait),
+                other => return other.map_err(|failure| Failure { is_late: false, ..failure }),
             }
             wait = (wait * 2).min(WAIT_MAX);
+            n_left -= 1;
         }
-        self.once(&url, body)
     }
 
-    fn once<T: DeserializeOwned>(&self, url: &str, body: Option<&str>) -> Result<T, Failure> {
-        let deadline = Instant::now() + Duration::from_millis(self.options.timeout_ms);
-        let lost = |reason: String| Failure { is_worth_a_retry: true, ..Failure::new(url, reason) };
+    fn once<T: DeserializeOwned>(&self, url: &str, body: Option<&str>, limit: Duration) -> Result<T, Failure> {
+        let deadline = Instant::now() + limit;
         let request = match body {
             None => self.http.get(url),
             Some(body) => self.http.post(url).header("content-type", "application/json").body(body.to_owned()),
         };
-        let response = request.send().map_err(|error| {
-            let is_late = error.is_timeout();
-            lost(if is_late { format!("no answer in {} ms", self.options.timeout_ms) } else { said(&error) })
+        let response = request.timeout(limit).send().map_err(|error| match error.is_timeout() {
+            true => Failure::lost(url, format!("no answer in {} ms", limit.as_millis()), true),
+            false => Failure::lost(url, said(&error), false),
         })?;
         let status = response.status();
-        let bytes = self
-            .body(response, deadline)
-            .map_err(|(reason, is_worth_a_retry)| Failure { is_worth_a_retry, ..Failure::new(url, reason) })?;
+        let bytes = self.body(url, response, deadline, limit)?;
         if !status.is_success() {
             let words: String = String::from_utf8_lossy(&bytes).chars().take(QUOTE_CHARS_MAX).collect();
             let words = words.trim();
@@ -108,21 +121,25 @@ impl Client {
         })
     }
 
-    /// The whole body, or why it was left, and whether asking again could help.
-    fn body(&self, mut response: Response, deadline: Instant) -> Result<Vec<u8>, (String, bool)> {
+    /// The whole body.
+    fn body(&self, url: &str, mut response: Response, deadline: Instant, limit: Duration) -> Result<Vec<u8>, Failure> {
+        let late = || Failure::lost(url, format!("the answer was not complete in {} ms", limit.as_millis()), true);
         let (mut body, mut chunk) = (Vec::new(), vec![0; 16 << 10]);
         loop {
-            let n_read = response.read(&mut chunk).map_err(|error| (format!("the answer broke off: {error}"), true))?;
+            let n_read = response.read(&mut chunk).map_err(|error| match Instant::now() > deadline {
+                true => late(),
+                false => Failure::lost(url, format!("the answer broke off: {error}"), false),
+            })?;
             if n_read == 0 {
                 return Ok(body);
             }
             body.extend_from_slice(&chunk[..n_read]);
             if body.len() > self.options.body_bytes_max {
-                return Err((format!("the answer is longer than {} bytes", self.options.body_bytes_max), false));
+                return Err(Failure::new(url, format!("the answer is longer than {} bytes", self.options.body_bytes_max)));
             }
             // The client's own limit is for each piece; a server that drips must end, too.
             if Instant::now() > deadline {
-                return Err((format!("the answer was not complete in {} ms", self.options.timeout_ms), true));
+                return Err(late());
             }
         }
     }
@@ -130,7 +147,12 @@ impl Client {
 
 impl Failure {
     pub(super) fn new(url: &str, reason: String) -> Self {
-        Self { url: url.into(), reason, is_missing: false, is_worth_a_retry: false }
+        Self { url: url.into(), reason, is_missing: false, is_late: false, is_worth_a_retry: false }
+    }
+
+    /// There was no answer, or not in time; another try may have one.
+    fn lost(url: &str, reason: String, is_late: bool) -> Self {
+        Self { is_late, is_worth_a_retry: true, ..Self::new(url, reason) }
     }
 }
 
