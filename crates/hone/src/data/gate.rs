@@ -137,31 +137,48 @@ fn print(verdict: &Verdict, context: &Context<'_>) -> Result<(), Failure> {
     }
     for gate in &verdict.gates {
         let (word, style) = if gate.pass { ("pass   ", Style::Good) } else { ("refused", Style::Bad) };
-        printer.line(&[(style, word), (Style::Plain, &format!("  {:<10}  {}", gate.name, said(gate)))])?;
+        printer.line(&[(style, word), (Style::Plain, &format!("  {:<10}  {}", gate.name, said(gate, verdict.traces)))])?;
         for (record, why) in gate.records.iter().zip(&gate.why) {
             printer.line(&[(Style::Faint, &format!("         {record}  {why}"))])?;
         }
     }
-    let n_refused = verdict.gates.iter().filter(|gate| !gate.pass).count();
-    printer.say(&match n_refused {
-        0 => format!("{}: fit to learn from", counted(verdict.traces, "trace")),
-        n => format!("{}: {} refused", counted(verdict.traces, "trace"), counted(n as u64, "gate")),
-    });
+    printer.say(&summed_up(verdict));
     Ok(())
 }
 
-fn said(gate: &Gate) -> String {
-    let Gate { value, bar, .. } = gate;
-    match gate.name {
-        "points" => format!("{value} of at least {bar}"),
-        "clean" => format!("{:.2} % of at least {} %", value * 100.0, bar * 100.0),
-        "task_types" => format!("{value} with enough points, of at least {bar}"),
-        "privacy" => format!("{} with personal data", traces(*value)),
-        "leaks" => format!("{} of what is held out", traces(*value)),
-        _ => format!("{} of tenants without consent", traces(*value)),
+/// The last line: what is to be thought of the whole.
+fn summed_up(verdict: &Verdict) -> String {
+    let n_refused = verdict.gates.iter().filter(|gate| !gate.pass).count() as u64;
+    let traces = counted(verdict.traces, "trace");
+    if n_refused > 0 {
+        return format!("{traces}: {} refused", counted(n_refused, "gate"));
+    }
+    let share = verdict.gates.iter().find(|gate| gate.name == "clean").map_or(1.0, |gate| gate.value);
+    match verdict.traces - n_clean(share, verdict.traces) {
+        0 => format!("{traces}: fit to learn from, and all of them clean"),
+        n => format!("{traces}: fit to learn from; {n} not clean, which `hone data prepare` leaves out"),
     }
 }
 
-fn traces(n: f64) -> String {
-    format!("{n} trace{}", if n == 1.0 { "" } else { "s" })
+fn n_clean(share: f64, n_traces: u64) -> u64 {
+    (share * n_traces as f64).round() as u64
+}
+
+/// What a gate found, in how many traces, and what it asks for.
+fn said(gate: &Gate, n_traces: u64) -> String {
+    let Gate { value, bar, .. } = gate;
+    let traces = counted(n_traces, "trace");
+    match gate.name {
+        "points" => format!("{value} of at least {bar}"),
+        "clean" => {
+            let (n, share, least) = (n_clean(*value, n_traces), value * 100.0, bar * 100.0);
+            format!("{n} of {traces}: {share:.2} % of at least {least} %")
+        }
+        "task_types" => format!("{value} with enough points, of at least {bar}"),
+        "privacy" if gate.pass => format!("no personal data in {traces}"),
+        "privacy" => format!("personal data in {value} of {traces}"),
+        "leaks" if gate.pass => format!("nothing that is held out in {traces}"),
+        "leaks" => format!("{value} of {traces} held out"),
+        _ => format!("consent for {} of {traces}", n_traces as f64 - value),
+    }
 }

@@ -201,7 +201,20 @@ fn a_tenant_without_consent_is_refused() {
 #[test]
 fn a_file_is_judged_like_the_store() {
     let desk = Desk::with(&[("hone.toml", SMALL), ("pool.jsonl", &lines(&pool(60))), ("bad.jsonl", "{}\n")]);
-    desk.hone("data gate --from pool.jsonl").expect(0, "60 of at least 50", "60 traces: fit");
+    desk.hone("data gate --from pool.jsonl").expect(
+        0,
+        "pass     points      60 of at least 50\n\
+         pass     clean       60 of 60 traces: 100.00 % of at least 95 %\n\
+         pass     task_types  5 with enough points, of at least 5\n\
+         pass     privacy     no personal data in 60 traces\n\
+         pass     leaks       nothing that is held out in 60 traces\n\
+         pass     consent     consent for 60 of 60 traces\n",
+        "60 traces: fit to learn from, and all of them clean",
+    );
+    let dirty: Vec<Value> = pool(61).into_iter().chain([trace(1)]).collect();
+    std::fs::write(desk.path("dirty.jsonl"), lines(&dirty)).unwrap();
+    let told = "62 traces: fit to learn from; 1 not clean, which `hone data prepare` leaves out";
+    desk.hone("data gate --from dirty.jsonl").expect(0, "61 of 62 traces: 98.39 % of at least 95 %", told);
     desk.hone("data gate --from bad.jsonl").expect(2, "", "bad.jsonl, line 1");
     let marked = format!("\u{feff}{}\n  \n", lines(&pool(60)).replace('\n', "\r\n\r\n"));
     std::fs::write(desk.path("marked.jsonl"), marked).unwrap();
@@ -263,7 +276,11 @@ fn a_batch_is_private_divided_and_rebuilt_bit_for_bit() {
     desk.hone("data reveal names.map --key other.key").expect(2, "", "does not open with this key");
     // What was prepared can be learned from.
     desk.hone("trace import batch/train.jsonl --folder fresh --quiet").expect(0, "", "");
-    desk.hone("data gate --from batch/train.jsonl --points 40 --task-points 2").expect(0, "privacy     0", "fit");
+    desk.hone("data gate --from batch/train.jsonl --points 40 --task-points 2").expect(
+        0,
+        "privacy     no personal data in ",
+        "fit",
+    );
 }
 
 #[test]
