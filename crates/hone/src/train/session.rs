@@ -30,7 +30,7 @@ use hone_trace::store::{Document, Write};
 use hone_trace::{Config, Time, Trace, TraceOutcome};
 use hone_train::settings::{Measure, Settings};
 use hone_train::step::StepStats;
-use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
+use hone_train::stop::{Evaluation, Secondary, Spent, StepSeen, Stop, StopOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,9 +168,13 @@ impl Session<'_> {
                 && (step.is_multiple_of(every) || step == teacher.n_steps())
                 && self.last_measured() != Some(step)
             {
-                // Measuring by a judge costs too: not once the money is spent.
-                let reason = self.reason(&options).filter(|stop| stop.reason == Reason::Dollars && self.is_judged());
-                if let Some(stop) = reason.or_else(|| self.interrupted()) {
+                // Measuring by a judge costs too: not once the money is spent, whatever else the run ends for.
+                let is_spent = options.dollars_max.is_some_and(|max| self.position.progress.spent().dollars >= max);
+                if let Some(stop) = self.reason(&options).filter(|_| is_spent && self.is_judged()) {
+                    let why = format!("{}; step {step} was not measured, for max_dollars is spent", stop.why);
+                    return Ok(Stop { why, ..stop });
+                }
+                if let Some(stop) = self.interrupted() {
                     return Ok(stop);
                 }
                 self.measure()?;

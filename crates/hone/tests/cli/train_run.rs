@@ -600,6 +600,12 @@ fn what_validation_asks_of_a_judge_is_paid_for_too() {
     assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16);
     desk.hone("train grpo --run later --threads 1 --quiet --resume").expect(0, "dollars: 0.07 dollars were spent", "");
     assert_eq!(counted.load(Ordering::SeqCst), 8 + 8 + 2 * 16, "what is measured is not paid for again");
+    // Nor is that of the last step, which would end the run in any case.
+    let flags = format!("--judge {url} --judge-price 100,100 --measure rewarded --max-dollars 0.06");
+    let last = grpo(&flags).replace("--run r", "--run last").replace("--steps 6", "--steps 2");
+    let why = "all 2 steps are done; step 2 was not measured, for max_dollars is spent";
+    desk.hone(&last).expect(0, "\"reason\":\"steps\"", "").expect(0, why, "");
+    assert_eq!(counted.load(Ordering::SeqCst), 2 * (8 + 2 * 16) + 8);
 }
 
 #[test]
