@@ -1,13 +1,14 @@
 //! The backend of one NVIDIA GPU: bf16 weights and activations, f32 sums.
 //!
 //! Nothing of CUDA is needed to build hone. The driver, the compiler and the matrix products are found while running
-//! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`]), as is which way to compute was the fastest ([`kept`]); matrix products are
+//! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`], [`cache`]), as is which way to compute was the fastest ([`kept`]); matrix products are
 //! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]), or in decoding our own where they are faster and give the
 //! same ([`few`], [`wide`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
 //!
 //! Every operation is compared with the readable backend by `tests/cuda.rs`. Knows nothing of layers but where decoding is
 //! one graph ([`decode`]).
 
+mod cache;
 mod compile;
 mod cut;
 mod decode;
@@ -121,6 +122,11 @@ impl Cuda {
     /// What is known of the GPU.
     pub fn facts(&self) -> GpuFacts {
         self.device.facts()
+    }
+
+    /// Why something that was made for this GPU could not be kept for the next start, if that happened: a full disk, say.
+    pub fn unkept(&self) -> Option<String> {
+        self.device.cache().complaint().map(str::to_owned)
     }
 
     /// How far the matrix products keep their promise: per shape of a weight (outputs, inputs), how many of the library's algorithms

@@ -39,7 +39,7 @@ pub enum NoVoice {
     /// There is none as things are, and who asks again is told the same.
     #[error("{0}")]
     Unable(String),
-    /// The store did not answer, and may do so the next time.
+    /// The store did not answer, or there was no room for the adapter: it may be there the next time.
     #[error(transparent)]
     Store(StoreError),
 }

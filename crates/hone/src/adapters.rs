@@ -11,7 +11,7 @@ use hone_engine::machine::Machine;
 use hone_engine::peft;
 use hone_gateway::{Adapters, NoVoice, VoiceMade};
 use hone_policy::local::{Local, Voice};
-use hone_trace::store::{Document, Kind, Store, Write};
+use hone_trace::store::{Document, Kind, Store, StoreError, Write};
 use hone_trace::{Adapter, AdapterId, Tenant, Time, V1};
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,17 +63,21 @@ pub(crate) async fn fetch(id: AdapterId, store: &dyn Store, cache: &Path) -> Res
     let document = store.document(Kind::Adapter, &id.to_string()).await?;
     let adapter: Adapter = document.ok_or_else(missing)?.word()?;
     let bytes = store.blob(adapter.blob).await?.ok_or_else(missing)?;
-    let laid_down = off_thread(move || {
+    let laid_down = off_thread(move || -> Result<PathBuf, NoVoice> {
         let damaged = || format!("the blob of adapter {id} is damaged");
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
         let (config, weights) = (&bytes[..end], &bytes[end + 1..]);
         if AdapterId::of(weights) != id {
-            return Err(damaged());
+            return Err(damaged().into());
         }
-        lay_down(&folder, id, config, weights).map_err(|failure| format!("{:#}", failure.cause))?;
+        lay_down(&folder, id, config, weights).map_err(|failure| match failure.is_full_disk() {
+            // There may be room the next time.
+            true => NoVoice::Store(StoreError::Full(folder.display().to_string())),
+            false => NoVoice::Unable(format!("{:#}", failure.cause)),
+        })?;
         Ok(folder)
     });
-    Ok(laid_down.await??)
+    laid_down.await?
 }
 
 /// Files are large, and whoever waits for them must not keep others from being answered.

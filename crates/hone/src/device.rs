@@ -16,6 +16,7 @@ use hone_engine::cuda::CudaOptions;
 use hone_engine::machine::Machine;
 use hone_engine::memory::{MemoryPlan, Run, TooLarge};
 use hone_engine::tape::Recompute;
+use std::sync::Once;
 
 /// The most threads that compute. More than any machine has cores; the system refuses to start some ten thousand, in the midst of it.
 const N_THREADS_MAX: u64 = 1024;
@@ -23,6 +24,9 @@ const N_THREADS_MAX: u64 = 1024;
 /// What was granted of either memory.
 static ON_CPU: Ledger = Ledger::new();
 static ON_GPU: Ledger = Ledger::new();
+
+/// That nothing can be kept is said once.
+static UNKEPT: Once = Once::new();
 
 /// Reads `--threads`.
 pub(crate) fn threads<T: TryFrom<u64> + Clone + Send + Sync>() -> RangedU64ValueParser<T> {
@@ -38,10 +42,17 @@ pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Ma
         cache: Some(context.settings.folder.join("kernels")),
         ..CudaOptions::default()
     };
-    Machine::open(context.settings.device, n_threads, &options).map_err(|missing| {
+    let machine = Machine::open(context.settings.device, n_threads, &options).map_err(|missing| {
         Failure::world(missing)
             .hint("`hone doctor` says what is there; `--device cpu` computes without a GPU, `auto` where there is none")
-    })
+    })?;
+    if let Some(why) = machine.gpu().and_then(|cuda| cuda.unkept()) {
+        UNKEPT.call_once(|| {
+            let text = "what was compiled for the GPU cannot be kept, and is compiled again at every start";
+            context.printer.complain(&format!("{text}: {why}"));
+        });
+    }
+    Ok(machine)
 }
 
 /// What this takes of the memory there is, counted before anything is loaded: what does not fit is refused. The grant is to live as long

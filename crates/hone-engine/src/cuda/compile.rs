@@ -2,10 +2,12 @@
 #![expect(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::ffi::{CString, c_char};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::ptr;
+use std::sync::Arc;
 
 use super::Unavailable;
+use super::cache::Cache;
 use super::library::{Handle, Nvrtc};
 use super::wide::{self, Family};
 
@@ -47,7 +49,7 @@ impl Code {
 /// The compiler, opened when something has to be compiled.
 pub(super) struct Compiler {
     pub(super) folders: Vec<PathBuf>,
-    pub(super) cache: Option<PathBuf>,
+    pub(super) cache: Arc<Cache>,
     /// `sm_90`, say.
     pub(super) architecture: String,
     /// For a checker of races, which does not follow all ways to wait.
@@ -59,21 +61,19 @@ impl Compiler {
     pub(super) fn code(&self, code: Code) -> Result<Vec<u8>, Unavailable> {
         let (source, mut options) = (code.source(), code.options(&self.architecture));
         options.extend(self.checked.then(|| "-DCHECKED=1".to_owned()));
-        let kept = self.cache.as_ref().map(|folder| folder.join(file_name(&source, &options)));
-        if let Some(code) = kept.as_ref().and_then(|path| std::fs::read(path).ok()).filter(|code| !code.is_empty()) {
+        let name = file_name(&source, &options);
+        if let Some(code) = self.cache.get(&name) {
             return Ok(code);
         }
         let nvrtc = Nvrtc::find(&self.folders)?;
         let code = compile(&nvrtc, &source, &options)?;
-        if let Some(path) = kept {
-            keep(&path, &code);
-        }
+        self.cache.put(&name, &code);
         Ok(code)
     }
 
     /// Compiles side by side what is not kept yet, where it can be kept.
     pub(super) fn prepare(&self, all: &[Code]) {
-        if self.cache.is_none() {
+        if !self.cache.is_there() {
             return;
         }
         // What cannot be compiled says so when it is asked for.
@@ -97,17 +97,6 @@ fn file_name(source: &str, options: &[String]) -> String {
         hasher.update(option.as_bytes()).update(b"\0");
     });
     format!("{}.cubin", hasher.update(source.as_bytes()).finalize().to_hex())
-}
-
-/// Keeps a file for the next start. Another process may do the same at once, so the file appears whole or not at all; that it cannot
-/// be kept (a full or read-only disk) only costs time.
-pub(super) fn keep(path: &Path, bytes: &[u8]) {
-    let half = path.with_extension(format!("{}.half", std::process::id()));
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&half, bytes));
-    if written.and_then(|()| std::fs::rename(&half, path)).is_err() {
-        let _ = std::fs::remove_file(&half);
-    }
 }
 
 fn compile(nvrtc: &Nvrtc, source: &str, options: &[String]) -> Result<Vec<u8>, Unavailable> {
@@ -161,7 +150,7 @@ mod tests {
         if let Err(missing) = Nvrtc::find(&[]) {
             return eprintln!("skipped: {missing}");
         }
-        let compiler = Compiler { folders: vec![], cache: None, architecture: architecture.to_owned(), checked: false };
+        let compiler = Compiler { folders: vec![], cache: Arc::default(), architecture: architecture.to_owned(), checked: false };
         let attention = [16, 64, 80, 128, 256].map(Code::Attention);
         for code in [Code::Rows].into_iter().chain(attention).chain(families.iter().map(|&family| Code::Wide(family))) {
             let compiled = compiler.code(code);
@@ -185,13 +174,13 @@ mod tests {
             return eprintln!("skipped: {missing}");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let cache = Some(folder.path().to_owned());
+        let cache = Arc::new(Cache::new(Some(folder.path())));
         let compiler = Compiler { folders: vec![], cache, architecture: "sm_90".to_owned(), checked: false };
         let all = [Code::Attention(64), Code::Attention(128)];
         compiler.prepare(&all);
         let kept = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(kept, all.len());
-        let elsewhere = Compiler { folders: vec![], cache: None, architecture: "sm_90".to_owned(), checked: false };
+        let elsewhere = Compiler { folders: vec![], cache: Arc::default(), architecture: "sm_90".to_owned(), checked: false };
         assert_eq!(compiler.code(all[0]), elsewhere.code(all[0]));
     }
 }

@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cache::Cache;
 use super::compile::{Code, Compiler};
 use super::library::{Address, Attribute, Driver, Handle, Launch, Map};
 use super::wide::Family;
@@ -159,7 +160,8 @@ impl Device {
         }
         let architecture = format!("sm_{major}{minor}");
         let checked = options.products == ProductsBy::Ours;
-        let compiler = Compiler { folders: options.folders.clone(), cache: options.cache.clone(), architecture, checked };
+        let cache = Arc::new(Cache::new(options.cache.as_deref()));
+        let compiler = Compiler { folders: options.folders.clone(), cache, architecture, checked };
         let opened = Self {
             driver,
             context,
@@ -192,6 +194,11 @@ impl Device {
         let kept: usize = locked(&self.free).iter().map(|(size, pieces)| size * pieces.len()).sum();
         let peak = locked(&self.taken).1;
         GpuFacts { name: self.name.clone(), capability: self.capability, driver, memory: (free + kept, all), peak }
+    }
+
+    /// What is kept for the next start.
+    pub(super) fn cache(&self) -> &Arc<Cache> {
+        &self.compiler.cache
     }
 
     pub(super) fn label(&self) -> String {

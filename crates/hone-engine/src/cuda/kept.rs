@@ -4,42 +4,38 @@
 //! GPU, these libraries and these kernels alone, so it is kept under a name made of all of them. It tells which way was fast, never which
 //! way is right: whoever reads it tries again that what it takes agrees to the bit.
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::compile::keep;
+use super::cache::Cache;
 
-/// Found things of one GPU with its libraries, in a folder or nowhere.
+/// Found things of one GPU with its libraries.
 pub(super) struct Kept {
-    folder: Option<PathBuf>,
+    cache: Arc<Cache>,
     ground: blake3::Hasher,
 }
 
 impl Kept {
     /// What was found before holds where all of these words are the same.
-    pub(super) fn new(folder: Option<&Path>, ground: &[String]) -> Self {
+    pub(super) fn new(cache: Arc<Cache>, ground: &[String]) -> Self {
         let mut hasher = blake3::Hasher::new();
         ground.iter().for_each(|word| add(&mut hasher, word));
-        Self { folder: folder.map(Path::to_owned), ground: hasher }
+        Self { cache, ground: hasher }
     }
 
     /// What was found of this question, if it is whole.
     pub(super) fn get(&self, question: &str) -> Option<String> {
-        let text = std::fs::read_to_string(self.path(question)?).ok()?;
-        let (sum, found) = text.split_once('\n')?;
-        (sum == blake3::hash(found.as_bytes()).to_hex().as_str()).then(|| found.to_owned())
+        String::from_utf8(self.cache.get(&self.name(question))?).ok()
     }
 
-    /// Keeps what was found, where there is a folder; that it cannot be written only costs time.
+    /// Keeps what was found.
     pub(super) fn put(&self, question: &str, found: &str) {
-        if let Some(path) = self.path(question) {
-            keep(&path, format!("{}\n{found}", blake3::hash(found.as_bytes()).to_hex()).as_bytes());
-        }
+        self.cache.put(&self.name(question), found.as_bytes());
     }
 
-    fn path(&self, question: &str) -> Option<PathBuf> {
+    fn name(&self, question: &str) -> String {
         let mut hasher = self.ground.clone();
         add(&mut hasher, question);
-        Some(self.folder.as_ref()?.join(format!("{}.found", hasher.finalize().to_hex())))
+        format!("{}.found", hasher.finalize().to_hex())
     }
 }
 
@@ -52,20 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_on_the_same_ground_alone_and_only_whole() {
+    fn what_is_kept_is_found_on_the_same_ground_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = |ground: &str| Kept::new(Some(folder.path()), &[ground.to_owned()]);
+        let kept = |ground: &str| Kept::new(Arc::new(Cache::new(Some(folder.path()))), &[ground.to_owned()]);
         kept("gpu").put("which way", "this one");
         assert_eq!(kept("gpu").get("which way").as_deref(), Some("this one"));
         assert_eq!(kept("gpu").get("which other way"), None);
         assert_eq!(kept("another gpu").get("which way"), None);
-        let file = kept("gpu").path("which way").unwrap();
-        let text = std::fs::read_to_string(&file).unwrap();
-        for damaged in [text.replace("this", "that"), text[..text.len() - 1].to_owned(), String::new()] {
-            std::fs::write(&file, damaged).unwrap();
-            assert_eq!(kept("gpu").get("which way"), None);
-        }
-        let nowhere = Kept::new(None, &[]);
+        let nowhere = Kept::new(Arc::default(), &[]);
         nowhere.put("which way", "this one");
         assert_eq!(nowhere.get("which way"), None);
     }

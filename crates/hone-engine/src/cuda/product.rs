@@ -129,7 +129,7 @@ impl Products {
         let workspace = device.memory(WORKSPACE);
         let facts = device.facts();
         let versions = format!("{:?} {} {:?} {}", facts.capability, facts.driver, lt.version(), env!("CARGO_PKG_VERSION"));
-        let kept = Kept::new(options.cache.as_deref(), &[facts.name, versions, compile::sources()]);
+        let kept = Kept::new(Arc::clone(device.cache()), &[facts.name, versions, compile::sources()]);
         let (device, by) = (Arc::clone(device), options.products);
         let (calls, tuned) = (Mutex::default(), Mutex::default());
         Ok(Self { device, by, lt, handle, descriptions, preference, workspace, calls, tuned, kept })

@@ -15,6 +15,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The way out when the disk is full.
+const ROOM: &str = "free some space and run the same command again: it goes on where it stopped";
 const ENDPOINT: &str = "https://huggingface.co";
 /// How often a broken transfer is taken up again before we give up.
 const TRIES_MAX: u32 = 5;
@@ -129,6 +131,8 @@ impl Hub {
         let fetched = loop {
             n_tries += 1;
             match self.transfer(repository, file, &part, &bar).await {
+                // A full disk is not waited for: who frees it runs the command again, which goes on where it stopped.
+                Err(failure) if failure.is_full_disk() => break Err(failure.hint(ROOM)),
                 Err(failure) if n_tries < TRIES_MAX && part_len(&part) < file.n_bytes && failure.kind == crate::Kind::World => {
                     tokio::time::sleep(Duration::from_millis(100 << (2 * n_tries))).await;
                 }
