@@ -117,11 +117,22 @@ fn a_search_that_is_told_something_else_is_another_one() {
         (format!("{EVOLVE} --seed 2"), "was made with --seed 1\n"),
         (EVOLVE.replace("--mistakes 1 --edits 4", "--mistakes 2 --edits 8"), "was made with --mistakes 1 and --edits 4\n"),
         (format!("{EVOLVE} --start start.py"), "was made with no --start\n"),
+        (format!("{EVOLVE} --max-tokens 512"), "was made with --max-tokens 2048\n"),
+        (EVOLVE.replace("tasks.jsonl", "changed.jsonl"), "task 67a3c6ac had other pairs when the search `evolve` was made\n"),
     ];
+    std::fs::write(desk.path("changed.jsonl"), TASK.replace("[[5, 6, 8]]", "[[5, 6, 9]]")).unwrap();
     for (line, says) in others {
         desk.hone(&line).expect(2, "", says).expect(2, "", "another name with --run");
     }
     desk.hone(&format!("{EVOLVE} --rounds 3 --calls 100 --tokens 100000 -n 1")).expect(0, "edits", "round 1/3");
+    let recipe = "[reward.arc-edit]\ncomponents = [{ name = 'gain', kind = 'signal', signal = 'correctness_gain', \
+        range = [-1, 1], weight = 2, role = 'primary' }]\n";
+    std::fs::write(desk.path("hone.toml"), recipe).unwrap();
+    std::fs::write(desk.path("other.jsonl"), TASK.replace("67a3c6ac", "007bbfb7")).unwrap();
+    let other = EVOLVE.replace("tasks.jsonl", "other.jsonl");
+    desk.hone(&format!("{other} --rounds 1"))
+        .expect(0, "4 edits of 1 task", "`evolve` has edits of 1 task that this command does not search: they stay as they are")
+        .expect(0, "4 edits", "edits of `evolve` were weighed by another recipe before, and stay so");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Edits of programs as they stand in the store: who searched, for which task, from which program, and what was answered.
 
 use crate::failure::Failure;
-use hone_arc::task::Pair;
+use hone_arc::task::{Pair, Task};
 use hone_arc::world::answer_of;
 use hone_data::edits::copies;
 use hone_store::Database;
 use hone_trace::store::{Field, TraceQuery};
-use hone_trace::{Metric, Tenant, Trace};
+use hone_trace::{ConfigHash, Metric, Tenant, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -17,6 +17,7 @@ const TASK: &str = "task";
 const FAMILY: &str = "family";
 const FROM: &str = "from";
 const SETUP: &str = "setup";
+const PAIRS: &str = "pairs";
 const GAIN: &str = "delta_r";
 /// The signal in which the world tells what an edit gained.
 const GAIN_SIGNAL: &str = "correctness_gain";
@@ -37,6 +38,8 @@ pub(crate) struct Origin {
     pub(crate) from: String,
     /// What the search was told; not known of those made before this was kept.
     pub(crate) setup: Option<Setup>,
+    /// The hash of the task as it was then; likewise.
+    pub(crate) pairs: Option<String>,
 }
 
 /// What makes a search another one, by the names of its flags.
@@ -47,10 +50,16 @@ pub(crate) struct Setup {
     pub(crate) edits: u16,
     /// The hash of the programs that it was given to start from.
     pub(crate) start: Option<String>,
+    /// Not known of searches made before it was kept.
+    #[serde(default)]
+    pub(crate) max_tokens: Option<u64>,
+    /// The hash of the recipe that weighs edits; likewise.
+    #[serde(default)]
+    pub(crate) recipe: Option<String>,
 }
 
 impl Setup {
-    /// The flags in which another differs, as it had them.
+    /// The flags in which another differs, as it had them. By which recipe edits are weighed is not one of them.
     pub(crate) fn differing(&self, other: &Self) -> Vec<String> {
         let start = if other.start.is_some() { "other programs in --start" } else { "no --start" };
         let told = [
@@ -58,9 +67,15 @@ impl Setup {
             (self.mistakes != other.mistakes).then(|| format!("--mistakes {}", other.mistakes)),
             (self.edits != other.edits).then(|| format!("--edits {}", other.edits)),
             (self.start != other.start).then(|| start.into()),
+            other.max_tokens.filter(|&n| self.max_tokens != Some(n)).map(|n| format!("--max-tokens {n}")),
         ];
         told.into_iter().flatten().collect()
     }
+}
+
+/// The hash by which a task is known to be the same, with all its pairs.
+pub(crate) fn pairs_of(task: &Task) -> String {
+    ConfigHash::of(task.to_json(true).to_string().as_bytes()).to_string()
 }
 
 /// An edit.
@@ -83,6 +98,7 @@ impl Origin {
         trace.metadata.insert(ROUND.to_owned(), self.round.into());
         let setup = self.setup.as_ref().and_then(|setup| serde_json::to_value(setup).ok());
         trace.metadata.extend(setup.map(|setup| (SETUP.to_owned(), setup)));
+        trace.metadata.extend(self.pairs.as_ref().map(|pairs| (PAIRS.to_owned(), pairs.as_str().into())));
         if let Some(gain) = gain(trace).and_then(Number::from_f64) {
             trace.metrics.insert(GAIN.to_owned(), Metric::Value(gain));
         }
@@ -98,6 +114,7 @@ impl Origin {
             family: text(FAMILY)?,
             from: text(FROM)?,
             setup: trace.metadata.get(SETUP).and_then(|setup| Setup::deserialize(setup).ok()),
+            pairs: text(PAIRS),
         })
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let player = ready.as_ref().map_or(Player::Script("arc-editor", &editor), Ready::player);
     let is_script = ready.as_ref().is_none_or(Ready::is_script);
     let world = world(args, context)?;
-    let (budget, setup) = (Budget::new(args.calls, args.tokens), search::setup(args)?);
+    let (budget, setup) = (Budget::new(args.calls, args.tokens), search::setup(args, &world.world.recipe)?);
     let mut search =
         Search { args, player, is_script, budget, lines: Vec::new(), world, forecast: None, setup, unanswered: None };
     search.lines = search.begin(context)?;

@@ -11,6 +11,7 @@ use crate::env::arc::read_programs;
 use crate::failure::Failure;
 use crate::gym::Broken;
 use crate::policy::Bank;
+use crate::printer::counted;
 use crate::rollout::keep;
 use crate::world::World;
 use hone_arc::augment::Augmentation;
@@ -23,7 +24,7 @@ use hone_reward::Recipe;
 use hone_trace::env::Split;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{ConfigHash, Draws, RunId, Scenario, ScenarioId, Time, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The world of edits: one program an episode, weighed by what it gains.
@@ -76,10 +77,11 @@ struct Asked {
     unanswered: Vec<Trace>,
 }
 
-pub(super) fn setup(args: &Args) -> Result<Setup, Failure> {
+pub(super) fn setup(args: &Args, recipe: &Recipe) -> Result<Setup, Failure> {
     let start = args.start.as_deref().map(read_programs).transpose()?;
     let start = start.map(|source| ConfigHash::of(source.as_bytes()).to_string());
-    Ok(Setup { seed: args.seed, mistakes: args.mistakes, edits: args.edits, start })
+    let (max_tokens, recipe) = (Some(args.max_tokens), Some(recipe.hash().to_string()));
+    Ok(Setup { seed: args.seed, mistakes: args.mistakes, edits: args.edits, start, max_tokens, recipe })
 }
 
 /// The edits that the store has, by round and task.
@@ -141,11 +143,40 @@ impl Search<'_> {
             let text = format!("the search `{}` was made with {}", self.args.run, differ.join(" and "));
             return Err(Failure::user(text).hint("ask for the same again, or give this one another name with --run"));
         }
+        self.compare(&edits, context)?;
         let mut known = Known::new();
         for edit in edits {
             known.entry((edit.origin.round, edit.origin.task.clone())).or_default().push(edit);
         }
         Ok(known)
+    }
+
+    /// Refuses to go on where a task is another than it was under the same name, and says what else differs from how the search was made
+    /// before: edits of other tasks stay as they are, and what was weighed stays weighed.
+    fn compare(&self, edits: &[Edit], context: &Context<'_>) -> Result<(), Failure> {
+        let (run, printer) = (&self.args.run, context.printer);
+        let tasks: BTreeMap<&str, String> =
+            self.lines.iter().map(|line| (line.task.id.as_str(), edits::pairs_of(&line.task))).collect();
+        let mut others = BTreeSet::new();
+        for Origin { task, pairs, .. } in edits.iter().map(|edit| &edit.origin) {
+            match (tasks.get(task.as_str()), pairs) {
+                (None, _) => drop(others.insert(task)),
+                (Some(now), Some(then)) if now != then => {
+                    let text = format!("task {task} had other pairs when the search `{run}` was made");
+                    return Err(Failure::user(text).hint("give this one another name with --run"));
+                }
+                _ => {}
+            }
+        }
+        if !others.is_empty() {
+            let n = counted(others.len() as u64, "task");
+            printer.say(&format!("`{run}` has edits of {n} that this command does not search: they stay as they are"));
+        }
+        let recipes = edits.iter().filter_map(|edit| edit.origin.setup.as_ref()?.recipe.as_ref());
+        if recipes.into_iter().any(|recipe| Some(recipe) != self.setup.recipe.as_ref()) {
+            printer.complain(&format!("edits of `{run}` were weighed by another recipe before, and stay so"));
+        }
+        Ok(())
     }
 
     /// Plays the rounds.
@@ -348,7 +379,7 @@ fn is_cut_off(trace: &Trace) -> bool {
 
 impl Line {
     fn origin(&self, search: &str, round: u64, setup: &Setup) -> Origin {
-        let (task, family) = (self.task.id.clone(), self.task.family.clone());
-        Origin { search: search.to_owned(), round, task, family, from: self.program.clone(), setup: Some(setup.clone()) }
+        let (task, family, pairs) = (self.task.id.clone(), self.task.family.clone(), Some(edits::pairs_of(&self.task)));
+        Origin { search: search.to_owned(), round, task, family, from: self.program.clone(), setup: Some(setup.clone()), pairs }
     }
 }
