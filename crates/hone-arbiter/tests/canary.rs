@@ -320,7 +320,8 @@ fn rare_and_sure_success_are_judged_as_fairly() {
 
 #[test]
 fn a_dead_canary_is_off_within_a_few_rows() {
-    let mut rows: Vec<usize> = (0..500).map(|run| play(&Settings::default(), &World::dead(), 5, run).n_rows).collect();
+    // By the exact law of the count of errors 96.0 % are off within 66 rows: a few hundred runs could not tell that from 95 %.
+    let mut rows: Vec<usize> = (0..4000).map(|run| play(&Settings::default(), &World::dead(), 5, run).n_rows).collect();
     rows.sort_unstable();
-    assert!(rows[475] <= 70, "{}", rows[475]);
+    assert!(rows[3800] <= 66, "{}", rows[3800]);
 }
