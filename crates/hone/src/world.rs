@@ -3,6 +3,9 @@
 //!
 //! A name, perhaps a variant after `:`, perhaps options after `?`. What a world does not know is an error that names it.
 
+#[cfg(test)]
+mod lazy;
+
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
 use hone_arc::world::{ArcOptions, ArcWorld};
