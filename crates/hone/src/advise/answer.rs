@@ -133,7 +133,7 @@ async fn answered(id: &str, answer: Answer, store: &Arc<dyn Database>, context: 
 /// The agents whose version that serves has this config, and what that version is called.
 async fn serving(config: ConfigHash, store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Vec<(Agent, String)>, Failure> {
     let (fleet, _) = registry::history(&**store).await?;
-    let ours = registry::agents(&**store).await?.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
+    let ours = registry::agents(&**store).await?.sound.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
     let serving = ours.filter_map(|entry| {
         let served = live(&entry, &fleet).to_owned();
         let is_meant = entry.versions.iter().any(|version| version.version == served && version.config == config);

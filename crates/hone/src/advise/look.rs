@@ -136,7 +136,7 @@ async fn in_use(
         };
     }
     let entries = registry::agents(&**store).await?;
-    let ours = entries.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
+    let ours = entries.sound.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
     let wanted: Vec<_> = ours.filter(|entry| args.agent.as_ref().is_none_or(|agent| entry.name == *agent)).collect();
     if let (Some(agent), true) = (&args.agent, wanted.is_empty()) {
         return Err(Failure::user(format_args!("there is no agent `{agent}`")).hint("`hone deploy status` names all"));

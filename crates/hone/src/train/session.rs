@@ -30,7 +30,7 @@ use hone_trace::store::{Document, Write};
 use hone_trace::{Config, Time, Trace, TraceOutcome};
 use hone_train::settings::{Measure, Settings};
 use hone_train::step::StepStats;
-use hone_train::stop::{Evaluation, Secondary, Spent, StepSeen, Stop, StopOptions};
+use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
