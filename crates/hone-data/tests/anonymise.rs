@@ -178,7 +178,7 @@ fn disguises_are_seen_through() {
 
 /// The same sign in full width, where there is one.
 fn wide(sign: char) -> char {
-    if sign == ' ' { '\u{3000}' } else { char::from_u32(u32::from(sign) + 0xfee0).unwrap() }
+    if sign == ' ' { '\u{3000}' } else { char::from_u32(u32::from(sign) + 0xfee0).expect("a sign of full width") }
 }
 
 #[test]

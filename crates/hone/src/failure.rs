@@ -3,6 +3,7 @@
 //! A clear no (a gate that refused, a bad line in a file) is not a failure: it is [`Exit::No`].
 
 use hone_trace::store::StoreError;
+use std::io::ErrorKind;
 use std::{fmt, process::ExitCode};
 
 /// What a command answers when it has done its work.
@@ -87,6 +88,12 @@ impl Failure {
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.cause = self.cause.context(what.to_string());
         self
+    }
+
+    /// Whether it is that the disk has no more room, which may pass.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        let mut causes = self.cause.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+        causes.any(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
     }
 
     fn new(kind: Kind, cause: anyhow::Error) -> Self {

@@ -98,6 +98,8 @@ fn modules(reading: &Reading) -> (Vec<&str>, Vec<&str>) {
             continue;
         }
         let rest = reading.code[at + 4..].trim_start();
+        // A name that is a keyword has a mark before it, and its file has none.
+        let rest = rest.strip_prefix("r#").unwrap_or(rest);
         let name = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
         match rest[name.len()..].trim_start().chars().next() {
             Some(';') => files.push(name),
@@ -119,7 +121,8 @@ mod tests {
     fn reached_files_pass() {
         for files in [
             &[
-                ("crates/a/src/lib.rs", "pub mod b;\nmod c;"),
+                ("crates/a/src/lib.rs", "pub mod b;\nmod c;\nmod r#loop;"),
+                ("crates/a/src/loop.rs", ""),
                 ("crates/a/src/b.rs", "pub(crate) mod d;"),
                 ("crates/a/src/b/d.rs", ""),
                 ("crates/a/src/c/mod.rs", ""),

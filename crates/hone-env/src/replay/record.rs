@@ -100,7 +100,7 @@ impl Record {
             closing: BTreeSet::new(),
             outcome: outcome(trace),
         };
-        for (turn, number) in turns.iter().zip(1..) {
+        for (turn_idx, turn) in turns.iter().enumerate() {
             match turns.get(turn_idx + 1) {
                 Some(next) => record.tell(turn, &fresh(&next.input, &first.input), false),
                 None => {

@@ -39,21 +39,21 @@ mod tests {
     use super::*;
     use crate::settings::Variables;
 
-    fn check(flags: Flags, expected: &str) {
+    fn check(flags: &Flags, expected: &str) {
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings::load(&flags, &Variables::default(), folder.path()).unwrap();
+        let settings = Settings::load(flags, &Variables::default(), folder.path()).unwrap();
         assert_eq!(settings.again("hone train list"), expected);
     }
 
     #[test]
     fn flags_are_given_again_and_passwords_are_not_told() {
-        check(Flags::default(), "hone train list");
+        check(&Flags::default(), "hone train list");
         let (folder, tenant) = (Some("it's here".into()), Some("acme".to_owned()));
         let flags = Flags { folder, tenant, device: Some("cpu".to_owned()), ..Flags::default() };
-        check(flags, r"hone train list --folder 'it'\''s here' --tenant acme --device cpu");
+        check(&flags, r"hone train list --folder 'it'\''s here' --tenant acme --device cpu");
         let url = |url: &str| Flags { database_url: Some(url.to_owned()), ..Flags::default() };
-        check(url(""), "hone train list --database-url ''");
-        check(url("postgres://u@h/d"), "hone train list --database-url postgres://u@h/d");
-        check(url("postgres://u:canary@h/d"), "HONE_DATABASE_URL=URL hone train list");
+        check(&url(""), "hone train list --database-url ''");
+        check(&url("postgres://u@h/d"), "hone train list --database-url postgres://u@h/d");
+        check(&url("postgres://u:canary@h/d"), "HONE_DATABASE_URL=URL hone train list");
     }
 }

@@ -3,8 +3,9 @@
 //! Samples come from the weights that are trained, in the same process. With `max_staleness` the next samples are drawn while a
 //! step trains, from the weights before it, and are corrected for that.
 
+use super::finished::Finished;
 use super::flags::SettingFlags;
-use super::session::{Finished, Practice, Session, Stepped, Teacher, gym, n_sampled};
+use super::session::{Practice, Session, Stepped, Teacher, gym, n_sampled};
 use super::start::{RunArgs, start};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -3,8 +3,9 @@
 //! What a run learns from is fixed when it begins: it keeps which traces, and how far each had come. A run that goes on reads the same,
 //! whatever was said of them since.
 
+use super::finished::Finished;
 use super::flags::SettingFlags;
-use super::session::{Finished, Session, Stepped, Teacher};
+use super::session::{Session, Stepped, Teacher};
 use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
 use crate::data::held_out;

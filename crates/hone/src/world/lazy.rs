@@ -79,7 +79,7 @@ fn who_does_not_try_earns_no_more_than_chance() {
         Box::new(Math::new(&MathSource::Countdown(CountdownOptions::default())).expect("numbers")),
     ];
     for env in &worlds {
-        let of = |player| mean(&earned(&**env, player, 60));
+        let of = |player: Player<'_>| mean(&earned(&**env, player, 60));
         let (gold, random) = (of(Player::Gold), of(Player::Random));
         assert!(of(Player::Empty) < 0.05, "nothing earns {} in {}", of(Player::Empty), env.name());
         for (name, script) in lazy(&**env) {

@@ -28,9 +28,7 @@ fn a_better_config_is_found_proposed_taken_and_turned_down() {
     let desk = Desk::with(&[("log.jsonl", all.as_str())]);
     desk.hone("advise").expect(2, "", "there are no records");
     desk.hone("trace import log.jsonl").expect(0, "", "");
-    let seen = desk.hone("advise");
-    seen.expect(0, "declines to do it", "");
-    seen.expect(0, "model: old → new", "");
+    desk.hone("advise").expect(0, "declines to do it", "").expect(0, "model: old → new", "");
     let found = told(&desk, "advise --json");
     assert_eq!((found["episodes"].as_u64(), found["with_outcome"].as_u64()), (Some(299), Some(299)), "{found}");
     assert_eq!((found["failures"][0]["name"].as_str(), found["failures"][0]["n"].as_u64()), (Some("declined"), Some(109)));

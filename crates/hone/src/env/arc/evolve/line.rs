@@ -65,7 +65,15 @@ mod tests {
     }
 
     fn edit(round: u64, from: &str, program: String) -> Edit {
-        let origin = Origin { search: "s".into(), round, task: "t".into(), family: "t".into(), from: from.into(), setup: None };
+        let origin = Origin {
+            search: "s".into(),
+            round,
+            task: "t".into(),
+            family: "t".into(),
+            from: from.into(),
+            setup: None,
+            pairs: None,
+        };
         let trace = Trace::new(TraceId::derived(&["t"]), Tenant::default(), Time::from_unix_nanos(0), Config::default().hash());
         Edit { origin, program, thoughts: Vec::new(), gain: None, trace }
     }
