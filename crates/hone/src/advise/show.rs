@@ -154,7 +154,7 @@ fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), F
         .iter()
         .map(|candidate| {
             let (quality, cost) = match &candidate.compared {
-                Ok(compared) => (points(&compared.quality), compared.cost_usd.map_or_else(|| "-".into(), |cost| dollars(&cost))),
+                Ok(compared) => (points(&compared.quality), priced(compared).map_or_else(|| "-".into(), |cost| dollars(&cost))),
                 Err(_) => ("-".to_owned(), "-".to_owned()),
             };
             vec![described(&candidate.config, seen.configs.get(&candidate.config)), quality, cost, judged(candidate)]
@@ -293,9 +293,14 @@ fn because(compared: &Compared) -> String {
         Equal::Types => (compared.n_from + compared.n_to, "tasks of the same types"),
     };
     let quality = &compared.quality;
-    let cost = compared.cost_usd.map(|cost| format!("; ${:.5} → ${:.5} an episode", cost.from, cost.to)).unwrap_or_default();
+    let cost = priced(compared).map(|cost| format!("; ${:.5} → ${:.5} an episode", cost.from, cost.to)).unwrap_or_default();
     let time = compared.latency_ms.map(|time| format!("; {:.0} → {:.0} ms", time.from, time.to)).unwrap_or_default();
     format!("{} → {} on {n} {on}, {} points{cost}{time}", percent(quality.from), percent(quality.to), points(quality))
+}
+
+/// What both cost, where anything of it costs something.
+fn priced(compared: &Compared) -> Option<Difference> {
+    compared.cost_usd.filter(|cost| cost.from > 0.0 || cost.to > 0.0)
 }
 
 fn aim(kind: RecommendationKind) -> &'static str {

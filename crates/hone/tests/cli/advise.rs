@@ -27,7 +27,7 @@ fn a_better_config_is_found_proposed_taken_and_turned_down() {
     let all = [episodes("old", "lookup", 60, 150), episodes("new", "lookup", 130, 149)].concat();
     let desk = Desk::with(&[("log.jsonl", all.as_str())]);
     desk.hone("advise").expect(2, "", "there are no records");
-    desk.hone("trace import log.jsonl").expect(0, "", "");
+    desk.hone("trace import log.jsonl").expect(0, "", "299 new");
     desk.hone("advise").expect(0, "declines to do it", "").expect(0, "model: old → new", "");
     let found = told(&desk, "advise --json");
     assert_eq!((found["episodes"].as_u64(), found["with_outcome"].as_u64()), (Some(299), Some(299)), "{found}");
@@ -39,7 +39,7 @@ fn a_better_config_is_found_proposed_taken_and_turned_down() {
     desk.hone("advise list").expect(0, id, "");
     desk.hone("advise reject nobody").expect(2, "", "there is no advice `nobody`");
     desk.hone(&format!("advise reject {id}")).expect(0, "turned down", "");
-    desk.hone("advise").expect(0, "", "1 proposal turned down before");
+    desk.hone("advise").expect(0, "declines", "1 proposal turned down before");
     desk.hone(&format!("advise accept {id}")).expect(0, "taken", "no agent runs on config");
     desk.hone("advise list").expect(0, "taken", "");
     desk.hone("advise --tenant other").expect(2, "", "there are no episodes");
@@ -50,16 +50,13 @@ fn a_better_config_is_found_proposed_taken_and_turned_down() {
 fn advice_on_an_agent_becomes_a_version_of_it() {
     let all = [episodes("old", "lookup", 60, 150), episodes("new", "lookup", 130, 150)].concat();
     let desk = Desk::with(&[("log.jsonl", all.as_str())]);
-    desk.hone("trace import log.jsonl").expect(0, "", "");
-    desk.hone("deploy add shop v1 --model old").expect(0, "added", "");
+    desk.hone("trace import log.jsonl").expect(0, "", "300 new");
+    desk.hone("deploy add shop v1 --model old").expect(0, "shop v1 is added", "it serves");
     desk.hone("advise --agent nobody").expect(2, "", "there is no agent `nobody`");
     let found = told(&desk, "advise --agent shop --json");
-    assert_eq!(
-        (found["configs"][0]["agent"].as_str(), found["configs"][0]["version"].as_str()),
-        (Some("shop"), Some("v1")),
-        "{found}"
-    );
-    let id = found["configs"][0]["proposals"][0]["id"].as_str().unwrap_or_else(|| panic!("{found}")).to_owned();
+    let advised = &found["configs"][0];
+    assert_eq!((advised["agent"].as_str(), advised["version"].as_str()), (Some("shop"), Some("v1")), "{found}");
+    let id = advised["proposals"][0]["id"].as_str().unwrap_or_else(|| panic!("{found}"));
     desk.hone(&format!("advise accept {id}")).expect(0, "taken", "hone deploy start shop v2 --gain 0.10");
     desk.hone("deploy start shop v2 --gain 0.10").expect(0, "canary v2 gets 10.0 %", "");
     desk.hone(&format!("advise accept {id}")).expect(0, "taken", "hone deploy start shop v2");
@@ -69,6 +66,6 @@ fn advice_on_an_agent_becomes_a_version_of_it() {
 fn nothing_is_proposed_where_nobody_said_how_it_went() {
     let silent = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}"#;
     let desk = Desk::with(&[("log.jsonl", silent)]);
-    desk.hone("trace import log.jsonl").expect(0, "", "");
+    desk.hone("trace import log.jsonl").expect(0, "", "1 new");
     desk.hone("advise").expect(1, "no outcome", "1 episode without an outcome");
 }
