@@ -19,7 +19,7 @@ use crate::ask::Bill;
 use crate::judge::{Judge, Judged};
 use crate::statistics::{Agreement, Correlation, Share, mean};
 use hone_trace::format::{Format, Origin, Reader};
-use hone_trace::{Draws, Trace};
+use hone_trace::{Draws, Trace, TraceId};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ pub struct Calibration {
 /// Groups that could not be scored for one reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unscored {
-    /// The reason.
+    /// The reason, as the first of them has it.
     pub why: String,
     /// The groups by their number, from 1.
     pub groups: Vec<usize>,
@@ -163,10 +163,16 @@ struct Evidence {
     bill: Bill,
 }
 
+/// A reason in its words, whichever traces it names.
+fn without_ids(why: &str) -> Vec<&str> {
+    let words = why.split([' ', ',', ';']).filter(|word| !word.is_empty());
+    words.filter(|word| word.parse::<TraceId>().is_err()).collect()
+}
+
 impl Evidence {
     fn fail(&mut self, group: usize, why: String) {
         self.n_failed += 1;
-        match self.failures.iter_mut().find(|known| known.why == why) {
+        match self.failures.iter_mut().find(|known| without_ids(&known.why) == without_ids(&why)) {
             Some(known) => known.groups.push(group),
             None => self.failures.push(Unscored { why, groups: vec![group] }),
         }

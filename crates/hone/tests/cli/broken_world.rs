@@ -104,7 +104,7 @@ fn a_step_of_which_every_episode_broke_ends_the_run_with_the_way_on() {
     let world = start(|episode| (4..12).contains(&episode));
     let says = "no episode of count could be played: ";
     let ended = desk.hone(&train(&world, "--steps 1")).expect(2, "", says);
-    assert!(ended.err.contains("the run goes on with `hone train grpo --run r --resume`"), "{}", ended.err);
+    assert!(ended.err.contains("the run goes on with `hone train grpo --run r --resume --threads 1`"), "{}", ended.err);
     desk.hone("train grpo --run r --threads 1 --resume").expect(0, "steps: ", "step 1/1  reward ");
 }
 

@@ -13,7 +13,7 @@ fn what_commands_found_is_on_the_pages_of_the_server() {
     let served = Listening::serve(&desk, &provider);
     let page = |path: &str| get(served.port, path);
     let evaluations = page("/dashboard/evaluations");
-    assert_eq!(evaluations.matches("<td>desk</td>").count(), 2, "a report for each policy: {evaluations}");
+    assert_eq!(evaluations.matches(">desk</td>").count(), 2, "a report for each policy: {evaluations}");
     assert!(evaluations.contains("100 %") && evaluations.contains("51 % – 100 %"), "{evaluations}");
     let data = page("/dashboard/data");
     assert!(data.contains("To be reinforced") && data.contains("refused") && data.contains("task types"), "{data}");

@@ -658,7 +658,7 @@ fn a_judge_that_answers_nothing_of_use_ends_the_run_which_then_goes_on() {
     });
     let says = "no group of step 2 could be scored: component `rank`: the group was not judged (2 calls): ";
     let ended = desk.hone(&grpo(&format!("--judge {url} --judge-price 100,100 --force"))).expect(2, "", says);
-    assert!(ended.err.contains("go on with `hone train grpo --run r --resume`"), "{}", ended.err);
+    assert!(ended.err.contains("go on with `hone train grpo --run r --resume --threads 1`"), "{}", ended.err);
     desk.hone("train grpo --run r --threads 1 --quiet --resume").expect(0, "steps: ", "");
     let (n_calls, figures) = (counted.load(Ordering::SeqCst), desk.standing("r")["figures"].clone());
     assert_eq!(n_calls, 6 * 4 + 8);
