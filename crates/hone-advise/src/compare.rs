@@ -89,6 +89,11 @@ impl Difference {
         Self { from, to, low: centre - Z95 * error, high: centre + Z95 * error, centre, error }
     }
 
+    /// Shares differ by no more than 1.
+    fn of_shares(self) -> Self {
+        Self { low: self.low.max(-1.0), high: self.high.min(1.0), ..self }
+    }
+
     /// How sure it is that the other has more by at least this, from 0 to 1.
     pub fn above(&self, least: f64) -> f64 {
         let gap = self.centre - least;
@@ -144,7 +149,7 @@ pub fn compare(from: &[&Row], to: &[&Row]) -> Result<Compared, Unlike> {
         n_from,
         n_to,
         coverage,
-        quality: within_types(&types, |task| Some(task.quality), true).expect("every task has a quality"),
+        quality: within_types(&types, |task| Some(task.quality), true).expect("every task has a quality").of_shares(),
         cost_usd: within_types(&types, |task| task.cost_usd, false),
         latency_ms: within_types(&types, |task| task.latency_ms, false),
     })
@@ -185,7 +190,7 @@ fn task_by_task(shared: &[(&Task, &Task)], coverage: f64) -> Compared {
         n_from: shared.len(),
         n_to: shared.len(),
         coverage,
-        quality: Difference::new(from, to, shrunk_to - shrunk_from, variance),
+        quality: Difference::new(from, to, shrunk_to - shrunk_from, variance).of_shares(),
         cost_usd: pairs(|task| task.cost_usd).map(known),
         latency_ms: pairs(|task| task.latency_ms).map(known),
     }

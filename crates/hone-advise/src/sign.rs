@@ -21,6 +21,9 @@ const REFUSALS: [&str; 10] = [
     "not allowed to",
 ];
 
+/// Errors that say no more than that an episode was ended.
+const ENDS: [&str; 4] = ["loop", "time_limit", "token_limit", "turn_limit"];
+
 /// How an episode failed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sign {
@@ -55,11 +58,16 @@ impl Sign {
         if let Some(tool) = called_again(trace) {
             return (Self::Again { tool }, Vec::new());
         }
+        let Some(last) = trace.turns().last() else { return (Self::Silent, Vec::new()) };
         let last_error = trace.turns().flat_map(|turn| &turn.errors).filter(|error| !error.recovered).last();
         if let Some(error) = last_error {
-            return (Self::Error { kind: error.kind.clone() }, masked(&error.message));
+            return match ENDS.contains(&error.kind.as_str()) {
+                // Who says nothing does so again and again, until the turns are used up.
+                true if is_silent(last) => (Self::Silent, Vec::new()),
+                true => (Self::Error { kind: error.kind.clone() }, Vec::new()),
+                false => (Self::Error { kind: error.kind.clone() }, masked(&error.message)),
+            };
         }
-        let Some(last) = trace.turns().last() else { return (Self::Silent, Vec::new()) };
         if let Some(call) = last_call(trace).filter(|call| call.success == Some(false)) {
             return (Self::Refused { tool: call.name.clone() }, masked(&result_of(trace, call)));
         }
@@ -71,10 +79,10 @@ impl Sign {
 
     /// The sign of an episode that went through without an error.
     fn of_answer(trace: &Trace, last: &Turn) -> Self {
-        let said = last.answer.content.text();
-        if said.trim().is_empty() && last.answer.tool_calls.is_empty() {
+        if is_silent(last) {
             return Self::Silent;
         }
+        let said = last.answer.content.text();
         let begin: String = said.to_lowercase().chars().take(REFUSAL_LEN).collect();
         if REFUSALS.iter().any(|refusal| begin.contains(refusal)) {
             return Self::Declined;
@@ -119,6 +127,7 @@ impl Sign {
             Self::Broken { .. } => "not the agent's doing: look at the provider or world, and at retries",
             Self::Again { .. } => "say in the tool's result what to do instead, or train: repeats cost reward",
             Self::Error { kind } if kind.ends_with("_limit") => "raise the limit if the episodes were on their way, or train",
+            Self::Error { kind } if kind == "loop" => "say in the answer to a repetition what to do instead, or train",
             Self::Error { .. } => "read the traces below: each ends with this error",
             Self::Refused { .. } => "look at how the tool's arguments are described, and at what it says when it fails",
             Self::Unread { kind } if kind == "answer_cut" => "raise the limit on tokens of an answer",
@@ -145,6 +154,10 @@ impl Sign {
             Self::Unclear => "wrong".to_owned(),
         }
     }
+}
+
+fn is_silent(turn: &Turn) -> bool {
+    turn.answer.content.text().trim().is_empty() && turn.answer.tool_calls.is_empty()
 }
 
 /// The tool that was called most often with the same arguments, if that is too often.
@@ -217,6 +230,7 @@ mod tests {
         check(&trace(vec![looked(), looked(), looked(), said("I do not know.")]), "again-look");
         check(&trace(vec![looked(), called(&json!({"order": 8}), true), looked(), said("Here.")]), "wrong");
         check(&trace(vec![looked(), with_error(said("x"), "turn_limit", false)]), "error-turn_limit");
+        check(&trace(vec![said(""), with_error(said(""), "loop", false)]), "silent");
         check(&trace(vec![called(&json!({}), false), said("Sorry.")]), "refused-look");
         check(&trace(vec![looked(), with_error(said("{"), "unparsable_action", true)]), "unread-unparsable_action");
         check(&trace(vec![looked(), said("  ")]), "silent");
