@@ -13,6 +13,8 @@ use hone_trace::{Answer, Config, ConfigHash, Recommendation, RecommendationKind}
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Configs that cannot be compared which are shown all the same.
+const N_UNLIKE_MAX: usize = 5;
 /// Characters of an id or hash that are shown.
 const SHORT: usize = 8;
 
@@ -145,12 +147,17 @@ fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), F
     let title = format!("In use: {name}, {}", described(&one.from, seen.configs.get(&one.from)));
     context.printer.line(&[(Style::Strong, &title)])?;
     context.printer.plain(&format!("  {}", reached(&ours)))?;
-    let all: Vec<&Candidate> = one.advice.candidates.iter().filter(|candidate| candidate.scope == Scope::All).collect();
+    let mut all: Vec<&Candidate> = one.advice.candidates.iter().filter(|candidate| candidate.scope == Scope::All).collect();
     if all.is_empty() {
         context.printer.say("no other config has episodes: try one beside it, by a canary, a route or `hone rollout`");
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = all
+    // A run of training leaves a config behind with every step, of few episodes each.
+    all.sort_by_key(|candidate| candidate.compared.is_err());
+    let n_compared = all.iter().filter(|candidate| candidate.compared.is_ok()).count();
+    let shown = &all[..all.len().min(n_compared + N_UNLIKE_MAX)];
+    let n_more = all.len() - shown.len();
+    let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|candidate| {
             let (quality, cost) = match &candidate.compared {
@@ -160,7 +167,11 @@ fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), F
             vec![described(&candidate.config, seen.configs.get(&candidate.config)), quality, cost, judged(candidate)]
         })
         .collect();
-    context.printer.table(&["  beside it", "quality, points", "cost, $", "verdict"], &indented(rows))
+    context.printer.table(&["  beside it", "quality, points", "cost, $", "verdict"], &indented(rows))?;
+    if n_more > 0 {
+        context.printer.say(&format!("{} cannot be compared: --json has all", counted(n_more as u64, "more config")));
+    }
+    Ok(())
 }
 
 fn indented(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {

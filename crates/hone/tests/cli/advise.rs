@@ -48,9 +48,11 @@ fn a_better_config_is_found_proposed_taken_and_turned_down() {
 
 #[test]
 fn advice_on_an_agent_becomes_a_version_of_it() {
-    let all = [episodes("old", "lookup", 60, 150), episodes("new", "lookup", 130, 150)].concat();
+    let rare: String = (0..9).map(|idx| episodes(&format!("rare{idx}"), "lookup", 1, 2)).collect();
+    let all = [episodes("old", "lookup", 60, 150), episodes("new", "lookup", 130, 150), rare].concat();
     let desk = Desk::with(&[("log.jsonl", all.as_str())]);
-    desk.hone("trace import log.jsonl").expect(0, "", "300 new");
+    desk.hone("trace import log.jsonl").expect(0, "", "318 new");
+    desk.hone("advise").expect(0, "too few tasks: 2 beside 150", "4 more configs cannot be compared");
     desk.hone("deploy add shop v1 --model old").expect(0, "shop v1 is added", "it serves");
     desk.hone("advise --agent nobody").expect(2, "", "there is no agent `nobody`");
     let found = told(&desk, "advise --agent shop --json");
