@@ -6,6 +6,7 @@
 //! that are all alike prove nothing.
 
 use crate::row::Row;
+use hone_eval::interval::Z95;
 use hone_trace::{Category, ScenarioId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,8 +17,6 @@ pub const N_TASKS_MIN: usize = 20;
 const COVERAGE_MIN: f64 = 0.5;
 /// The fewest tasks of a type by each config.
 const N_OF_TYPE_MIN: usize = 2;
-/// The two-sided 95 % quantile of the standard normal.
-const Z95: f64 = 1.959_963_984_540_054;
 
 /// Why two configs cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

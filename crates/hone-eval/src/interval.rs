@@ -1,7 +1,7 @@
 //! Intervals for what was measured on few samples.
 
 /// The two-sided 95 % quantile of the standard normal.
-const Z95: f64 = 1.959_963_984_540_054;
+pub const Z95: f64 = 1.959_963_984_540_054;
 
 /// Wilson's 95 % interval for a share of `n_yes` in `n`: it stays within 0 and 1 and is honest for few samples.
 pub fn wilson(n_yes: usize, n: usize) -> (f64, f64) {

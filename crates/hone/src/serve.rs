@@ -246,16 +246,16 @@ impl Args {
     fn over(&self, mut dashboard: Dashboard, context: &Context<'_>) -> Dashboard {
         let filed = &context.settings.serve;
         let prices = filed_prices(filed, &self.models);
+        // A price goes with the model in whose place a flag names another.
+        let of_price = if self.prices.is_empty() { "--model" } else { "--price" };
         let lists = [
-            ("serve.models", "--model", &filed.models, &self.models),
-            ("serve.routes", "--route", &filed.routes, &self.routes),
-            ("serve.tasks", "--task", &filed.tasks, &self.tasks),
-            ("serve.prices", "--price", &prices, &self.prices),
+            ("serve.models", "--model", &filed.models, over(&filed.models, &self.models)),
+            ("serve.routes", "--route", &filed.routes, over(&filed.routes, &self.routes)),
+            ("serve.tasks", "--task", &filed.tasks, over(&filed.tasks, &self.tasks)),
+            ("serve.prices", of_price, &filed.prices, over(&prices, &self.prices)),
         ];
-        let lists = lists.into_iter().filter(|(.., given)| !given.is_empty()).map(|(name, flag, filed, given)| {
-            let all = over(filed, given);
-            (name, flag, all.len() > given.len(), json!(all))
-        });
+        let changed = lists.into_iter().filter(|(.., filed, all)| !all.iter().copied().eq(filed.iter()));
+        let lists = changed.map(|(name, flag, filed, all)| (name, flag, all.iter().any(|text| filed.contains(text)), json!(all)));
         let single = [
             ("serve.address", "--address", self.address.map(|address| json!(address.to_string()))),
             ("serve.outcome", "--outcome", self.outcome.as_ref().map(|outcome| json!(outcome))),

@@ -52,11 +52,20 @@ pub(super) struct Seen {
     pub(super) configs: BTreeMap<ConfigHash, Config>,
 }
 
+/// Why a config is advised on.
+pub(super) enum Used {
+    /// It is this version of this agent, which serves.
+    Serves(AgentName, String),
+    /// It was asked for.
+    Asked,
+    /// No agent has episodes, and it has the most.
+    Most,
+}
+
 /// A config in use, and what there is to say of it.
 pub(super) struct Advised {
     pub(super) from: ConfigHash,
-    /// The agent and its version that serves, where it is one.
-    pub(super) agent: Option<(AgentName, String)>,
+    pub(super) used: Used,
     pub(super) advice: Advice,
 }
 
@@ -69,7 +78,7 @@ pub(super) async fn run(args: &LookArgs, context: &Context<'_>) -> Result<Exit, 
     }
     let used = in_use(args, &seen, &store, context).await?;
     let advised: Vec<Advised> =
-        used.into_iter().map(|(from, agent)| Advised { from, agent, advice: advise(from, &seen.rows, &seen.configs) }).collect();
+        used.into_iter().map(|(from, used)| Advised { from, used, advice: advise(from, &seen.rows, &seen.configs) }).collect();
     let given = record::keep(&advised, &seen.rows, &store, context).await?;
     show::tell(&seen, &advised, &given, args.top as usize, context)?;
     let has_outcomes = seen.rows.iter().any(|row| row.quality.is_some());
@@ -120,17 +129,17 @@ fn is_study(trace: &Trace) -> bool {
     trace.metadata.get("split").is_some_and(|split| split == "train")
 }
 
-/// The configs that are in use, with the agents that they serve.
+/// The configs that are in use, and why each is one.
 async fn in_use(
     args: &LookArgs,
     seen: &Seen,
     store: &std::sync::Arc<dyn Database>,
     context: &Context<'_>,
-) -> Result<Vec<(ConfigHash, Option<(AgentName, String)>)>, Failure> {
+) -> Result<Vec<(ConfigHash, Used)>, Failure> {
     let has_rows = |config: &ConfigHash| seen.rows.iter().any(|row| row.config == *config);
     if let Some(from) = args.from {
         return match has_rows(&from) {
-            true => Ok(vec![(from, None)]),
+            true => Ok(vec![(from, Used::Asked)]),
             false => Err(Failure::user(format_args!("no episode of config {from} was looked at"))
                 .hint("`hone trace list --json` names the config of each episode")),
         };
@@ -144,7 +153,7 @@ async fn in_use(
     let (fleet, _) = registry::history(&**store).await?;
     let serving = wanted.iter().filter_map(|entry| {
         let version = entry.versions.iter().find(|version| version.version == live(entry, &fleet))?;
-        Some((version.config, Some((entry.name.clone(), version.version.clone()))))
+        Some((version.config, Used::Serves(entry.name.clone(), version.version.clone())))
     });
     let found: Vec<_> = serving.filter(|(config, _)| args.agent.is_some() || has_rows(config)).collect();
     if !found.is_empty() {
@@ -152,5 +161,5 @@ async fn in_use(
     }
     let mut counts: BTreeMap<ConfigHash, usize> = BTreeMap::new();
     seen.rows.iter().for_each(|row| *counts.entry(row.config).or_default() += 1);
-    Ok(counts.into_iter().max_by_key(|(_, n)| *n).map(|(config, _)| (config, None)).into_iter().collect())
+    Ok(counts.into_iter().max_by_key(|(_, n)| *n).map(|(config, _)| (config, Used::Most)).into_iter().collect())
 }

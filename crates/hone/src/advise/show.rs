@@ -1,6 +1,6 @@
 //! Advice for people and programs to read.
 
-use super::look::{Advised, Seen};
+use super::look::{Advised, Seen, Used};
 use super::record::Given;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -129,8 +129,8 @@ fn failures(clusters: &[Cluster], n_top: usize, context: &Context<'_>) -> Result
     if clusters.len() > n_top {
         let (n_more, of) = (clusters.len() - n_top, clusters[n_top..].iter().map(|cluster| cluster.n).sum::<usize>());
         context.printer.say(&format!(
-            "{} more with {}: --top or --json",
-            counted(n_more as u64, "way"),
+            "{} with {}: --top or --json",
+            counted(n_more as u64, "more way"),
             counted(of as u64, "failure")
         ));
     }
@@ -139,12 +139,13 @@ fn failures(clusters: &[Cluster], n_top: usize, context: &Context<'_>) -> Result
 
 fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
     context.printer.plain("")?;
-    let name = one
-        .agent
-        .as_ref()
-        .map_or_else(|| "the config with the most episodes".to_owned(), |(agent, version)| format!("{agent} {version}"));
+    let name = match &one.used {
+        Used::Serves(agent, version) => format!("In use: {agent} {version}"),
+        Used::Asked => "Asked for".to_owned(),
+        Used::Most => "In use: the config with the most episodes".to_owned(),
+    };
     let ours = by_config(&seen.rows).remove(&one.from).unwrap_or_default();
-    let title = format!("In use: {name}, {}", described(&one.from, seen.configs.get(&one.from)));
+    let title = format!("{name}, {}", described(&one.from, seen.configs.get(&one.from)));
     context.printer.line(&[(Style::Strong, &title)])?;
     context.printer.plain(&format!("  {}", reached(&ours)))?;
     let mut all: Vec<&Candidate> = one.advice.candidates.iter().filter(|candidate| candidate.scope == Scope::All).collect();
@@ -249,7 +250,10 @@ fn as_json(one: &Advised, given: &[Given], seen: &Seen) -> Value {
             json!({"config": config, "category": category, "verdict": candidate.verdict, "compared": compared, "unlike": unlike})
         })
         .collect();
-    let (agent, version) = one.agent.clone().unzip();
+    let (agent, version) = match &one.used {
+        Used::Serves(agent, version) => (Some(agent), Some(version)),
+        Used::Asked | Used::Most => (None, None),
+    };
     json!({"from": one.from, "agent": agent, "version": version, "candidates": candidates, "proposals": proposals})
 }
 

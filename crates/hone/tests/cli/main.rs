@@ -30,6 +30,7 @@ mod serve;
 mod store;
 mod trace;
 mod train;
+mod train_judge;
 mod train_run;
 mod train_settings;
 mod worlds;

@@ -107,6 +107,9 @@ fn a_model_of_a_flag_wins_over_the_one_of_its_name_in_the_file() {
     let filed = "[serve]\nmodels = ['m=http://127.0.0.1:1/v1#x', 'o=http://127.0.0.1:1/v1#x']\nprices = ['m=1,2', 'o=1,2']\n";
     std::fs::write(desk.path("hone.toml"), filed).unwrap();
     desk.hone(&format!("{line} --budget 1")).expect(2, "", "--price m=IN,OUT");
+    let served = Listening::start(&desk, &line);
+    let page = get(served.port, "/dashboard/configuration");
+    assert!(page.contains("o=1,2") && !page.contains("m=1,2"), "a price is that of the model that it was given for: {page}");
     let twice = "serve --address 127.0.0.1:0 --model a=http://127.0.0.1:1/v1#m --model a=http://127.0.0.1:1/v1#n";
     desk.hone(twice).expect(2, "", "the model `a` is named twice");
 }
