@@ -265,8 +265,9 @@ async fn ask<'a>(
     let (mut failure, mut unable) = (None, None);
     let allowed_ms = gateway.limits().answer_ms;
     for upstream in question.model.in_turn(gateway.now()) {
-        // Who comes after others has the time that they left.
-        let left_ms = allowed_ms.saturating_sub(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        // Who comes after others has the time that they left; the first has all of it.
+        let used_ms = if failure.is_none() { 0 } else { u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX) };
+        let left_ms = allowed_ms.saturating_sub(used_ms);
         if left_ms == 0 {
             break;
         }
