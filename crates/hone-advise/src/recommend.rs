@@ -313,7 +313,9 @@ mod tests {
         let (now, other, rare) = (config("now"), config("other"), config("rare"));
         let seldom = (0..30).flat_map(|idx| [&now, &other].map(|config| rows(config, &format!("seldom-{idx}"), 1, 2, 0.01)));
         let mut all: Vec<Row> = seldom.flatten().collect();
-        all.extend([rows(&now, "often", 10, 40, 0.01), rows(&other, "often", 12, 40, 0.01), rows(&rare, "often", 1, 2, 0.01)].concat());
+        all.extend(
+            [rows(&now, "often", 10, 40, 0.01), rows(&other, "often", 12, 40, 0.01), rows(&rare, "often", 1, 2, 0.01)].concat(),
+        );
         let advice = advise(now.hash(), &all, &BTreeMap::new());
         let of = |config: &Config| -> Vec<&Scope> {
             advice.candidates.iter().filter(|one| one.config == config.hash()).map(|one| &one.scope).collect()

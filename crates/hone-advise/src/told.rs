@@ -18,7 +18,8 @@ pub fn short(id: &str) -> &str {
 pub fn percent(share: f64) -> String {
     // What is not certain is not shown as if it were.
     let most = if share < 1.0 { 99.9 } else { 100.0 };
-    format!("{:.1} %", (100.0 * share).min(most))
+    // A sum of nothing is a nought below nought.
+    format!("{:.1} %", (100.0 * share).min(most) + 0.0)
 }
 
 /// What is proposed by a proposal of this kind.
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_not_certain_is_not_shown_as_if_it_were() {
-        for (share, expected) in [(0.0, "0.0 %"), (0.1234, "12.3 %"), (0.999_99, "99.9 %"), (1.0, "100.0 %")] {
+        for (share, expected) in [(0.0, "0.0 %"), (-0.0, "0.0 %"), (0.1234, "12.3 %"), (0.999_99, "99.9 %"), (1.0, "100.0 %")] {
             assert_eq!(percent(share), expected);
         }
     }

@@ -49,6 +49,8 @@ pub struct Seen {
     pub configs: BTreeMap<ConfigHash, Config>,
     /// Records that are damaged, and were passed by.
     pub n_damaged: usize,
+    /// When the newest episode began.
+    pub newest: Option<Time>,
     /// Whether older episodes were left out.
     pub has_older: bool,
 }
@@ -215,9 +217,15 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
     }
     let n_seen = seen.rows.len();
     let learned = |row: &Row| configs.get(&row.config).is_some_and(|config: &Config| config.adapter.is_some());
-    let rows: Vec<Row> = seen.rows.into_iter().filter(|(row, is_study)| !(*is_study && learned(row))).map(|(row, _)| row).collect();
-    let (n_studied, failures, has_older) = (n_seen - rows.len(), seen.failures, after.is_some());
-    Ok(Seen { rows, failures, n_studied, configs, n_damaged, has_older })
+    let rows: Vec<Row> =
+        seen.rows.into_iter().filter(|(row, is_study)| !(*is_study && learned(row))).map(|(row, _)| row).collect();
+    let (n_studied, failures) = (n_seen - rows.len(), seen.failures);
+    let newest = rows.iter().map(|row| row.at).max();
+    let has_older = match after {
+        Some(_) => !matches!(store.heads(&query, after, 1).await, Ok(page) if page.items.is_empty()),
+        None => false,
+    };
+    Ok(Seen { rows, failures, n_studied, configs, n_damaged, newest, has_older })
 }
 
 /// Some traces, and how many beside them are damaged.
@@ -296,7 +304,8 @@ pub async fn serving(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Serving>,
 
 /// The configs that are in use, and why each is one.
 fn in_use(asked: &Asked, seen: &Seen, serving: &[Serving]) -> Result<Vec<(ConfigHash, Used)>, LookError> {
-    let has_rows = |config: &ConfigHash| seen.rows.iter().any(|row| row.config == *config);
+    let by_config = seen.by_config();
+    let has_rows = |config: &ConfigHash| by_config.contains_key(config);
     if let Some(from) = asked.from {
         return if has_rows(&from) { Ok(vec![(from, Used::Asked)]) } else { Err(LookError::NoEpisode(from)) };
     }
@@ -311,6 +320,6 @@ fn in_use(asked: &Asked, seen: &Seen, serving: &[Serving]) -> Result<Vec<(Config
         _ if !found.is_empty() => return Ok(found),
         _ => {}
     }
-    let most = seen.by_config().into_iter().max_by_key(|(_, rows)| rows.len());
+    let most = by_config.into_iter().max_by_key(|(_, rows)| rows.len());
     Ok(most.map(|(config, _)| (config, Used::Most)).into_iter().collect())
 }

@@ -109,7 +109,7 @@ pub fn proposed(look: &Look, one: &Advised, proposal: &Proposal, tenant: &Tenant
         v: V1,
         id: RecommendationId::derived(&[tenant.as_str(), &kind, &ours, &theirs, of]),
         tenant: tenant.clone(),
-        at: look.seen.rows.iter().map(|row| row.at).max().unwrap_or(Time::from_unix_nanos(0)),
+        at: look.seen.newest.unwrap_or(Time::from_unix_nanos(0)),
         kind: proposal.kind,
         from: one.from,
         to: proposal.to,

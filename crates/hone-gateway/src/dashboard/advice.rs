@@ -41,7 +41,8 @@ pub(crate) async fn advice(
         return asking(&gateway, &query, &asked, word, &viewer).await;
     }
     let look = looked(&gateway, &asked, LOOK_MS_MAX).await.seen_by(&viewer)?;
-    let mut main = html!("<h1>Advice</h1><p class=\"quiet\">In which ways episodes fail, and which config would do better than the ");
+    let mut main =
+        html!("<h1>Advice</h1><p class=\"quiet\">In which ways episodes fail, and which config would do better than the ");
     html!(main, "one in use, as <code>hone advise</code> finds it.</p>{}", form(&gateway, &query, &viewer));
     if let Some(done) = query.get("done").and_then(|word| WISHES.iter().find(|wish| wish.word == word)) {
         html!(main, "<p class=\"done\" role=\"status\">{}: written down.</p>", done.done);
@@ -108,14 +109,18 @@ fn form(gateway: &Gateway, query: &Query, viewer: &Viewer) -> Html {
     let mut page = html!("<form class=\"filters\" method=\"get\" action=\"/dashboard/advice\" role=\"search\">");
     let view = gateway.agents().view();
     let ours = view.agents.iter().filter(|(_, entry)| entry.tenant == viewer.identity.tenant);
-    html!(page, "<label>Agent<select name=\"agent\"><option value=\"\">all, or the config with the most episodes</option>");
+    html!(page, "<label>Agent<select name=\"agent\"><option value=\"\">all</option>");
     for (agent, _) in ours {
         let selected = if query.get("agent") == Some(agent.as_str()) { html!(" selected") } else { html!("") };
         html!(page, "<option{}>{}</option>", selected, agent);
     }
     html!(page, "</select></label><label>Task<input name=\"task\" value=\"{}\" size=\"12\"></label>", value("task"));
     html!(page, "<label>Weighed by<input name=\"metric\" value=\"{}\" size=\"12\" ", value("metric"));
-    html!(page, "placeholder=\"how it ended\"></label><label>Since<input name=\"since\" value=\"{}\" size=\"11\" ", value("since"));
+    html!(
+        page,
+        "placeholder=\"how it ended\"></label><label>Since<input name=\"since\" value=\"{}\" size=\"11\" ",
+        value("since")
+    );
     html!(
         page,
         "placeholder=\"2026-03-14\"></label><label>Until<input name=\"until\" value=\"{}\" size=\"11\"></label>",
@@ -190,7 +195,7 @@ fn failures(clusters: &[Cluster]) -> Html {
     let columns = ["What happens", "#Failures", "#Share", "Where", "What may help", "Read the newest"];
     let mut table = Table::new("Ways to fail, the most frequent first", &columns);
     for cluster in clusters.iter().take(N_CLUSTERS) {
-        let read: Html = cluster.traces.iter().map(|id| html!("{} ", link(*id))).collect();
+        let read: Html = cluster.traces.iter().map(|id| html!("{}<br>", link(*id))).collect();
         let (n, share) = (count(cluster.n as u64), percent(cluster.share));
         table.row(&[&happens(cluster), &n, &share, &place(cluster), &cluster.remedy, &read]);
     }

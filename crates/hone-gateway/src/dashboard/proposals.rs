@@ -4,7 +4,7 @@ use super::advice::{serving, unread};
 use super::answer::WISHES;
 use super::chart::interval;
 use super::figure::count;
-use super::html::{Html, html};
+use super::html::{Html, Show, html};
 use super::query::Query;
 use super::records::of_tenant;
 use super::session::Viewer;
@@ -13,14 +13,17 @@ use crate::advice::{self, Advised, Kept, Look, Used, kept, proposed};
 use crate::error::Refused;
 use crate::server::Gateway;
 use hone_advise::{
-    Candidate, Compared, Difference, Proposal, Scope, Verdict, aim, changes, described, percent, reached, short,
+    Candidate, Compared, Difference, Equal, Proposal, Scope, Verdict, aim, changes, described, percent, reached, short,
 };
 use hone_trace::store::{Kind, StoreError};
 use hone_trace::{Answer, ConfigHash, Recommendation, RecommendationId};
+use std::collections::BTreeSet;
 
 /// Configs beside one in use that are shown, and those that cannot be compared.
 const N_BESIDE: usize = 25;
 const N_UNLIKE: usize = 5;
+/// Proposals that are shown of one in use.
+const N_OFFERED: usize = 25;
 /// Comparisons within types of task that are shown.
 const N_TYPES: usize = 50;
 /// Advice given before that is listed.
@@ -56,7 +59,7 @@ fn named(config: ConfigHash, look: &Look) -> Html {
 /// What is proposed in the place of a config.
 async fn offered(gateway: &Gateway, query: &Query, look: &Look, one: &Advised, viewer: &Viewer) -> Result<Html, Refused> {
     let (mut page, mut n_rejected) = (Html::default(), 0);
-    for proposal in &one.advice.proposals {
+    for proposal in one.advice.proposals.iter().take(N_OFFERED) {
         let new = proposed(look, one, proposal, &viewer.identity.tenant);
         let there = match kept(gateway.record().store(), new.id, &viewer.identity.tenant).await {
             Ok(there) => Ok(there),
@@ -81,12 +84,19 @@ async fn offered(gateway: &Gateway, query: &Query, look: &Look, one: &Advised, v
             Ok(there) => html!(page, "{}</article>", wishes(query, &new, there.is_some(), viewer)),
         }
     }
+    if one.advice.proposals.len() > N_OFFERED {
+        let n_more = count((one.advice.proposals.len() - N_OFFERED) as u64);
+        html!(page, "<p class=\"quiet\">And {} more proposals for types of task: choose one above.</p>", n_more);
+    }
     if n_rejected > 0 {
         let proposals = if n_rejected == 1 { "proposal was" } else { "proposals were" };
         html!(page, "<p class=\"quiet\">{} {} turned down before.</p>", n_rejected, proposals);
     }
     if one.advice.proposals.is_empty() && one.advice.candidates.iter().any(|candidate| candidate.scope == Scope::All) {
-        html!(page, "<p class=\"empty\">Nothing is proposed: no other config is surely better, or as good and surely cheaper.</p>");
+        html!(
+            page,
+            "<p class=\"empty\">Nothing is proposed: no other config is surely better, or as good and surely cheaper.</p>"
+        );
     }
     Ok(page)
 }
@@ -107,7 +117,11 @@ fn head(proposal: &Proposal, new: &Recommendation) -> Html {
 fn differences(look: &Look, from: ConfigHash, to: ConfigHash) -> Html {
     let known = look.seen.configs.get(&from).zip(look.seen.configs.get(&to));
     let Some((now, then)) = known else {
-        return html!("<p class=\"quiet\">{} → {}: what is different is not on the record.</p>", named(from, look), named(to, look));
+        return html!(
+            "<p class=\"quiet\">{} → {}: what is different is not on the record.</p>",
+            named(from, look),
+            named(to, look)
+        );
     };
     let mut table = Table::new("What is different", &["What", "Now", "Proposed"]).slim();
     for change in changes(now, then) {
@@ -179,7 +193,7 @@ fn beside(look: &Look, one: &Advised) -> Html {
     let mut table = Table::new(caption, &columns).titled(caption);
     let reach = reach(&shown);
     for candidate in &shown {
-        row(&mut table, &[], &named(candidate.config, look), candidate, reach);
+        row(&mut table, &[&named(candidate.config, look)], candidate, reach);
     }
     let mut page = table.shown();
     if all.len() > shown.len() {
@@ -196,13 +210,13 @@ fn of_types(look: &Look, one: &Advised) -> Html {
     if all.is_empty() {
         return Html::default();
     }
-    let columns = ["Task", "Beside it", "Quality", "#Points", "#Cost, $", "#Tasks", "Verdict"];
+    let columns = ["Beside it", "Task", "Quality", "#Points", "#Cost, $", "#Tasks", "Verdict"];
     let mut table = Table::new("The same within types of task", &columns);
     let shown = &all[..all.len().min(N_TYPES)];
     let reach = reach(shown);
     for candidate in shown {
         let task = candidate.scope.category().map(ToString::to_string).unwrap_or_default();
-        row(&mut table, &[&task], &named(candidate.config, look), candidate, reach);
+        row(&mut table, &[&named(candidate.config, look), &task], candidate, reach);
     }
     let mut page = html!("<details class=\"more\"><summary>By type of task</summary>{}", table.shown());
     if all.len() > shown.len() {
@@ -218,12 +232,14 @@ fn reach(shown: &[&Candidate]) -> f64 {
     known.map(|compared| compared.quality.low.abs().max(compared.quality.high.abs())).fold(0.01, f64::max)
 }
 
-fn row(table: &mut Table, before: &[&dyn super::html::Show], config: &Html, candidate: &Candidate, reach: f64) {
-    let none = || "–".to_owned();
+/// A row that begins with these cells.
+fn row(table: &mut Table, first: &[&dyn Show], candidate: &Candidate, reach: f64) {
+    let none = || html!("–");
     let (picture, points, cost, tasks) = match &candidate.compared {
         Ok(compared) => {
-            let cost = compared.priced().map_or_else(none, |cost| cost.dollars());
-            (picture(&compared.quality, reach), compared.quality.points(), cost, pairs(compared))
+            let cost = compared.priced().map_or_else(none, |cost| more(&cost, |usd| format!("{usd:+.5}")));
+            let points = more(&compared.quality, |share| format!("{:+.1}", 100.0 * share));
+            (picture(&compared.quality, reach), points, cost, pairs(compared))
         }
         Err(_) => (Html::default(), none(), none(), none()),
     };
@@ -233,21 +249,25 @@ fn row(table: &mut Table, before: &[&dyn super::html::Show], config: &Html, cand
         Verdict::Open => html!("<span class=\"tag\">{}</span>", candidate.judged()),
         Verdict::Unlike => html!("<span class=\"quiet\">{}</span>", candidate.judged()),
     };
-    let mut cells: Vec<&dyn super::html::Show> = before.to_vec();
-    let own: [&dyn super::html::Show; 6] = [config, &picture, &points, &cost, &tasks, &verdict];
-    cells.extend(own);
-    table.row(&cells);
+    let own: [&dyn Show; 5] = [&picture, &points, &cost, &tasks, &verdict];
+    table.row(&[first, &own].concat());
 }
 
 fn picture(quality: &Difference, reach: f64) -> Html {
     interval(quality.to - quality.from, (quality.low, quality.high), (-reach, reach))
 }
 
-/// How many tasks two were compared on.
-fn pairs(compared: &Compared) -> String {
+/// How much more the other has, with the ends of its interval.
+fn more(difference: &Difference, text: impl Fn(f64) -> String) -> Html {
+    let [low, high] = [difference.low, difference.high].map(&text);
+    html!("{}<br><span class=\"quiet\">{} to {}</span>", text(difference.to - difference.from), low, high)
+}
+
+/// How many tasks two were compared on: those that both had, or those of each.
+fn pairs(compared: &Compared) -> Html {
     match compared.on {
-        hone_advise::Equal::Tasks => count(compared.n_from as u64),
-        hone_advise::Equal::Types => format!("{} and {}", count(compared.n_from as u64), count(compared.n_to as u64)),
+        Equal::Tasks => html!("{}", count(compared.n_from as u64)),
+        Equal::Types => html!("{} / {}", count(compared.n_from as u64), count(compared.n_to as u64)),
     }
 }
 
@@ -264,11 +284,13 @@ pub(super) async fn before(gateway: &Gateway, query: &Query, look: &Look, viewer
         }
         Err(error) => return Err(unread(&error)),
     };
-    let is_shown = |one: &Recommendation| {
-        let of = look.advised.iter().flat_map(|used| used.advice.proposals.iter().map(move |proposal| (used, proposal)));
-        let open = one.answer != Some(Answer::Rejected);
-        open && of.into_iter().any(|(used, proposal)| proposed(look, used, proposal, tenant).id == one.id)
-    };
+    let offered: BTreeSet<String> = look
+        .advised
+        .iter()
+        .flat_map(|one| one.advice.proposals.iter().take(N_OFFERED).map(move |proposal| (one, proposal)))
+        .map(|(one, proposal)| proposed(look, one, proposal, tenant).id.to_string())
+        .collect();
+    let is_shown = |one: &Recommendation| one.answer != Some(Answer::Rejected) && offered.contains(&one.id.to_string());
     let (mut n_damaged, mut n_listed) = (0, 0);
     let mut table = Table::new("Advice, newest first", &["Advice", "For", "Tasks", "From", "To", "#Sure", "Answer", "Decide"]);
     for document in &found.items {
@@ -293,7 +315,7 @@ pub(super) async fn before(gateway: &Gateway, query: &Query, look: &Look, viewer
         table.row(&[&id, &aim, &tasks, &from, &to, &sure, &tag, &decide]);
     }
     match n_listed {
-        0 => html!(page, "<p class=\"empty\">None but what is shown above; <code>hone advise list</code> names all.</p>"),
+        0 => html!(page, "<p class=\"empty\">No other advice is on the record.</p>"),
         _ => html!(page, "{}", table.shown()),
     }
     if n_damaged > 0 {

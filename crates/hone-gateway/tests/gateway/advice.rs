@@ -37,6 +37,26 @@ async fn versions(world: &World) -> Vec<(String, Config)> {
     found
 }
 
+/// The page as who has this cookie sees it, as soon as the agent is known.
+async fn known(world: &World, cookie: &str) -> String {
+    loop {
+        let body = world.get(PAGE, &[("cookie", cookie)]).await.body;
+        if body.contains("In use: shop v1") {
+            return body;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// An episode of one turn, of which nobody said how it went.
+fn silent(name: &str, idx: u32, whose: Tenant) -> Trace {
+    let at = Time::from_unix_nanos(1_700_000_000_000_000_000 + i64::from(idx));
+    let mut trace = Trace::new(TraceId::derived(&[name, &idx.to_string()]), whose, at, Config::default().hash());
+    let turn = Turn::new(vec![Message::text(Role::User, "why?")], Message::text(Role::Assistant, "So."));
+    trace.segments = vec![Segment { turns: vec![turn], ..Segment::default() }];
+    trace
+}
+
 /// The id of the first advice that a page offers.
 fn offered(body: &str) -> String {
     let rest = body.split("ask=accept&amp;id=").nth(1).unwrap_or_else(|| panic!("nothing is offered: {body}"));
@@ -114,7 +134,9 @@ async fn advice_is_taken_with_a_form_of_ours_alone() {
     assert_eq!(reached, [0.4, 0.85], "the evidence is on the record");
     assert_eq!(versions(&world).await, [("v1".to_owned(), rivals.old), ("v2".to_owned(), rivals.new)]);
     let page = world.get("/dashboard/advice?agent=shop&done=accept", &[]).await.body;
-    for says in ["Taken: written down", "<code>hone deploy start shop v2 --gain 0.10</code>", "<span class=\"tag good\">taken</span>"] {
+    for says in
+        ["Taken: written down", "<code>hone deploy start shop v2 --gain 0.10</code>", "<span class=\"tag good\">taken</span>"]
+    {
         assert!(page.contains(says), "it does not say {says}: {page}");
     }
     assert!(!page.contains("ask=accept"), "there is nothing to decide any more: {page}");
@@ -169,17 +191,12 @@ async fn who_may_read_sees_advice_and_who_may_deploy_decides() {
     let world = guarded().await;
     sample::write_rivals(&*world.store, &tenant()).await;
     let (reader, admin) = (sign_in(&world, "sk-read").await.unwrap(), sign_in(&world, "sk-admin").await.unwrap());
-    let mut body = String::new();
-    for _ in 0..1000 {
-        body = world.get(PAGE, &[("cookie", &admin)]).await.body;
-        if body.contains("In use: shop v1") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    let id = offered(&body);
+    let id = offered(&known(&world, &admin).await);
     let seen = world.get(PAGE, &[("cookie", &reader)]).await.body;
-    assert!(seen.contains("In use: shop v1") && !seen.contains("ask="), "who may only read sees no buttons: {seen}");
+    assert!(
+        seen.contains("In use: shop v1") && !seen.contains("ask=accept") && !seen.contains("ask=reject"),
+        "who may only read sees no buttons: {seen}"
+    );
     assert!(seen.contains(&format!("hone advise accept {}", &id[..8])), "and how it is taken: {seen}");
     assert_eq!(world.get(&format!("{PAGE}?ask=accept&id={id}"), &[("cookie", &reader)]).await.status, 403);
     let form = format!("ask=accept&id={id}");
@@ -203,12 +220,11 @@ async fn nothing_of_another_tenant_is_seen_or_decided() {
     let world = guarded().await;
     sample::write_rivals(&*world.store, &tenant()).await;
     let (admin, stranger) = (sign_in(&world, "sk-admin").await.unwrap(), sign_in(&world, "sk-stranger").await.unwrap());
-    let ours = [("cookie", admin.as_str())];
     let token = async |cookie: &str, path: &str| {
         let page = world.get(path, &[("cookie", cookie)]).await.body;
         page.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    let id = offered(&world.get(PAGE, &ours).await.body);
+    let id = offered(&known(&world, &admin).await);
     let theirs = [("cookie", stranger.as_str()), ("origin", world.url.as_str())];
     let form = format!("ask=reject&id={id}&token={}", token(&stranger, PAGE).await);
     let is_hidden = async || {
@@ -229,10 +245,9 @@ async fn nothing_of_another_tenant_is_seen_or_decided() {
     assert_eq!(send(&world, PAGE, &taken, &from_us).await.status(), 303);
     is_hidden().await;
     assert_eq!(kept(&world).await.iter().map(|one| one.answer).collect::<Vec<_>>(), [Some(Answer::Accepted)]);
-    // Who does the same with episodes of its own has advice of its own.
+    // Of its own it sees everything.
     let other = Tenant::new("other").unwrap();
-    let (at, config) = (Time::from_unix_nanos(0), Config { model: Some("theirs".into()), ..Config::default() });
-    world.store.put(vec![Write::Trace(Box::new(Trace::new(TraceId::derived(&["theirs"]), other, at, config.hash())))]).await.unwrap();
+    world.store.put(vec![Write::Trace(Box::new(silent("theirs", 0, other)))]).await.unwrap();
     let page = world.get(PAGE, &theirs).await.body;
     assert!(page.contains("<b class=\"n\">1 episode</b> of 1 config; none with an outcome"), "{page}");
 }
@@ -240,11 +255,7 @@ async fn nothing_of_another_tenant_is_seen_or_decided() {
 #[tokio::test]
 async fn episodes_that_nobody_weighed_are_counted_and_compare_nothing() {
     let world = World::open().await;
-    let trace = |idx: u32| {
-        let id = TraceId::derived(&["silent", &idx.to_string()]);
-        Write::Trace(Box::new(Trace::new(id, tenant(), Time::from_unix_nanos(i64::from(idx)), Config::default().hash())))
-    };
-    world.store.put((0..30).map(trace).collect()).await.unwrap();
+    world.store.put((0..30).map(|idx| Write::Trace(Box::new(silent("silent", idx, tenant())))).collect()).await.unwrap();
     let told = world.get(PAGE, &[]).await;
     assert_eq!(told.status, 200);
     for says in [
@@ -286,15 +297,7 @@ async fn what_is_damaged_is_passed_by_and_said() {
 #[tokio::test]
 async fn a_page_looks_at_the_newest_and_says_so() {
     let world = World::open().await;
-    let trace = |idx: u32| {
-        let id = TraceId::derived(&["many", &idx.to_string()]);
-        let at = Time::from_unix_nanos(1_700_000_000_000_000_000 + i64::from(idx));
-        let mut trace = Trace::new(id, tenant(), at, Config::default().hash());
-        trace.outcome = TraceOutcome::Failure;
-        let turn = Turn::new(vec![Message::text(Role::User, "why?")], Message::text(Role::Assistant, "So."));
-        trace.segments = vec![Segment { turns: vec![turn], ..Segment::default() }];
-        Write::Trace(Box::new(trace))
-    };
+    let trace = |idx: u32| Write::Trace(Box::new(Trace { outcome: TraceOutcome::Failure, ..silent("many", idx, tenant()) }));
     for batch in (0..10_050).collect::<Vec<_>>().chunks(2_010) {
         world.store.put(batch.iter().map(|idx| trace(*idx)).collect()).await.unwrap();
     }

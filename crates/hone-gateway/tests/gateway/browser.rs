@@ -218,6 +218,8 @@ async fn an_open_page_whose_session_ends_asks_for_a_key() {
 async fn pages_are_readable_for_everybody() {
     let Some((world, sample, browser)) = opened(Access::open(tenant())).await else { return };
     sample::write_rivals(&*world.store, &tenant()).await;
+    browser.open(&format!("{}/dashboard/agents", world.url)).await;
+    browser.until("shop").await;
     browser.open(&format!("{}/dashboard/advice", world.url)).await;
     browser.until("In use: shop v1").await;
     let taking = browser.script("return document.querySelector('.advice .button').getAttribute('href')").await;
