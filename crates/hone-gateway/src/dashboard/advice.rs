@@ -195,7 +195,7 @@ fn failures(clusters: &[Cluster]) -> Html {
     let columns = ["What happens", "#Failures", "#Share", "Where", "What may help", "Read the newest"];
     let mut table = Table::new("Ways to fail, the most frequent first", &columns);
     for cluster in clusters.iter().take(N_CLUSTERS) {
-        let read: Html = cluster.traces.iter().map(|id| html!("{}<br>", link(*id))).collect();
+        let read: Html = cluster.traces.iter().map(|id| html!("<span class=\"whole\">{}</span> ", link(*id))).collect();
         let (n, share) = (count(cluster.n as u64), percent(cluster.share));
         table.row(&[&happens(cluster), &n, &share, &place(cluster), &cluster.remedy, &read]);
     }

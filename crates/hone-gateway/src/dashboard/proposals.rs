@@ -24,6 +24,8 @@ const N_BESIDE: usize = 25;
 const N_UNLIKE: usize = 5;
 /// Proposals that are shown of one in use.
 const N_OFFERED: usize = 25;
+/// Signs of each side of a difference.
+const N_SIGNS: usize = 400;
 /// Comparisons within types of task that are shown.
 const N_TYPES: usize = 50;
 /// Advice given before that is listed.
@@ -108,7 +110,7 @@ fn answer_to(there: Option<&Kept>) -> Option<Answer> {
 fn head(proposal: &Proposal, new: &Recommendation) -> Html {
     let tasks = proposal.scope.category().map(|category| format!(" for {category}")).unwrap_or_default();
     let id = new.id.to_string();
-    let mut page = html!("<article class=\"advice\" id=\"advice-{}\"><h3><b>{}</b>{} ", short(&id), aim(proposal.kind), tasks);
+    let mut page = html!("<article class=\"advice\"><h3><b>{}</b>{} ", aim(proposal.kind), tasks);
     html!(page, "<span class=\"quiet\">sure to {} · <code>{}</code></span></h3>", percent(proposal.confidence), short(&id));
     page
 }
@@ -125,10 +127,16 @@ fn differences(look: &Look, from: ConfigHash, to: ConfigHash) -> Html {
     };
     let mut table = Table::new("What is different", &["What", "Now", "Proposed"]).slim();
     for change in changes(now, then) {
-        let side = |side: Option<String>| side.unwrap_or_else(|| "not set".to_owned());
+        let side = |side: Option<String>| side.map_or_else(|| "not set".to_owned(), |text| cut(&text));
         table.row(&[&change.what, &side(change.from), &side(change.to)]);
     }
     table.shown()
+}
+
+/// As much of a text as is shown: the form of a tool may be long.
+fn cut(text: &str) -> String {
+    let shown: String = text.chars().take(N_SIGNS).collect();
+    if shown.len() < text.len() { format!("{shown}…") } else { shown }
 }
 
 /// How a proposal is taken, and by whom.
@@ -186,13 +194,13 @@ fn beside(look: &Look, one: &Advised) -> Html {
         html!(page, "<code>hone rollout</code>.</p>");
         return page;
     }
-    let shown = &all[..all.len().min(n_compared.min(N_BESIDE) + N_UNLIKE)];
-    let shown: Vec<&Candidate> = if n_compared > N_BESIDE { all[..N_BESIDE].to_vec() } else { shown.to_vec() };
+    let n_shown = if n_compared > N_BESIDE { N_BESIDE } else { all.len().min(n_compared + N_UNLIKE) };
+    let shown = &all[..n_shown];
     let columns = ["Beside it", "Quality", "#Points", "#Cost, $", "#Tasks", "Verdict"];
     let caption = "Other configs on equal tasks, with 95 % intervals of how much more they have";
     let mut table = Table::new(caption, &columns).titled(caption);
-    let reach = reach(&shown);
-    for candidate in &shown {
+    let reach = reach(shown);
+    for candidate in shown {
         row(&mut table, &[&named(candidate.config, look)], candidate, reach);
     }
     let mut page = table.shown();
