@@ -107,7 +107,7 @@ impl Difference {
 
 /// What the repeats of one task came to.
 #[derive(Debug, Clone, Default)]
-struct Task {
+pub(crate) struct Task {
     n: f64,
     quality: f64,
     cost_usd: Option<f64>,
@@ -117,11 +117,15 @@ struct Task {
 /// A task: one that has a name, or an episode by itself.
 type Key<'a> = Result<&'a ScenarioId, usize>;
 /// The tasks of a config, by their type.
-type Tasks<'a> = BTreeMap<(Option<&'a Category>, Key<'a>), Task>;
+pub(crate) type Tasks<'a> = BTreeMap<(Option<&'a Category>, Key<'a>), Task>;
 
 /// Compares a config in use with another one by their episodes.
 pub fn compare(from: &[&Row], to: &[&Row]) -> Result<Compared, Unlike> {
-    let (from, to) = (tasks(from), tasks(to));
+    compare_tasks(&tasks(from), &tasks(to))
+}
+
+/// The same, by what their episodes came to.
+pub(crate) fn compare_tasks(from: &Tasks<'_>, to: &Tasks<'_>) -> Result<Compared, Unlike> {
     let (n_from, n_to) = (from.len(), to.len());
     if n_from < N_TASKS_MIN || n_to < N_TASKS_MIN {
         return Err(Unlike::TooFew { n_from, n_to });
@@ -133,7 +137,7 @@ pub fn compare(from: &[&Row], to: &[&Row]) -> Result<Compared, Unlike> {
     if shared.len() >= N_TASKS_MIN && coverage >= COVERAGE_MIN {
         return Ok(task_by_task(&shared, coverage));
     }
-    let types = by_type(&from, &to);
+    let types = by_type(from, to);
     let n_from = types.iter().map(|one| one.from.len()).sum::<usize>();
     let n_to = types.iter().map(|one| one.to.len()).sum::<usize>();
     let coverage = types.iter().flat_map(|one| &one.from).map(|task| task.n).sum::<f64>() / n_rows;
@@ -154,7 +158,8 @@ pub fn compare(from: &[&Row], to: &[&Row]) -> Result<Compared, Unlike> {
     })
 }
 
-fn tasks<'a>(rows: &[&'a Row]) -> Tasks<'a> {
+/// What the episodes of a config came to, task by task.
+pub(crate) fn tasks<'a>(rows: &[&'a Row]) -> Tasks<'a> {
     let mut tasks: Tasks<'a> = BTreeMap::new();
     for (idx, row) in rows.iter().enumerate() {
         let Some(quality) = row.told() else { continue };

@@ -12,6 +12,7 @@ mod recommend;
 mod row;
 mod sign;
 pub mod simulate;
+mod told;
 mod words;
 
 pub use compare::{Compared, Difference, Equal, N_TASKS_MIN, Unlike, compare};
@@ -19,3 +20,4 @@ pub use diff::{ConfigChange, changes};
 pub use failures::{Cluster, Failures};
 pub use recommend::{Advice, Candidate, MARGIN, Proposal, Scope, Verdict, advise};
 pub use row::{Row, quality};
+pub use told::{Counts, aim, described, percent, reached, short};

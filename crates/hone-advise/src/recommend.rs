@@ -3,7 +3,7 @@
 //! Every config with episodes of its own is a candidate, for all tasks together and for each type of task. What is asked of a proposal grows
 //! with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
 
-use crate::compare::{Compared, Unlike, compare};
+use crate::compare::{Compared, N_TASKS_MIN, Tasks, Unlike, compare_tasks, tasks};
 use crate::diff::is_model_alone;
 use crate::row::Row;
 use hone_trace::{Category, Config, ConfigHash, RecommendationKind};
@@ -84,16 +84,16 @@ pub struct Advice {
 
 /// Compares a config in use with all others.
 pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Config>) -> Advice {
-    let others: BTreeSet<ConfigHash> = rows.iter().map(|row| row.config).filter(|config| *config != from).collect();
-    let types: BTreeSet<&Category> =
-        rows.iter().filter(|row| row.config == from).filter_map(|row| row.category.as_ref()).collect();
-    // One type alone is all tasks.
-    let of_types = (types.len() > 1).then_some(types).into_iter().flatten().map(|category| Scope::Category(category.clone()));
+    let mut by_config: BTreeMap<ConfigHash, Vec<&Row>> = BTreeMap::new();
+    rows.iter().for_each(|row| by_config.entry(row.config).or_default().push(row));
+    let ours = by_config.remove(&from).unwrap_or_default();
+    let types: BTreeSet<&Category> = ours.iter().filter_map(|row| row.category.as_ref()).collect();
     let mut compared = Vec::new();
-    for scope in std::iter::once(Scope::All).chain(of_types) {
-        let of = |config: ConfigHash| -> Vec<&Row> { rows.iter().filter(|row| row.config == config && scope.has(row)).collect() };
-        let ours = of(from);
-        compared.extend(others.iter().map(|&config| (scope.clone(), config, compare(&ours, &of(config)))));
+    let all = tasks(&ours);
+    compared.extend(by_config.iter().map(|(config, rows)| (Scope::All, *config, compare_tasks(&all, &tasks(rows)))));
+    // One type alone is all tasks.
+    if types.len() > 1 {
+        compared.extend(by_type(&ours, &by_config));
     }
     let n_looks = compared.iter().filter(|(_, _, compared)| compared.is_ok()).count().max(1);
     let sure = 1.0 - ERROR_MAX / n_looks as f64;
@@ -116,14 +116,35 @@ pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Con
     Advice { candidates, proposals }
 }
 
-impl Scope {
-    fn has(&self, row: &Row) -> bool {
-        match self {
-            Self::All => true,
-            Self::Category(category) => row.category.as_ref() == Some(category),
+/// The comparisons within types of task. Types of which one of the two has too few episodes would prove nothing, and are left out: who has many
+/// types and many configs would otherwise have more comparisons than episodes.
+fn by_type(ours: &[&Row], others: &BTreeMap<ConfigHash, Vec<&Row>>) -> Vec<(Scope, ConfigHash, Result<Compared, Unlike>)> {
+    let (ours, mut compared) = (of_types(ours), Vec::new());
+    let ours: BTreeMap<&Category, Tasks<'_>> = ours.into_iter().map(|(category, rows)| (category, tasks(&rows))).collect();
+    for (config, rows) in others {
+        for (category, theirs) in of_types(rows) {
+            if let Some(ours) = ours.get(category) {
+                compared.push((Scope::Category(category.clone()), *config, compare_tasks(ours, &tasks(&theirs))));
+            }
         }
     }
+    compared.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    compared
+}
 
+/// The episodes of each type of task that has enough of them.
+fn of_types<'a>(rows: &[&'a Row]) -> BTreeMap<&'a Category, Vec<&'a Row>> {
+    let mut types: BTreeMap<&Category, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        if let Some(category) = &row.category {
+            types.entry(category).or_default().push(row);
+        }
+    }
+    types.retain(|_, rows| rows.len() >= N_TASKS_MIN);
+    types
+}
+
+impl Scope {
     /// The type of task, where it is one.
     pub fn category(&self) -> Option<&Category> {
         match self {
@@ -285,6 +306,22 @@ mod tests {
         assert_eq!(told(&advice), [(RecommendationKind::HighestPerf, other.hash(), Some("sums"))]);
         let verdicts: Vec<Verdict> = advice.candidates.iter().map(|candidate| candidate.verdict).collect();
         assert_eq!(verdicts, [Verdict::Worse, Verdict::Better, Verdict::Worse]);
+    }
+
+    #[test]
+    fn types_of_few_episodes_are_no_comparisons_of_their_own() {
+        let (now, other, rare) = (config("now"), config("other"), config("rare"));
+        let seldom = (0..30).flat_map(|idx| [&now, &other].map(|config| rows(config, &format!("seldom-{idx}"), 1, 2, 0.01)));
+        let mut all: Vec<Row> = seldom.flatten().collect();
+        all.extend(
+            [rows(&now, "often", 10, 40, 0.01), rows(&other, "often", 12, 40, 0.01), rows(&rare, "often", 1, 2, 0.01)].concat(),
+        );
+        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        let of = |config: &Config| -> Vec<&Scope> {
+            advice.candidates.iter().filter(|one| one.config == config.hash()).map(|one| &one.scope).collect()
+        };
+        assert_eq!(of(&other), [&Scope::All, &Scope::Category(Category::new("often").unwrap())]);
+        assert_eq!(of(&rare), [&Scope::All], "what cannot be compared is named once");
     }
 
     #[test]

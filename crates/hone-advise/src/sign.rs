@@ -128,7 +128,7 @@ impl Sign {
             Self::Again { .. } => "say in the tool's result what to do instead, or train: repeats cost reward",
             Self::Error { kind } if kind.ends_with("_limit") => "raise the limit if the episodes were on their way, or train",
             Self::Error { kind } if kind == "loop" => "say in the answer to a repetition what to do instead, or train",
-            Self::Error { .. } => "read the traces below: each ends with this error",
+            Self::Error { .. } => "read these traces: each ends with this error",
             Self::Refused { .. } => "look at how the tool's arguments are described, and at what it says when it fails",
             Self::Unread { kind } if kind == "answer_cut" => "raise the limit on tokens of an answer",
             Self::Unread { .. } => "ask for the form with a schema, or warm up by SFT on answers in that form",

@@ -1,13 +1,15 @@
-//! The dashboard: pages that show what is on the record, and let who may decide about canaries.
+//! The dashboard: pages that show what is on the record, and let who may decide about canaries and advice.
 //!
 //! Every page is made on the server from the store and from the agents as they are now, whole without a script. Lists go by key, never by
 //! counting what they leave out; what a page reads has a stated limit. A page shows what belongs to the tenant of who looks, and nothing
-//! else. What is decided here is a line of the log of agents, as from the command line.
+//! else. What is decided here is a line of the log of agents, or an answer to advice, as from the command line.
 //!
 //! Knows nothing of files: settings and chance arrive as arguments.
 
+mod advice;
 mod agent;
 mod agents;
+mod answer;
 mod astray;
 mod canary;
 mod chart;
@@ -23,6 +25,7 @@ pub(crate) mod html;
 mod overview;
 mod page;
 mod past;
+mod proposals;
 mod query;
 mod records;
 mod run;
@@ -34,8 +37,10 @@ mod trace;
 mod traces;
 mod turn;
 
+pub(crate) use advice::advice;
 pub(crate) use agent::agent;
 pub(crate) use agents::agents;
+pub(crate) use answer::answer;
 pub(crate) use astray::{led, lost};
 pub(crate) use compare::compare;
 pub(crate) use configuration::configuration;

@@ -7,6 +7,7 @@
 //! Knows nothing of files, environment variables or training: keys, clocks, the store and who answers arrive as arguments.
 
 mod access;
+pub mod advice;
 mod agents;
 mod anthropic;
 mod ask;

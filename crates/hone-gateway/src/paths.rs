@@ -158,6 +158,11 @@ pub(crate) const PATHS: &[Path] = &[
         .needs(Role::Admin)
         .takes("Wish")
         .gives(Gives::Page),
+    Path::page("/dashboard/advice", || get(dashboard::advice), "Show how episodes fail, and which config would do better"),
+    Path::post("/dashboard/advice", || post(dashboard::answer), "Take advice, or turn it down")
+        .needs(Role::Admin)
+        .takes("AdviceAnswer")
+        .gives(Gives::Page),
     Path::page("/dashboard/configuration", || get(dashboard::configuration), "Show the settings in effect"),
     Path::get("/dashboard/sign-in", || get(dashboard::sign_in), "Ask for a key").gives(Gives::Page),
     Path::post("/dashboard/sign-in", || post(dashboard::signed_in), "Begin a session").takes("SignIn").gives(Gives::Page),

@@ -127,6 +127,14 @@ async fn list(store: &dyn Store) -> Result<Vec<Agent>, StoreError> {
     }
 }
 
+/// The version of an agent that serves.
+pub fn live<'a>(entry: &'a Agent, fleet: &'a Fleet) -> &'a str {
+    if let Some(deployment) = fleet.deployment(&entry.name) {
+        return deployment.live();
+    }
+    entry.versions.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map_or("", |version| &version.version)
+}
+
 /// Why a version is not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {

@@ -46,6 +46,8 @@ use tokio::time::{Instant, Sleep, timeout_at};
 const STOPPING_BODY_MS: u64 = 1_000;
 /// Milliseconds that what was cut off at the end has to get onto the record.
 const STOPPING_RECORD_MS: u64 = 5_000;
+/// Pages at once that look at many episodes, which takes memory and time.
+const N_LOOKS_MAX: usize = 4;
 
 /// What a server can bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +164,7 @@ struct Shared {
     dashboard: Dashboard,
     sessions: Sessions,
     curves: Curves,
+    looks: Semaphore,
     log: mpsc::Sender<String>,
 }
 
@@ -199,6 +202,7 @@ impl Gateway {
             dashboard,
             sessions: Sessions::default(),
             curves: Curves::default(),
+            looks: Semaphore::new(N_LOOKS_MAX),
             log,
         }))
     }
@@ -262,6 +266,11 @@ impl Gateway {
     /// What runs have measured, as far as somebody looked.
     pub(crate) fn curves(&self) -> &Curves {
         &self.0.curves
+    }
+
+    /// Places for those who look at many episodes at once.
+    pub(crate) fn looks(&self) -> &Semaphore {
+        &self.0.looks
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -4,11 +4,11 @@
 
 mod answer;
 mod look;
-mod record;
 mod show;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use hone_gateway::advice::AnswerError;
 
 /// Say in which ways episodes fail, and which config would do better
 ///
@@ -39,4 +39,12 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Some(Command::Accept(args)) => answer::accept(args, context).await,
         Some(Command::Reject(args)) => answer::reject(args, context).await,
     })
+}
+
+/// Why nothing was written down.
+fn busy(error: AnswerError) -> Failure {
+    match error {
+        AnswerError::Busy => Failure::user(error).hint("try again"),
+        AnswerError::Store(error) => error.into(),
+    }
 }

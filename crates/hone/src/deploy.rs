@@ -7,7 +7,6 @@ mod change;
 mod estimate;
 mod status;
 
-pub(crate) use change::live;
 pub(crate) use status::word;
 
 use crate::context::Context;

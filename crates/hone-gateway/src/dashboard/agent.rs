@@ -4,7 +4,7 @@ use super::agents::{bar, word};
 use super::canary::{self, why};
 use super::decide::{WISHES, asking};
 use super::figure::{count, dollars, duration, percent, to_second};
-use super::html::{Html, html};
+use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
 use super::session::Reader;
@@ -37,6 +37,7 @@ pub(crate) async fn agent(
         html!(main, "<p class=\"done\" role=\"status\">{}: written down.</p>", done.1);
     }
     html!(main, "{}", versions(entry));
+    html!(main, "<p><a href=\"/dashboard/advice?agent={}\">Advice on {}</a></p>", segment(name.as_str()), name);
     if let Some(canary) = &entry.canary {
         html!(main, "{}", canary::shown(&name, entry, canary, &viewer, gateway.now()));
     }

@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The places that the navigation leads to, by the order of the loop.
-const PLACES: [(Place, &str, &str); 8] = [
+const PLACES: [(Place, &str, &str); 9] = [
     (Place::Overview, "/dashboard", "Overview"),
     (Place::Traces, "/dashboard/traces", "Traces"),
     (Place::Groups, "/dashboard/groups", "Groups"),
@@ -29,6 +29,7 @@ const PLACES: [(Place, &str, &str); 8] = [
     (Place::Runs, "/dashboard/runs", "Runs"),
     (Place::Evaluations, "/dashboard/evaluations", "Evaluations"),
     (Place::Agents, "/dashboard/agents", "Agents"),
+    (Place::Advice, "/dashboard/advice", "Advice"),
     (Place::Configuration, "/dashboard/configuration", "Configuration"),
 ];
 
@@ -42,6 +43,7 @@ pub(crate) enum Place {
     Runs,
     Evaluations,
     Agents,
+    Advice,
     Configuration,
     /// Signing in, and what went wrong.
     Outside,

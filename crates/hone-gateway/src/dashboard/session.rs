@@ -221,7 +221,7 @@ macro_rules! right {
 right! {
     /// Who may look at everything of its tenant.
     Reader = Role::Read,
-    /// Who may decide about canaries.
+    /// Who may decide about canaries and advice.
     Decider = Role::Admin,
 }
 

@@ -128,10 +128,6 @@ pub(super) fn outcome(outcome: TraceOutcome) -> Html {
 
 /// What the filters say, or which of them cannot be followed.
 fn filters(query: &Query, tenant: &Tenant) -> Result<TraceQuery, Refused> {
-    fn one<T: FromStr>(query: &Query, name: &str, wanted: &str) -> Result<Option<T>, Refused> {
-        let wrong = |text: &str| Refused::param(name, format!("`{text}` under {name} is not {wanted}"));
-        query.get(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
-    }
     let outcome = match query.get("outcome") {
         None => None,
         Some("success") => Some(TraceOutcome::Success),
@@ -150,6 +146,12 @@ fn filters(query: &Query, tenant: &Tenant) -> Result<TraceQuery, Refused> {
         reward_max: one(query, "reward_max", "a number")?.map(|Finite(number)| number),
         field: None,
     })
+}
+
+/// What an address has under a name, where it has something.
+pub(super) fn one<T: FromStr>(query: &Query, name: &str, wanted: &str) -> Result<Option<T>, Refused> {
+    let wrong = |text: &str| Refused::param(name, format!("`{text}` under {name} is not {wanted}"));
+    query.get(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
 }
 
 /// A number that can be compared with others.

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 40] = [
+const ROUTES: [(&str, &str, Option<Role>); 42] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/completions", Some(Role::Call)),
     ("POST", "/v1/responses", Some(Role::Call)),
@@ -39,6 +39,8 @@ const ROUTES: [(&str, &str, Option<Role>); 40] = [
     ("GET", "/dashboard/agents", Some(Role::Read)),
     ("GET", "/dashboard/agents/{name}", Some(Role::Read)),
     ("POST", "/dashboard/agents/{name}", Some(Role::Admin)),
+    ("GET", "/dashboard/advice", Some(Role::Read)),
+    ("POST", "/dashboard/advice", Some(Role::Admin)),
     ("GET", "/dashboard/configuration", Some(Role::Read)),
     ("GET", "/dashboard/sign-in", None),
     ("POST", "/dashboard/sign-in", None),

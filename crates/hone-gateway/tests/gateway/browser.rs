@@ -134,6 +134,44 @@ async fn a_canary_is_rolled_back_after_a_question() {
     is_content(&browser).await;
 }
 
+#[tokio::test]
+async fn advice_is_taken_after_a_question() {
+    let key = |name: &str, role| {
+        (Token::of(&format!("sk-{name}")), Identity { tenant: tenant(), role, name: name.into(), requests_per_minute: None })
+    };
+    let keys = [key("read", Role::Read), key("admin", Role::Admin)];
+    let Some((world, _, browser)) = opened(Access::keys(keys).unwrap()).await else { return };
+    let rivals = sample::write_rivals(&*world.store, &tenant()).await;
+    browser.open(&format!("{}/dashboard/agents", world.url)).await;
+    browser.find("input[name=key]").await.write("sk-read\n").await;
+    browser.link("shop").await.click().await;
+    browser.link("Advice on shop").await.click().await;
+    browser.until("In use: shop v1").await;
+    let text = browser.text().await;
+    assert!(text.contains("declines to do it") && text.contains("Who may decide takes it here"), "{text}");
+    assert!(!text.contains("Turn it down"), "who may only read sees no buttons: {text}");
+    // A failure leads to its trace.
+    browser.find(&format!("main a[href$='{}']", rivals.newest_failure)).await.click().await;
+    browser.until("I'm sorry, but I cannot help with that.").await;
+    browser.find(".who button").await.click().await;
+    browser.find("input[name=key]").await.write("sk-admin\n").await;
+    browser.link("Advice").await.click().await;
+    browser.until("In use: shop v1").await;
+    browser.find("select[name=agent] option:last-child").await.click().await;
+    browser.find(".filters button").await.click().await;
+    browser.until_at("agent=shop").await;
+    browser.link("Take it").await.click().await;
+    browser.until("becomes a version of shop").await;
+    browser.keep("take-advice").await;
+    browser.link("No, leave it").await.click().await;
+    browser.link("Take it").await.click().await;
+    browser.find("form.ask button").await.click().await;
+    browser.until("hone deploy start shop v2").await;
+    assert!(browser.place().await.starts_with("/dashboard/advice?agent=shop"));
+    assert_eq!(browser.script("return document.title").await, "Advice · hone", "what stands in a config is text");
+    is_content(&browser).await;
+}
+
 /// A page that moves goes on doing so around what somebody has clicked, and keeps what was selected.
 #[tokio::test]
 async fn a_click_does_not_stop_a_page_that_moves() {
@@ -179,6 +217,13 @@ async fn an_open_page_whose_session_ends_asks_for_a_key() {
 #[tokio::test]
 async fn pages_are_readable_for_everybody() {
     let Some((world, sample, browser)) = opened(Access::open(tenant())).await else { return };
+    sample::write_rivals(&*world.store, &tenant()).await;
+    browser.open(&format!("{}/dashboard/agents", world.url)).await;
+    browser.until("shop").await;
+    browser.open(&format!("{}/dashboard/advice", world.url)).await;
+    browser.until("In use: shop v1").await;
+    let taking = browser.script("return document.querySelector('.advice .button').getAttribute('href')").await;
+    let taking = taking.as_str().unwrap().to_owned();
     let trace = format!("traces/{}", sample.traces[1]);
     let group = format!("groups/{}", sample.group);
     let pages = [
@@ -195,6 +240,8 @@ async fn pages_are_readable_for_everybody() {
         ("agents", "agents"),
         ("agent", "agents/desk"),
         ("ask", "agents/desk?ask=promote"),
+        ("advice", "advice?agent=shop"),
+        ("take", taking.trim_start_matches("/dashboard/")),
         ("configuration", "configuration"),
     ];
     for (scheme, width) in [("light", 1360), ("dark", 1360), ("light", 800), ("light", 360)] {
@@ -229,7 +276,7 @@ async fn long_words_fit_a_phone() {
         browser.find("main h1").await;
         assert_eq!(browser.script(CHECKS).await, serde_json::json!([]), "{path}");
     };
-    for path in ["", "/traces", "/groups", "/data", "/runs", "/evaluations", "/agents", "/nowhere"] {
+    for path in ["", "/traces", "/groups", "/data", "/runs", "/evaluations", "/agents", "/advice", "/nowhere"] {
         look(&format!("/dashboard{path}")).await;
     }
     let config = Config { model: Some(long.clone()), ..Config::default() };
@@ -247,7 +294,7 @@ async fn long_words_fit_a_phone() {
     world.store.put(vec![Write::Trace(Box::new(trace)), Write::Document(document)]).await.unwrap();
     let agent = AgentName::new(&*long).unwrap();
     registry::add(&*world.store, &agent, &long, &config, &tenant(), Time::from_unix_nanos(0)).await.unwrap();
-    for path in ["", "/traces", &format!("/traces/{id}"), "/agents", &format!("/traces?reward_min={long}")] {
+    for path in ["", "/traces", &format!("/traces/{id}"), "/agents", "/advice", &format!("/traces?reward_min={long}")] {
         look(&format!("/dashboard{path}")).await;
     }
     browser.open(&format!("{}/dashboard/agents/{long}", world.url)).await;

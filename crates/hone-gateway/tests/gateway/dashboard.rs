@@ -17,7 +17,7 @@ async fn filled() -> (World, Sample) {
 }
 
 /// A page, as soon as it says this.
-async fn until(world: &World, path: &str, says: &str) -> Told {
+pub(crate) async fn until(world: &World, path: &str, says: &str) -> Told {
     let began = Instant::now();
     loop {
         let told = world.get(path, &[]).await;
@@ -50,6 +50,8 @@ fn pages(sample: &Sample) -> Vec<(String, &'static str)> {
         page("/dashboard/agents/desk", "cost beyond what is allowed"),
         page("/dashboard/agents/desk", "Estimated success"),
         page("/dashboard/agents/desk?ask=rollback", "Yes, roll back"),
+        page("/dashboard/advice", "How they fail"),
+        page("/dashboard/advice?task=refund&metric=ruler", "In use: the config with the most episodes"),
         page("/dashboard/configuration", "store.folder"),
     ]
 }
@@ -96,6 +98,11 @@ async fn what_is_not_there_is_said_on_a_page() {
         ("/dashboard/traces?reward_min=NaN", 400, "is not a number"),
         ("/dashboard/traces?after=garbage", 400, "is no place in this list"),
         ("/dashboard/groups?after=1.x", 400, "is no place in this list"),
+        ("/dashboard/advice?agent=nobody", 404, "There is no agent `nobody`"),
+        ("/dashboard/advice?since=yesterday", 400, "is not a time"),
+        ("/dashboard/advice?ask=explode", 400, "`explode` cannot be asked for"),
+        ("/dashboard/advice?ask=accept&id=x", 400, "It does not say which advice is meant"),
+        ("/dashboard/advice?ask=accept&id=00000000-0000-0000-0000-000000000000", 404, "This is not proposed any more"),
         ("/dashboard/nowhere", 404, "There is nothing at this path"),
         ("/dashboard/sign-out", 405, "This path does not take this method"),
         ("/dashboard/runs/%FF", 404, "There is nothing at this path"),
@@ -227,6 +234,7 @@ async fn an_empty_record_says_how_to_begin() {
         ("/dashboard/runs", "hone train grpo --env desk --model MODEL --run first"),
         ("/dashboard/evaluations", "hone eval baseline --record"),
         ("/dashboard/agents", "hone deploy add"),
+        ("/dashboard/advice", "No episodes to look at yet"),
     ] {
         let told = world.get(path, &[]).await;
         assert_eq!(told.status, 200, "{path}: {}", told.body);
@@ -303,7 +311,7 @@ async fn the_name_of_an_episode_leads_to_it_where_nothing_else_is_found() {
 }
 
 /// A form that is sent as a browser sends it.
-async fn send(world: &World, path: &str, form: &str, headers: &[(&str, &str)]) -> reqwest::Response {
+pub(crate) async fn send(world: &World, path: &str, form: &str, headers: &[(&str, &str)]) -> reqwest::Response {
     let mut request = world.http.post(format!("{}{path}", world.url)).body(form.to_owned());
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -339,7 +347,7 @@ async fn a_canary_is_taken_back_with_a_form_of_ours_alone() {
     assert!(!world.get("/dashboard/agents/desk", &[]).await.body.contains("?ask="), "there is nothing to ask for any more");
 }
 
-async fn guarded() -> World {
+pub(crate) async fn guarded() -> World {
     let key = |name: &str, tenant: Tenant, role| {
         (Token::of(&format!("sk-{name}")), Identity { tenant, role, name: name.into(), requests_per_minute: None })
     };
@@ -354,7 +362,7 @@ async fn guarded() -> World {
 }
 
 /// Signs in, and gives the cookie.
-async fn sign_in(world: &World, key: &str) -> Option<String> {
+pub(crate) async fn sign_in(world: &World, key: &str) -> Option<String> {
     let origin = world.url.clone();
     let response = send(world, "/dashboard/sign-in", &format!("key={key}&back=/dashboard/agents"), &[("origin", &origin)]).await;
     assert_eq!(response.status(), 303);

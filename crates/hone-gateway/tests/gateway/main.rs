@@ -7,6 +7,7 @@ mod upstream;
 mod world;
 
 mod access;
+mod advice;
 mod agents;
 mod answers;
 mod anthropic;

@@ -266,6 +266,50 @@ async fn write_gates(store: &dyn Database) {
     }
 }
 
+/// What two configs did at the same tasks: the one in use, and one that is better and cheaper.
+pub(crate) struct Rivals {
+    pub(crate) old: Config,
+    pub(crate) new: Config,
+    /// The newest failure of the one in use.
+    pub(crate) newest_failure: TraceId,
+}
+
+/// Two configs at the same hundred and twenty tasks, and the agent `shop`, which runs on the worse one.
+pub(crate) async fn write_rivals(store: &dyn Database, tenant: &Tenant) -> Rivals {
+    let (old, new) = (config("shop-old"), config(&format!("shop-new {HOSTILE}")));
+    let mut newest_failure = None;
+    for (config, n_solved, cost_usd) in [(&old, 48, 0.004), (&new, 102, 0.001)] {
+        let mut writes = vec![Write::Document(Document::of(config, 0, tenant.clone(), NOW))];
+        for idx in 0..120 {
+            let is_solved = idx < n_solved;
+            let model = config.model.clone().unwrap();
+            let id = TraceId::derived(&["rival", tenant.as_str(), &model, &idx.to_string()]);
+            let mut trace = Trace::new(id, tenant.clone(), NOW.plus_nanos((idx - 100_000) * SECOND), config.hash());
+            trace.category = Some(Category::new(if idx % 2 == 0 { "returns" } else { "payments" }).unwrap());
+            trace.scenario = Some(ScenarioId::new(format!("shop-{idx}")).unwrap());
+            trace.outcome = if is_solved { TraceOutcome::Success } else { TraceOutcome::Failure };
+            let asked = Message::text(Role::User, format!("What became of parcel {idx}?"));
+            let said = if is_solved { "It is on its way." } else { "I'm sorry, but I cannot help with that." };
+            let mut turn = Turn::new(vec![asked], Message::text(Role::Assistant, said));
+            let cost_usd = Some(cost_usd * if idx % 3 == 0 { 1.2 } else { 0.9 });
+            turn.llm_calls = vec![LlmCall { model, tokens_in: 40, tokens_out: 8, cost_usd, ..LlmCall::default() }];
+            if !is_solved && idx % 4 == 0 {
+                let message = format!("parcel {idx} is <b>not</b> known");
+                turn.errors = vec![ErrorEvent { kind: "lookup".into(), recovered: false, message }];
+            }
+            if !is_solved && *config == old && idx % 4 != 0 {
+                newest_failure = Some(id);
+            }
+            trace.segments = vec![Segment { turns: vec![turn], ..Segment::default() }];
+            writes.push(Write::Trace(Box::new(trace)));
+        }
+        store.put(writes).await.unwrap();
+    }
+    let shop = AgentName::new("shop").unwrap();
+    registry::add(store, &shop, "v1", &old, tenant, NOW.plus_nanos(-7200 * SECOND)).await.unwrap();
+    Rivals { old, new, newest_failure: newest_failure.unwrap() }
+}
+
 /// Two agents, one of them with a canary on its way.
 async fn write_agents(store: &dyn Database) -> EventId {
     let (desk, clerk) = (AgentName::new("desk").unwrap(), AgentName::new("clerk").unwrap());

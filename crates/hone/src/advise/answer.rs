@@ -1,15 +1,13 @@
 //! What becomes of advice: taken, or turned down.
 
-use super::record::{busy, write};
-use super::show;
+use super::{busy, show};
 use crate::clock::now;
 use crate::context::Context;
-use crate::deploy::live;
 use crate::failure::{Exit, Failure};
-use hone_gateway::registry;
+use hone_advise::short;
+use hone_gateway::advice::{self, Step, TakeError};
 use hone_store::Database;
-use hone_trace::store::Kind;
-use hone_trace::{Agent, Answer, Config, ConfigHash, Outcome, Recommendation, RecommendationKind};
+use hone_trace::{AgentName, Answer, Recommendation};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -33,20 +31,17 @@ pub(crate) struct RejectArgs {
     id: String,
 }
 
-/// Documents that are read at once.
-const N_PAGE: u32 = 200;
-
 pub(super) async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
     let all = match context.store_if_there().await? {
-        Some(store) => all(&store, context).await?,
+        Some(store) => advice::all(&*store, &context.settings.tenant).await?,
         None => Vec::new(),
     };
     if context.printer.wants_json() {
-        all.iter().try_for_each(|(one, _)| context.printer.json(one))?;
+        all.iter().try_for_each(|one| context.printer.json(&one.recommendation))?;
     } else if all.is_empty() {
         context.printer.say("no advice was given yet; ask for it with `hone advise`");
     } else {
-        let rows: Vec<Vec<String>> = all.iter().map(|(one, _)| show::line(one)).collect();
+        let rows: Vec<Vec<String>> = all.iter().map(|one| show::line(&one.recommendation)).collect();
         context.printer.table(&["advice", "for", "tasks", "from", "to", "sure", "answer"], &rows)?;
     }
     Ok(Exit::Yes)
@@ -58,7 +53,7 @@ pub(super) async fn reject(args: &RejectArgs, context: &Context<'_>) -> Result<E
     if context.printer.wants_json() {
         context.printer.json(&recommendation)?;
     } else {
-        context.printer.plain(&format!("turned down: {}", show::short(&recommendation.id.to_string())))?;
+        context.printer.plain(&format!("turned down: {}", short(&recommendation.id.to_string())))?;
     }
     Ok(Exit::Yes)
 }
@@ -66,121 +61,47 @@ pub(super) async fn reject(args: &RejectArgs, context: &Context<'_>) -> Result<E
 pub(super) async fn accept(args: &AcceptArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = context.store_to_read().await?;
     let recommendation = answered(&args.id, Answer::Accepted, &store, context).await?;
-    let mut steps = Vec::new();
-    if let Some(category) = &recommendation.category {
-        steps.push(format!(
-            "it is for tasks of type {category}: make the config an agent of its own, and let `hone serve --route` send such tasks to it"
-        ));
-    } else {
-        for (entry, served) in serving(recommendation.from, &store, context).await? {
-            let version = version(&entry, &recommendation, args, &store, context).await?;
-            let rule = rule(&recommendation, &store).await?;
-            steps.push(format!(
-                "{served} serves; the proposed one takes over by `hone deploy start {} {version}{rule}`",
-                entry.name
-            ));
-        }
-        if steps.is_empty() {
-            steps.push(format!(
-                "no agent runs on config {}: change it where it is set",
-                show::short(&recommendation.from.to_string())
-            ));
-        }
-    }
+    let serving = advice::serving(&*store, &recommendation.tenant).await?;
+    let taken = advice::take(&*store, &recommendation, &serving, args.version.as_deref(), now()).await;
+    let steps: Vec<String> = taken.map_err(untaken)?.iter().map(told).collect();
     if context.printer.wants_json() {
         let mut told = serde_json::to_value(&recommendation).unwrap_or_default();
         told["next"] = json!(steps);
         return context.printer.json(&told).map(|()| Exit::Yes);
     }
-    context.printer.plain(&format!("taken: {}", show::short(&recommendation.id.to_string())))?;
+    context.printer.plain(&format!("taken: {}", short(&recommendation.id.to_string())))?;
     steps.iter().for_each(|step| context.printer.say(step));
     Ok(Exit::Yes)
 }
 
-/// All advice of this tenant, newest first, with its revision.
-async fn all(store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Vec<(Recommendation, u32)>, Failure> {
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.documents(Kind::Recommendation, after, N_PAGE).await?;
-        for document in page.items.iter().filter(|document| document.tenant == context.settings.tenant) {
-            found.push((document.word::<Recommendation>()?, document.revision));
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(found);
-        }
+fn told(step: &Step) -> String {
+    step.command().map_or_else(|| step.to_string(), |command| format!("{step} `{command}`"))
+}
+
+fn untaken(error: TakeError) -> Failure {
+    let by_hand = |agent: &AgentName| format!("add it by hand with `hone deploy add {agent} VERSION --model NAME`");
+    let hint = match &error {
+        TakeError::NoConfig(_, agent) => by_hand(agent),
+        TakeError::Version { .. } => "name another with --version".to_owned(),
+        TakeError::Store(_) => String::new(),
+    };
+    match error {
+        TakeError::Store(error) => error.into(),
+        error => Failure::user(error).hint(hint),
     }
 }
 
-/// Writes down an answer to advice.
+/// Writes down an answer to the advice whose id begins so.
 async fn answered(id: &str, answer: Answer, store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Recommendation, Failure> {
     let hint = "`hone advise list` names all";
-    let all = all(store, context).await?;
-    let mut meant = all.into_iter().filter(|(one, _)| !id.is_empty() && one.id.to_string().starts_with(&id.to_lowercase()));
-    let Some((found, revision)) = meant.next() else {
+    let all = advice::all(&**store, &context.settings.tenant).await?;
+    let is_meant = |one: &Recommendation| !id.is_empty() && one.id.to_string().starts_with(&id.to_lowercase());
+    let mut meant = all.into_iter().filter(|one| is_meant(&one.recommendation));
+    let Some(found) = meant.next() else {
         return Err(Failure::user(format_args!("there is no advice `{id}`")).hint(hint));
     };
     if meant.next().is_some() {
         return Err(Failure::user(format_args!("`{id}` is the beginning of several")).hint(hint));
     }
-    if found.answer == Some(answer) {
-        return Ok(found);
-    }
-    let state = Recommendation { answer: Some(answer), ..found };
-    if write(&state, revision + 1, store).await? { Ok(state) } else { Err(busy()) }
-}
-
-/// The agents whose version that serves has this config, and what that version is called.
-async fn serving(config: ConfigHash, store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Vec<(Agent, String)>, Failure> {
-    let (fleet, _) = registry::history(&**store).await?;
-    let ours = registry::agents(&**store).await?.sound.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
-    let serving = ours.filter_map(|entry| {
-        let served = live(&entry, &fleet).to_owned();
-        let is_meant = entry.versions.iter().any(|version| version.version == served && version.config == config);
-        let name = format!("{} {served}", entry.name);
-        is_meant.then_some((entry, name))
-    });
-    Ok(serving.collect())
-}
-
-/// The version of an agent that has the proposed config, made if there is none.
-async fn version(
-    entry: &Agent,
-    recommendation: &Recommendation,
-    args: &AcceptArgs,
-    store: &Arc<dyn Database>,
-    context: &Context<'_>,
-) -> Result<String, Failure> {
-    if let Some(there) = entry.versions.iter().find(|version| version.config == recommendation.to) {
-        return Ok(there.version.clone());
-    }
-    let document = store.document(Kind::Config, &recommendation.to.to_string()).await?;
-    let Some(config) = document.map(|document| document.word::<Config>()).transpose()? else {
-        let missing = Failure::user(format_args!("config {} is not on the record", recommendation.to));
-        return Err(missing.hint(format!("add it by hand with `hone deploy add {} VERSION --model NAME`", entry.name)));
-    };
-    let is_taken = |name: &str| entry.versions.iter().any(|version| version.version == name);
-    let next = (entry.versions.len() + 1..).map(|number| format!("v{number}")).find(|name| !is_taken(name));
-    let name = args.version.clone().or(next).unwrap_or_default();
-    let tenant = &context.settings.tenant;
-    registry::add(&**store, &entry.name, &name, &config, tenant, now()).await.map_err(|error| {
-        Failure::user(format_args!("version {name} of agent `{}`: {error}", entry.name)).hint("name another with --version")
-    })?;
-    Ok(name)
-}
-
-/// What a canary should ask of a config that was proposed for this: half of the gain that was seen, or no loss.
-async fn rule(recommendation: &Recommendation, store: &Arc<dyn Database>) -> Result<String, Failure> {
-    if recommendation.kind == RecommendationKind::Cheapest {
-        return Ok(" --rule non_inferior".to_owned());
-    }
-    let mut reached = Vec::new();
-    for id in &recommendation.evidence {
-        let document = store.document(Kind::Outcome, &id.to_string()).await?;
-        reached.extend(document.map(|document| document.word::<Outcome>()).transpose()?.map(|outcome| outcome.success));
-    }
-    match reached[..] {
-        [from, to] if from > 0.0 && to > from => Ok(format!(" --gain {:.2}", (0.5 * (to - from) / from).clamp(0.01, 0.1))),
-        _ => Ok(" --rule non_inferior".to_owned()),
-    }
+    advice::answer(&**store, found, answer).await.map_err(busy)
 }

@@ -1,18 +1,10 @@
-//! A look at what is on the record: the episodes, the configs behind them, and which of these are in use.
+//! A look at what is on the record, kept in the store and told.
 
-use super::{record, show};
+use super::{busy, show};
 use crate::context::Context;
-use crate::deploy::live;
 use crate::failure::{Exit, Failure};
-use hone_advise::{Advice, Failures, Row, advise, quality};
-use hone_gateway::registry;
-use hone_store::Database;
-use hone_trace::store::{Kind, TraceQuery};
-use hone_trace::{AgentName, Category, Config, ConfigHash, Time, Trace};
-use std::collections::BTreeMap;
-
-/// Traces that are read at once.
-const N_PAGE: u32 = 1000;
+use hone_gateway::advice::{self, Asked, LookError};
+use hone_trace::{AgentName, Category, ConfigHash, Time};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LookArgs {
@@ -42,124 +34,43 @@ pub(crate) struct LookArgs {
     top: u32,
 }
 
-/// What was looked at.
-pub(super) struct Seen {
-    /// Episodes that configs are compared by.
-    pub(super) rows: Vec<Row>,
-    pub(super) failures: Failures,
-    /// Episodes of adapters on tasks that they may have learned from: they say nothing of how good these are.
-    pub(super) n_studied: usize,
-    pub(super) configs: BTreeMap<ConfigHash, Config>,
-}
-
-/// Why a config is advised on.
-pub(super) enum Used {
-    /// It is this version of this agent, which serves.
-    Serves(AgentName, String),
-    /// It was asked for.
-    Asked,
-    /// No agent has episodes, and it has the most.
-    Most,
-}
-
-/// A config in use, and what there is to say of it.
-pub(super) struct Advised {
-    pub(super) from: ConfigHash,
-    pub(super) used: Used,
-    pub(super) advice: Advice,
-}
-
 pub(super) async fn run(args: &LookArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = context.store_to_read().await?;
-    let seen = see(args, &store, context).await?;
-    if seen.rows.is_empty() && seen.failures.n() == 0 {
-        let none = Failure::user("there are no episodes to look at");
-        return Err(none.hint("import some with `hone trace import FILE`, or ask with other options"));
-    }
-    let used = in_use(args, &seen, &store, context).await?;
-    let advised: Vec<Advised> =
-        used.into_iter().map(|(from, used)| Advised { from, used, advice: advise(from, &seen.rows, &seen.configs) }).collect();
-    let given = record::keep(&advised, &seen.rows, &store, context).await?;
-    show::tell(&seen, &advised, &given, args.top as usize, context)?;
-    let has_outcomes = seen.rows.iter().any(|row| row.quality.is_some());
-    Ok(if has_outcomes { Exit::Yes } else { Exit::No })
-}
-
-async fn see(args: &LookArgs, store: &std::sync::Arc<dyn Database>, context: &Context<'_>) -> Result<Seen, Failure> {
-    let query = TraceQuery {
-        tenant: Some(context.settings.tenant.clone()),
+    let tenant = &context.settings.tenant;
+    let asked = Asked {
+        tenant: tenant.clone(),
+        agent: args.agent.clone(),
+        from: args.from,
+        metric: args.metric.clone(),
         category: args.category.clone(),
         since: args.since,
         until: args.until,
-        ..TraceQuery::default()
+        n_max: args.limit,
+        n_used_max: usize::MAX,
     };
-    let metric = args.metric.as_deref();
-    let (mut all, mut failures): (Vec<(Row, bool)>, Failures) = (Vec::new(), Failures::default());
-    let (mut after, mut left) = (None, args.limit);
+    let serving = advice::serving(&*store, tenant).await?;
     let bar = context.printer.count_bar("traces");
-    while left > 0 {
-        let page = store.traces(&query, after, left.min(N_PAGE)).await?;
-        for trace in &page.items {
-            failures.see(trace, quality(trace, metric));
-            all.push((Row::of(trace, metric), is_study(trace)));
-        }
-        bar.inc(page.items.len() as u64);
-        left -= u32::try_from(page.items.len()).unwrap_or(left).min(left);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    bar.finish_and_clear();
-    let mut configs = BTreeMap::new();
-    for (row, _) in &all {
-        if !configs.contains_key(&row.config) {
-            let document = store.document(Kind::Config, &row.config.to_string()).await?;
-            configs.extend(document.map(|document| document.word::<Config>()).transpose()?.map(|config| (row.config, config)));
-        }
-    }
-    let n_seen = all.len();
-    let learned = |row: &Row| configs.get(&row.config).is_some_and(|config| config.adapter.is_some());
-    let rows: Vec<Row> = all.into_iter().filter(|(row, is_study)| !(*is_study && learned(row))).map(|(row, _)| row).collect();
-    Ok(Seen { n_studied: n_seen - rows.len(), rows, failures, configs })
-}
-
-/// Whether an adapter may have learned from the task of a trace.
-fn is_study(trace: &Trace) -> bool {
-    trace.metadata.get("split").is_some_and(|split| split == "train")
-}
-
-/// The configs that are in use, and why each is one.
-async fn in_use(
-    args: &LookArgs,
-    seen: &Seen,
-    store: &std::sync::Arc<dyn Database>,
-    context: &Context<'_>,
-) -> Result<Vec<(ConfigHash, Used)>, Failure> {
-    let has_rows = |config: &ConfigHash| seen.rows.iter().any(|row| row.config == *config);
-    if let Some(from) = args.from {
-        return match has_rows(&from) {
-            true => Ok(vec![(from, Used::Asked)]),
-            false => Err(Failure::user(format_args!("no episode of config {from} was looked at"))
-                .hint("`hone trace list --json` names the config of each episode")),
-        };
-    }
-    let entries = registry::agents(&**store).await?;
-    let ours = entries.sound.into_iter().filter(|entry| entry.tenant == context.settings.tenant);
-    let wanted: Vec<_> = ours.filter(|entry| args.agent.as_ref().is_none_or(|agent| entry.name == *agent)).collect();
-    if let (Some(agent), true) = (&args.agent, wanted.is_empty()) {
-        return Err(Failure::user(format_args!("there is no agent `{agent}`")).hint("`hone deploy status` names all"));
-    }
-    let (fleet, _) = registry::history(&**store).await?;
-    let serving = wanted.iter().filter_map(|entry| {
-        let version = entry.versions.iter().find(|version| version.version == live(entry, &fleet))?;
-        Some((version.config, Used::Serves(entry.name.clone(), version.version.clone())))
+    let look = advice::look(&*store, &asked, &serving, |n_read| {
+        bar.inc(n_read as u64);
+        true
     });
-    let found: Vec<_> = serving.filter(|(config, _)| args.agent.is_some() || has_rows(config)).collect();
-    if !found.is_empty() {
-        return Ok(found);
+    let look = look.await;
+    bar.finish_and_clear();
+    let look = look.map_err(unfound)?;
+    if look.seen.is_empty() {
+        let none = Failure::user("there are no episodes to look at");
+        return Err(none.hint("import some with `hone trace import FILE`, or ask with other options"));
     }
-    let mut counts: BTreeMap<ConfigHash, usize> = BTreeMap::new();
-    seen.rows.iter().for_each(|row| *counts.entry(row.config).or_default() += 1);
-    Ok(counts.into_iter().max_by_key(|(_, n)| *n).map(|(config, _)| (config, Used::Most)).into_iter().collect())
+    let given = advice::keep(&*store, &look, tenant).await.map_err(busy)?;
+    show::tell(&look, &given, args.top as usize, context)?;
+    let has_outcomes = look.seen.rows.iter().any(|row| row.quality.is_some());
+    Ok(if has_outcomes { Exit::Yes } else { Exit::No })
+}
+
+fn unfound(error: LookError) -> Failure {
+    match error {
+        LookError::NoAgent(_) => Failure::user(error).hint("`hone deploy status` names all"),
+        LookError::NoEpisode(_) => Failure::user(error).hint("`hone trace list --json` names the config of each episode"),
+        LookError::Store(error) => error.into(),
+    }
 }

@@ -1,46 +1,30 @@
 //! Advice for people and programs to read.
 
-use super::look::{Advised, Seen, Used};
-use super::record::Given;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::printer::{Style, counted};
-use hone_advise::{
-    Candidate, Cluster, Compared, ConfigChange, Difference, Equal, N_TASKS_MIN, Row, Scope, Unlike, Verdict, changes,
-};
-use hone_eval::interval::wilson_of;
-use hone_trace::{Answer, Config, ConfigHash, Recommendation, RecommendationKind};
+use hone_advise::{Cluster, ConfigChange, Counts, Scope, aim, changes, described, percent, reached, short};
+use hone_gateway::advice::{Advised, Given, Look, Seen, Used};
+use hone_trace::{Answer, Config, ConfigHash, Recommendation};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Configs that cannot be compared which are shown all the same.
 const N_UNLIKE_MAX: usize = 5;
-/// Characters of an id or hash that are shown.
-const SHORT: usize = 8;
-
-pub(super) fn short(id: &str) -> &str {
-    id.get(..SHORT).unwrap_or(id)
-}
 
 /// Tells what was found.
-pub(super) fn tell(
-    seen: &Seen,
-    advised: &[Advised],
-    given: &[Given],
-    n_top: usize,
-    context: &Context<'_>,
-) -> Result<(), Failure> {
-    let clusters = seen.failures.clusters();
+pub(super) fn tell(look: &Look, given: &[Given], n_top: usize, context: &Context<'_>) -> Result<(), Failure> {
+    let Look { seen, clusters, advised, .. } = look;
     if context.printer.wants_json() {
         let all: Vec<Value> = advised.iter().map(|one| as_json(one, given, seen)).collect();
         let counts = Counts::of(&seen.rows);
         return context.printer.json(&json!({
-            "episodes": seen.rows.len() + seen.n_studied, "with_outcome": counts.n_told, "solved": counts.solved(),
-            "broken": counts.n_broken, "studied": seen.n_studied, "failures": clusters, "configs": all,
+            "episodes": seen.n_episodes(), "with_outcome": counts.n_told, "solved": counts.solved(),
+            "broken": counts.n_broken, "studied": seen.n_studied, "damaged": seen.n_damaged, "failures": clusters, "configs": all,
         }));
     }
     overview(seen, context)?;
-    failures(&clusters, n_top, context)?;
+    failures(clusters, n_top, context)?;
     for one in advised {
         candidates(one, seen, context)?;
         proposals(one, given, seen, context)?;
@@ -48,45 +32,16 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// Episodes in numbers.
-struct Counts {
-    n_told: usize,
-    n_broken: usize,
-    quality: f64,
-}
-
-impl Counts {
-    fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let mut counts = Self { n_told: 0, n_broken: 0, quality: 0.0 };
-        for row in rows {
-            match row.quality {
-                _ if row.episode.is_broken => counts.n_broken += 1,
-                Some(quality) => {
-                    counts.n_told += 1;
-                    counts.quality += quality;
-                }
-                None => {}
-            }
-        }
-        counts
-    }
-
-    fn solved(&self) -> Option<f64> {
-        (self.n_told > 0).then(|| self.quality / self.n_told as f64)
-    }
-}
-
 fn overview(seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
     let counts = Counts::of(&seen.rows);
-    let (n_rows, n_configs) = (seen.rows.len(), by_config(&seen.rows).len());
+    let (n_rows, n_configs) = (seen.rows.len(), seen.by_config().len());
     let solved = counts.solved().map_or_else(|| "no outcome".to_owned(), |solved| format!("{} solved", percent(solved)));
     let (episodes, configs) = (counted(n_rows as u64, "episode"), counted(n_configs as u64, "config"));
     context.printer.plain(&format!("{episodes} of {configs}, {} with an outcome: {solved}", counts.n_told))?;
-    let n_silent = n_rows - counts.n_told - counts.n_broken;
-    if n_silent > 0 {
+    if counts.n_silent > 0 {
         context.printer.say(&format!(
             "{} without an outcome: say how they went with `POST /v1/feedback`, or weigh them with `hone reward score`",
-            counted(n_silent as u64, "episode")
+            counted(counts.n_silent as u64, "episode")
         ));
     }
     if counts.n_broken > 0 {
@@ -95,6 +50,10 @@ fn overview(seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
     if seen.n_studied > 0 {
         let left_out = counted(seen.n_studied as u64, "episode");
         context.printer.say(&format!("{left_out} of adapters on tasks that they may have learned from: left out"));
+    }
+    if seen.n_damaged > 0 {
+        let damaged = counted(seen.n_damaged as u64, "damaged record");
+        context.printer.say(&format!("{damaged} passed by: `hone store verify` names all"));
     }
     Ok(())
 }
@@ -144,28 +103,26 @@ fn candidates(one: &Advised, seen: &Seen, context: &Context<'_>) -> Result<(), F
         Used::Asked => "Asked for".to_owned(),
         Used::Most => "In use: the config with the most episodes".to_owned(),
     };
-    let ours = by_config(&seen.rows).remove(&one.from).unwrap_or_default();
+    let ours = seen.by_config().remove(&one.from).unwrap_or_default();
     let title = format!("{name}, {}", described(&one.from, seen.configs.get(&one.from)));
     context.printer.line(&[(Style::Strong, &title)])?;
     context.printer.plain(&format!("  {}", reached(&ours)))?;
-    let mut all: Vec<&Candidate> = one.advice.candidates.iter().filter(|candidate| candidate.scope == Scope::All).collect();
+    // A run of training leaves a config behind with every step, of few episodes each.
+    let (all, n_compared) = one.beside();
     if all.is_empty() {
         context.printer.say("no other config has episodes: try one beside it, by a canary, a route or `hone rollout`");
         return Ok(());
     }
-    // A run of training leaves a config behind with every step, of few episodes each.
-    all.sort_by_key(|candidate| candidate.compared.is_err());
-    let n_compared = all.iter().filter(|candidate| candidate.compared.is_ok()).count();
     let shown = &all[..all.len().min(n_compared + N_UNLIKE_MAX)];
     let n_more = all.len() - shown.len();
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|candidate| {
             let (quality, cost) = match &candidate.compared {
-                Ok(compared) => (points(&compared.quality), priced(compared).map_or_else(|| "-".into(), |cost| dollars(&cost))),
+                Ok(compared) => (compared.quality.points(), compared.priced().map_or_else(|| "-".into(), |cost| cost.dollars())),
                 Err(_) => ("-".to_owned(), "-".to_owned()),
             };
-            vec![described(&candidate.config, seen.configs.get(&candidate.config)), quality, cost, judged(candidate)]
+            vec![described(&candidate.config, seen.configs.get(&candidate.config)), quality, cost, candidate.judged()]
         })
         .collect();
     context.printer.table(&["  beside it", "quality, points", "cost, $", "verdict"], &indented(rows))?;
@@ -191,7 +148,7 @@ fn proposals(one: &Advised, given: &[Given], seen: &Seen, context: &Context<'_>)
         let sure = format!(", sure to {}", percent(proposal.confidence));
         let head = format!("{}{scope}", aim(recommendation.kind));
         context.printer.line(&[(Style::Good, &head), (Style::Plain, &sure)])?;
-        context.printer.plain(&format!("  {}", because(&proposal.compared)))?;
+        context.printer.plain(&format!("  {}", proposal.compared.because()))?;
         for change in differences(&one.from, &proposal.to, &seen.configs) {
             let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "not set".to_owned());
             context.printer.plain(&format!("  {}: {} → {}", change.what, side(&change.from), side(&change.to)))?;
@@ -257,87 +214,6 @@ fn as_json(one: &Advised, given: &[Given], seen: &Seen) -> Value {
     json!({"from": one.from, "agent": agent, "version": version, "candidates": candidates, "proposals": proposals})
 }
 
-fn by_config(rows: &[Row]) -> BTreeMap<ConfigHash, Vec<&Row>> {
-    let mut configs: BTreeMap<ConfigHash, Vec<&Row>> = BTreeMap::new();
-    rows.iter().for_each(|row| configs.entry(row.config).or_default().push(row));
-    configs
-}
-
 fn differences(from: &ConfigHash, to: &ConfigHash, configs: &BTreeMap<ConfigHash, Config>) -> Vec<ConfigChange> {
     configs.get(from).zip(configs.get(to)).map(|(from, to)| changes(from, to)).unwrap_or_default()
-}
-
-/// A config by its hash and what is best known of it.
-fn described(hash: &ConfigHash, config: Option<&Config>) -> String {
-    let mut told = vec![short(&hash.to_string()).to_owned()];
-    if let Some(config) = config {
-        told.extend(config.model.clone());
-        told.extend(config.adapter.map(|adapter| format!("adapter {}", short(&adapter.to_string()))));
-        told.extend(config.temperature.map(|temperature| format!("temperature {temperature}")));
-    }
-    told.join(" ")
-}
-
-fn reached(rows: &[&Row]) -> String {
-    let counts = Counts::of(rows.iter().copied());
-    let Some(solved) = counts.solved() else { return "nobody said how its episodes went".to_owned() };
-    let (low, high) = wilson_of(solved, counts.n_told);
-    let costs: Option<Vec<f64>> = rows.iter().map(|row| row.episode.cost_usd).collect();
-    let cost = costs.filter(|costs| costs.iter().any(|cost| *cost > 0.0));
-    let cost =
-        cost.map(|costs| format!(", ${:.5} an episode", costs.iter().sum::<f64>() / costs.len() as f64)).unwrap_or_default();
-    format!("{} ({} to {}) over {}{cost}", percent(solved), percent(low), percent(high), counted(counts.n_told as u64, "episode"))
-}
-
-fn judged(candidate: &Candidate) -> String {
-    match (&candidate.compared, candidate.verdict) {
-        (Err(Unlike::TooFew { n_from, n_to }), _) => {
-            format!("too few tasks: {n_to} beside {n_from}, and both need {N_TASKS_MIN}")
-        }
-        (Err(Unlike::OtherTasks { coverage }), _) => format!("had other tasks: {} of them the same", percent(*coverage)),
-        (_, Verdict::Better) => "better".to_owned(),
-        (_, Verdict::Cheaper) => "not worse, and cheaper".to_owned(),
-        (_, Verdict::Worse) => "worse".to_owned(),
-        (_, Verdict::Open | Verdict::Unlike) => "not sure".to_owned(),
-    }
-}
-
-fn because(compared: &Compared) -> String {
-    let (n, on) = match compared.on {
-        Equal::Tasks => (compared.n_from, "tasks that both had"),
-        Equal::Types => (compared.n_from + compared.n_to, "tasks of the same types"),
-    };
-    let quality = &compared.quality;
-    let cost = priced(compared).map(|cost| format!("; ${:.5} → ${:.5} an episode", cost.from, cost.to)).unwrap_or_default();
-    let time = compared.latency_ms.map(|time| format!("; {:.0} → {:.0} ms", time.from, time.to)).unwrap_or_default();
-    format!("{} → {} on {n} {on}, {} points{cost}{time}", percent(quality.from), percent(quality.to), points(quality))
-}
-
-/// What both cost, where anything of it costs something.
-fn priced(compared: &Compared) -> Option<Difference> {
-    compared.cost_usd.filter(|cost| cost.from > 0.0 || cost.to > 0.0)
-}
-
-fn aim(kind: RecommendationKind) -> &'static str {
-    match kind {
-        RecommendationKind::Cheapest => "cheaper, and not worse",
-        RecommendationKind::HighestPerf => "better",
-        RecommendationKind::Balanced => "better for what it costs",
-        RecommendationKind::ModelSwitch => "another model",
-    }
-}
-
-fn points(difference: &Difference) -> String {
-    let [gain, low, high] = [difference.to - difference.from, difference.low, difference.high].map(|it| 100.0 * it);
-    format!("{gain:+.1} ({low:+.1} to {high:+.1})")
-}
-
-fn dollars(difference: &Difference) -> String {
-    format!("{:+.5} ({:+.5} to {:+.5})", difference.to - difference.from, difference.low, difference.high)
-}
-
-fn percent(share: f64) -> String {
-    // What is not certain is not shown as if it were.
-    let most = if share < 1.0 { 99.9 } else { 100.0 };
-    format!("{:.1} %", (100.0 * share).min(most))
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use hone_arbiter::canary::{AtEnd, Command, Rule, Settings, Stage, State};
 use hone_arbiter::log::{Line, Start};
 use hone_arbiter::{Deployment, Fleet};
-use hone_gateway::registry::{self, AskError};
+use hone_gateway::registry::{self, AskError, live};
 use hone_store::Database;
 use hone_trace::store::Write;
 use hone_trace::{Agent, AgentName, EventId};
@@ -210,12 +210,4 @@ async fn settled(agent: &AgentName, store: &Arc<dyn Database>) -> Result<Fleet, 
         registry::settle(&**store, agent, deployment, now()).await?;
     }
     Ok(fleet)
-}
-
-/// The version that serves.
-pub(crate) fn live<'a>(entry: &'a Agent, fleet: &'a Fleet) -> &'a str {
-    if let Some(deployment) = fleet.deployment(&entry.name) {
-        return deployment.live();
-    }
-    entry.versions.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map_or("", |version| &version.version)
 }

@@ -1,13 +1,12 @@
 //! `hone deploy status`: how agents stand, their canaries with the numbers, and how well each version does.
 
-use super::change::live;
 use crate::clock::to_second;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::printer::Style;
 use hone_arbiter::canary::{Bound, Decision, Numbers, State};
 use hone_arbiter::{Deployment, Fleet};
-use hone_gateway::registry::{self, Decided};
+use hone_gateway::registry::{self, Decided, live};
 use hone_store::Database;
 use hone_trace::{Agent, AgentName};
 use serde_json::{Value, json};

@@ -5,7 +5,6 @@ use super::traffic::{Reporting, Ticket, Traffic};
 use crate::adapters;
 use crate::clock::now;
 use crate::context::Context;
-use crate::deploy::live;
 use crate::failure::Failure;
 use crate::model::Opened;
 use hone_arbiter::canary::{Settings, Stage};
@@ -85,7 +84,7 @@ impl HandOver<'_> {
         let mut settings = Settings::default();
         let stages = settings.stages.iter().zip(N_OUTCOMES_MIN);
         settings.stages = stages.map(|(stage, n_canary_min)| Stage { n_canary_min, ..*stage }).collect();
-        canary.start(live(&entry, &fleet), settings, WAIT_MS, &self.context.settings.tenant)
+        canary.start(registry::live(&entry, &fleet), settings, WAIT_MS, &self.context.settings.tenant)
     }
 }
 

@@ -15,7 +15,6 @@ use super::{Args, refused};
 use crate::adapters;
 use crate::context::Context;
 use crate::data::held_out;
-use crate::deploy::live;
 use crate::failure::{Exit, Failure, at_path};
 use crate::gym::{Exercise, Gym};
 use crate::model::Opened;
@@ -234,7 +233,7 @@ impl Team<'_> {
             return Err(Failure::user(format_args!("the name `{}` is taken: the agent is another tenant's", self.agent)));
         }
         let (fleet, _) = self.runtime.block_on(registry::history(&*self.store))?;
-        let version = entry.as_ref().map(|entry| live(entry, &fleet).to_owned());
+        let version = entry.as_ref().map(|entry| registry::live(entry, &fleet).to_owned());
         let found = entry.iter().flat_map(|entry| &entry.versions).find(|there| Some(&there.version) == version.as_ref());
         let config: Config = match found {
             Some(there) => {

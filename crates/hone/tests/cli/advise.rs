@@ -71,3 +71,14 @@ fn nothing_is_proposed_where_nobody_said_how_it_went() {
     desk.hone("trace import log.jsonl").expect(0, "", "1 new");
     desk.hone("advise").expect(1, "no outcome", "1 episode without an outcome");
 }
+
+#[test]
+fn a_damaged_trace_is_passed_by_and_counted() {
+    let desk = Desk::with(&[("log.jsonl", episodes("old", "lookup", 5, 30).as_str())]);
+    desk.hone("trace import log.jsonl").expect(0, "", "30 new");
+    let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+    database.execute("UPDATE bodies SET body = '{' WHERE seq = (SELECT max(seq) FROM bodies)", []).unwrap();
+    drop(database);
+    desk.hone("advise").expect(0, "29 episodes of 1 config", "1 damaged record passed by");
+    assert_eq!(told(&desk, "advise --json")["damaged"].as_u64(), Some(1));
+}

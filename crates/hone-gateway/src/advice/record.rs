@@ -2,56 +2,72 @@
 //!
 //! What was measured is named by what it was measured on, and a proposal by what it proposes: the same look twice writes the same records.
 
-use super::look::Advised;
-use crate::context::Context;
-use crate::failure::Failure;
+use super::answer::AnswerError;
+use super::look::{Advised, Look};
 use hone_advise::{Proposal, Row, Scope};
 use hone_eval::Measures;
-use hone_store::Database;
-use hone_trace::store::{Document, Kind, Link, Put, Write};
-use hone_trace::{ConfigHash, Outcome, OutcomeId, Recommendation, RecommendationId, Tenant, V1};
-use std::sync::Arc;
+use hone_trace::store::{Document, Kind, Link, Put, Store, StoreError, Write};
+use hone_trace::{ConfigHash, Outcome, OutcomeId, Recommendation, RecommendationId, Tenant, Time, V1};
 
 /// Somebody else may write at once so often.
 const N_TRIES: usize = 8;
+/// Documents that are read at once.
+const N_PAGE: u32 = 200;
 
 /// A proposal as it stands in the store.
-pub(super) struct Given {
-    pub(super) recommendation: Recommendation,
-    pub(super) proposal: Proposal,
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The record of it.
+    pub recommendation: Recommendation,
+    /// What it was made of.
+    pub proposal: Proposal,
+}
+
+/// Advice that is on the record.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The advice.
+    pub recommendation: Recommendation,
+    /// How often it was written before.
+    pub revision: u32,
 }
 
 /// Writes down what was found, and tells it as it stands then, with what was answered before.
-pub(super) async fn keep(
-    advised: &[Advised],
-    rows: &[Row],
-    store: &Arc<dyn Database>,
-    context: &Context<'_>,
-) -> Result<Vec<Given>, Failure> {
-    let tenant = &context.settings.tenant;
+pub async fn keep(store: &dyn Store, look: &Look, tenant: &Tenant) -> Result<Vec<Given>, AnswerError> {
     let mut given = Vec::new();
-    for one in advised {
+    for one in &look.advised {
         for proposal in &one.advice.proposals {
-            let mut evidence = Vec::new();
-            for config in [one.from, proposal.to] {
-                evidence.extend(outcome(config, &proposal.scope, rows, tenant, store).await?);
-            }
-            let recommendation = proposed(one.from, proposal, evidence, rows, tenant);
-            let recommendation = put(recommendation, store).await?;
+            let recommendation = keep_one(store, look, one, proposal, tenant).await?;
             given.push(Given { recommendation, proposal: proposal.clone() });
         }
     }
     Ok(given)
 }
 
+/// Writes one proposal down, with the measurements behind it.
+pub async fn keep_one(
+    store: &dyn Store,
+    look: &Look,
+    one: &Advised,
+    proposal: &Proposal,
+    tenant: &Tenant,
+) -> Result<Recommendation, AnswerError> {
+    let mut evidence = Vec::new();
+    for config in [one.from, proposal.to] {
+        evidence.extend(outcome(store, config, &proposal.scope, &look.seen.rows, tenant).await?);
+    }
+    let new = Recommendation { evidence, ..proposed(look, one, proposal, tenant) };
+    put(store, new).await
+}
+
 /// Writes down what a config reached.
 async fn outcome(
+    store: &dyn Store,
     config: ConfigHash,
     scope: &Scope,
     rows: &[Row],
     tenant: &Tenant,
-    store: &Arc<dyn Database>,
-) -> Result<Option<OutcomeId>, Failure> {
+) -> Result<Option<OutcomeId>, StoreError> {
     let is_meant = |row: &&Row| row.config == config && scope.category().is_none_or(|it| row.category.as_ref() == Some(it));
     let told: Vec<&Row> = rows.iter().filter(is_meant).filter(|row| row.quality.is_some() && !row.episode.is_broken).collect();
     let Some(at) = told.iter().map(|row| row.at).max() else { return Ok(None) };
@@ -83,51 +99,70 @@ async fn outcome(
     Ok(Some(id))
 }
 
-fn proposed(from: ConfigHash, proposal: &Proposal, evidence: Vec<OutcomeId>, rows: &[Row], tenant: &Tenant) -> Recommendation {
+/// A proposal as a record that nobody has answered, without the measurements behind it.
+pub fn proposed(look: &Look, one: &Advised, proposal: &Proposal, tenant: &Tenant) -> Recommendation {
     let category = proposal.scope.category().cloned();
     let kind = serde_json::to_string(&proposal.kind).unwrap_or_default();
-    let (ours, theirs) = (from.to_string(), proposal.to.to_string());
+    let (ours, theirs) = (one.from.to_string(), proposal.to.to_string());
     let of = category.as_ref().map_or("", |category| category.as_str());
     Recommendation {
         v: V1,
         id: RecommendationId::derived(&[tenant.as_str(), &kind, &ours, &theirs, of]),
         tenant: tenant.clone(),
-        at: rows.iter().map(|row| row.at).max().unwrap_or(hone_trace::Time::from_unix_nanos(0)),
+        at: look.seen.newest.unwrap_or(Time::from_unix_nanos(0)),
         kind: proposal.kind,
-        from,
+        from: one.from,
         to: proposal.to,
         category,
-        evidence,
+        evidence: Vec::new(),
         confidence: proposal.confidence,
         answer: None,
     }
 }
 
 /// Writes a recommendation as the next state of what is there, with the answer that it got before.
-async fn put(new: Recommendation, store: &Arc<dyn Database>) -> Result<Recommendation, Failure> {
+async fn put(store: &dyn Store, new: Recommendation) -> Result<Recommendation, AnswerError> {
     for _ in 0..N_TRIES {
-        let there = store.document(Kind::Recommendation, &new.id.to_string()).await?;
-        let (revision, answer) = match &there {
-            Some(document) => (document.revision + 1, document.word::<Recommendation>()?.answer),
-            None => (0, None),
-        };
+        let there = kept(store, new.id, &new.tenant).await?;
+        let (revision, answer) = there.as_ref().map_or((0, None), |there| (there.revision + 1, there.recommendation.answer));
         let next = Recommendation { answer, ..new.clone() };
-        if there.is_some_and(|document| document.word::<Recommendation>().is_ok_and(|before| before == next)) {
-            return Ok(next);
-        }
-        if write(&next, revision, store).await? {
+        if there.is_some_and(|there| there.recommendation == next) || write(store, &next, revision).await? {
             return Ok(next);
         }
     }
-    Err(busy())
+    Err(AnswerError::Busy)
 }
 
 /// Writes a state of a recommendation; says whether nobody else was first.
-pub(super) async fn write(state: &Recommendation, revision: u32, store: &Arc<dyn Database>) -> Result<bool, Failure> {
+pub(super) async fn write(store: &dyn Store, state: &Recommendation, revision: u32) -> Result<bool, StoreError> {
     let document = Document::of(state, revision, state.tenant.clone(), state.at);
     Ok(store.put(vec![Write::Document(document)]).await?.first() != Some(&Put::Conflict))
 }
 
-pub(super) fn busy() -> Failure {
-    Failure::user("somebody else keeps writing to this advice").hint("try again")
+/// Advice of this tenant that is on the record.
+pub async fn kept(store: &dyn Store, id: RecommendationId, tenant: &Tenant) -> Result<Option<Kept>, StoreError> {
+    let document = store.document(Kind::Recommendation, &id.to_string()).await?;
+    document.filter(|document| document.tenant == *tenant).map(|document| Kept::of(&document)).transpose()
+}
+
+/// All advice of this tenant that is on the record, newest first.
+pub async fn all(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Kept>, StoreError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.documents(Kind::Recommendation, after, N_PAGE).await?;
+        for document in page.items.iter().filter(|document| document.tenant == *tenant) {
+            found.push(Kept::of(document)?);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+impl Kept {
+    /// The advice in a document.
+    pub fn of(document: &Document) -> Result<Self, StoreError> {
+        Ok(Self { recommendation: document.word()?, revision: document.revision })
+    }
 }
