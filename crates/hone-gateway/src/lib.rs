@@ -16,6 +16,7 @@ mod choices;
 mod completions;
 mod count;
 pub(crate) mod dashboard;
+pub mod documents;
 mod embedding;
 mod episode;
 mod error;

@@ -13,7 +13,7 @@ use crate::record::episodes_called;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use hone_trace::store::{Cursor, Page as Part, StoreError, TraceQuery};
+use hone_trace::store::{Cursor, Page as Part, Store, StoreError, TraceQuery};
 use hone_trace::{Category, Tenant, Time, Trace, TraceHead, TraceId, TraceOutcome};
 use serde_json::Value;
 use std::str::FromStr;
@@ -23,6 +23,7 @@ const N_TRACES: u32 = 50;
 /// Traces that words are looked for in, and how many are read at once.
 const N_LOOKED_MAX: usize = 2000;
 const N_LOOKED: u32 = 200;
+const N_LOOKED_SINGLY: u32 = 20;
 /// How long that may take, for traces may be large.
 const LOOK_MS_MAX: f64 = 1000.0;
 
@@ -80,7 +81,10 @@ pub(crate) async fn traces(
 async fn called(gateway: &Gateway, tenant: &Tenant, words: &str) -> Result<Vec<TraceHead>, StoreError> {
     let mut heads: Vec<TraceHead> = Vec::new();
     for id in words.parse().ok().into_iter().chain(episodes_called(tenant, words)) {
-        let trace = gateway.record().store().trace(id).await?.filter(|trace| trace.tenant == *tenant);
+        let trace = match gateway.record().store().trace(id).await {
+            Err(StoreError::Damaged { .. }) => None,
+            trace => trace?.filter(|trace| trace.tenant == *tenant),
+        };
         heads.extend(trace.map(|trace| trace.head()).filter(|head| heads.iter().all(|known| known.id != head.id)));
     }
     Ok(heads)
@@ -173,7 +177,7 @@ async fn look_for(
     let words = words.to_lowercase();
     let (mut items, mut n_looked, began) = (Vec::new(), 0, gateway.now());
     loop {
-        let part = gateway.record().store().traces(wanted, after, N_LOOKED).await?;
+        let part = past(gateway.record().store(), wanted, after).await?;
         n_looked += part.items.len();
         items.extend(part.items.iter().filter(|trace| has(trace, &words)).map(Trace::head));
         after = part.next;
@@ -182,6 +186,24 @@ async fn look_for(
             return Ok((Part { items, next: after }, n_looked));
         }
     }
+}
+
+/// The next traces that fit, without those that are damaged.
+async fn past(store: &dyn Store, wanted: &TraceQuery, after: Option<Cursor>) -> Result<Part<Trace>, StoreError> {
+    match store.traces(wanted, after, N_LOOKED).await {
+        Err(StoreError::Damaged { .. }) => {}
+        part => return part,
+    }
+    // A list ends at what is damaged. Heads can be read all the same, and each trace by itself.
+    let heads = store.heads(wanted, after, N_LOOKED_SINGLY).await?;
+    let mut items = Vec::new();
+    for head in &heads.items {
+        match store.trace(head.id).await {
+            Err(StoreError::Damaged { .. }) => {}
+            trace => items.extend(trace?),
+        }
+    }
+    Ok(Part { items, next: heads.next })
 }
 
 /// Whether these words stand in what was said, done, thought or noted.

@@ -6,7 +6,7 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::deploy::live;
 use crate::failure::{Exit, Failure};
-use hone_gateway::registry;
+use hone_gateway::{documents, registry};
 use hone_store::Database;
 use hone_trace::store::Kind;
 use hone_trace::{Agent, Answer, Config, ConfigHash, Outcome, Recommendation, RecommendationKind};
@@ -101,9 +101,16 @@ pub(super) async fn accept(args: &AcceptArgs, context: &Context<'_>) -> Result<E
 async fn all(store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Vec<(Recommendation, u32)>, Failure> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.documents(Kind::Recommendation, after, N_PAGE).await?;
-        for document in page.items.iter().filter(|document| document.tenant == context.settings.tenant) {
-            found.push((document.word::<Recommendation>()?, document.revision));
+        let page = documents::page(&**store, Kind::Recommendation, after, N_PAGE).await?;
+        for read in page.items {
+            let read = read.and_then(|document| Ok((documents::word::<Recommendation>(&document)?, document)));
+            match read {
+                Ok((advice, document)) if document.tenant == context.settings.tenant => found.push((advice, document.revision)),
+                Err(damaged) if damaged.tenant.as_ref() == Some(&context.settings.tenant) => {
+                    context.printer.complain(&damaged.why.to_string());
+                }
+                _ => {}
+            }
         }
         after = page.next;
         if after.is_none() {

@@ -4,10 +4,11 @@ use super::{record, show};
 use crate::context::Context;
 use crate::deploy::live;
 use crate::failure::{Exit, Failure};
+use crate::printer::counted;
 use hone_advise::{Advice, Failures, Row, advise, quality};
 use hone_gateway::registry;
 use hone_store::Database;
-use hone_trace::store::{Kind, TraceQuery};
+use hone_trace::store::{Kind, StoreError, TraceQuery};
 use hone_trace::{AgentName, Category, Config, ConfigHash, Time, Trace};
 use std::collections::BTreeMap;
 
@@ -111,13 +112,23 @@ async fn see(args: &LookArgs, store: &std::sync::Arc<dyn Database>, context: &Co
         }
     }
     bar.finish_and_clear();
-    let mut configs = BTreeMap::new();
+    let (mut configs, mut damaged) = (BTreeMap::new(), BTreeMap::new());
     for (row, _) in &all {
-        if !configs.contains_key(&row.config) {
-            let document = store.document(Kind::Config, &row.config.to_string()).await?;
-            configs.extend(document.map(|document| document.word::<Config>()).transpose()?.map(|config| (row.config, config)));
+        if !configs.contains_key(&row.config) && !damaged.contains_key(&row.config) {
+            let document = store.document(Kind::Config, &row.config.to_string()).await;
+            match document.and_then(|document| document.map(|document| document.word::<Config>()).transpose()) {
+                Ok(config) => configs.extend(config.map(|config| (row.config, config))),
+                Err(error @ StoreError::Damaged { .. }) => drop(damaged.entry(row.config).or_insert(error)),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
+    // Nobody knows what such a config is, nor whether it has learned from these very tasks.
+    for (config, error) in &damaged {
+        let n_episodes = all.iter().filter(|(row, _)| row.config == *config).count() as u64;
+        context.printer.complain(&format!("{error}; left out with it: {}", counted(n_episodes, "episode")));
+    }
+    all.retain(|(row, _)| !damaged.contains_key(&row.config));
     let n_seen = all.len();
     let learned = |row: &Row| configs.get(&row.config).is_some_and(|config| config.adapter.is_some());
     let rows: Vec<Row> = all.into_iter().filter(|(row, is_study)| !(*is_study && learned(row))).map(|(row, _)| row).collect();
