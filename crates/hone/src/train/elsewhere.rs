@@ -126,7 +126,7 @@ async fn recorded(store: &dyn Store, record: Record) -> Result<Recorded, StoreEr
         fork: text("fork").as_deref().and_then(fork),
         tenant: Some(record.tenant.clone()),
     };
-    Ok(Recorded { run, metrics, end, files: Files::Elsewhere(text(MACHINE)) })
+    Ok(Recorded { run, metrics, end, files: Files::Elsewhere(text(MACHINE)), is_at_work: None })
 }
 
 /// What the events of a run told.
