@@ -204,6 +204,23 @@ fn outcomes_that_are_awaited_take_nothing_back() {
     assert!((report.numbers.excess_missing - 0.8).abs() < 0.01, "{}", report.numbers.excess_missing);
 }
 
+/// Early on bounds reach far. Of two rates everybody knows that they are not further apart than 1; of marks nobody does.
+#[test]
+fn bounds_on_two_rates_are_shown_within_one() {
+    let report = |failed: f64| {
+        let mut canary = Canary::new(Settings::default()).unwrap();
+        feed(&mut canary, Episodes { failed, ..ALIKE }, 20, 3);
+        let numbers = canary.report().numbers;
+        assert!(numbers.quality.low.unwrap() < -1.0 && numbers.quality.high.unwrap() > 1.0, "{numbers:#?}");
+        numbers
+    };
+    let rates = report(0.0);
+    assert_eq!((rates.is_rate, rates.quality_shown().low, rates.quality_shown().high), (true, Some(-1.0), Some(1.0)));
+    assert_eq!(rates.quality_shown().estimate, rates.quality.estimate);
+    let marks = report(-5.0);
+    assert_eq!((marks.is_rate, marks.quality_shown()), (false, marks.quality));
+}
+
 #[test]
 fn rows_that_are_spent_pause_or_end_it_as_declared() {
     let short = |at_end| Settings { n_rows_to_harm: 500, n_rows_to_promote: 500, n_rows_max: 500, at_end, ..Settings::default() };

@@ -420,6 +420,8 @@ fn names_and_addresses_by_context() {
         "Thomas Brown paid. Brown is gone. Order of Tim Cook 4155550132",
         &["name Thomas Brown", "name Brown", "name Tim Cook"],
     );
+    check("808 Kálmán Imre u. 12., Gerrit Achterberghove 137, Anna Kerkstraat 4", &["address Kerkstraat 4"]);
+    check("Heikki Virtanen, Miklos Hajdu", &["name Heikki Virtanen", "name Miklos Hajdu"]);
     check("San Francisco Bay, Robert Street, George Inc, John API, Peter and Will Go, JOHN SMITH, tim Cook", &[]);
     check("at 2450 Crown St, Springfield, IL 62704.", &["address 2450 Crown St, Springfield, IL 62704"]);
     check("P.O. Box 104", &["address P.O. Box 104"]);

@@ -11,6 +11,7 @@ mod agent;
 mod agents;
 mod answer;
 mod astray;
+mod beside;
 mod canary;
 mod chart;
 mod compare;

@@ -1,5 +1,6 @@
 //! What data gates found, as who asks them and who shows it both use it: lines of a log in the store.
 
+use crate::events;
 use hone_trace::store::{Event, Store, StoreError, Write};
 use hone_trace::{EventId, Tenant, Time};
 use serde::{Deserialize, Serialize};
@@ -52,14 +53,15 @@ pub async fn tell(store: &dyn Store, verdict: &impl Serialize, tenant: Tenant, n
 pub(crate) async fn read(store: &dyn Store, tenant: &Tenant) -> Result<Vec<(Time, Verdict)>, StoreError> {
     let (mut found, mut after) = (Vec::new(), 0);
     loop {
-        let lines = store.events(Some(STREAM), after, N_LINES).await?;
+        // What is damaged is named where all is verified, and hides no other.
+        let lines = events::read(store, STREAM, &mut after, N_LINES, drop).await?;
         for (_, event) in lines.iter().filter(|(_, event)| event.tenant == *tenant) {
             found.extend(Verdict::deserialize(&event.body).ok().map(|verdict| (event.at, verdict)));
         }
         found.drain(..found.len().saturating_sub(N_VERDICTS));
         match lines.last() {
-            Some((number, _)) if lines.len() == N_LINES as usize => after = *number,
-            _ => return Ok(found),
+            Some((number, _)) => after = *number,
+            None => return Ok(found),
         }
     }
 }

@@ -9,6 +9,7 @@ mod follow;
 pub(crate) use follow::Follower;
 
 use crate::access::{Identity, Role, Token};
+use crate::documents;
 use hone_trace::store::{Document, Event, Kind, Put, Store, StoreError, Word, Write};
 use hone_trace::{EventId, KeyName, Tenant, Time, V1};
 use serde::{Deserialize, Serialize};
@@ -97,10 +98,42 @@ pub enum KeyError {
     Store(#[from] StoreError),
 }
 
-/// All keys of all tenants, also those that are revoked, by name.
-pub async fn all(store: &dyn Store) -> Result<Vec<Key>, KeyError> {
-    let mut all = read(store).await?.into_iter().collect::<Result<Vec<Key>, _>>()?;
-    all.sort_by(|a, b| a.name.cmp(&b.name));
+/// The keys of all tenants.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// Those that can be read, also those that are revoked, by name.
+    pub sound: Vec<Key>,
+    /// Those that cannot, which open nothing.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A key that cannot be read. What is in it is not quoted.
+#[derive(Debug, thiserror::Error)]
+#[error("the key `{name}` in the store cannot be read and opens nothing: it is damaged, or a newer hone wrote it")]
+pub struct Damaged {
+    /// Its name.
+    pub name: String,
+    /// Whose it is, unless that cannot be read either.
+    pub tenant: Option<Tenant>,
+}
+
+impl Keys {
+    /// Whether a server asks for keys: it does for one that cannot be read, as that may have been live.
+    pub fn are_needed(&self) -> bool {
+        !self.damaged.is_empty() || self.sound.iter().any(Key::is_live)
+    }
+}
+
+/// All keys of all tenants. One that is damaged hides no other.
+pub async fn all(store: &dyn Store) -> Result<Keys, KeyError> {
+    let mut all = Keys::default();
+    for key in read(store).await? {
+        match key {
+            Ok(key) => all.sound.push(key),
+            Err(damaged) => all.damaged.push(damaged),
+        }
+    }
+    all.sound.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
 }
 
@@ -129,8 +162,12 @@ pub async fn revoke(store: &dyn Store, name: &KeyName, tenant: &Tenant, now: Tim
 }
 
 async fn find(store: &dyn Store, name: &KeyName) -> Result<Option<(Key, u32)>, KeyError> {
-    let document = store.document(Kind::Key, name.as_str()).await?;
-    document.map(|document| Ok((of(&document)?, document.revision))).transpose()
+    let unreadable = |_| KeyError::Unreadable(name.to_string());
+    let document = match store.document(Kind::Key, name.as_str()).await {
+        Err(error @ StoreError::Damaged { .. }) => return Err(unreadable(error)),
+        document => document?,
+    };
+    document.map(|document| Ok((document.word().map_err(unreadable)?, document.revision))).transpose()
 }
 
 async fn write(store: &dyn Store, key: &Key, revision: u32, now: Time) -> Result<(), KeyError> {
@@ -150,11 +187,13 @@ async fn write(store: &dyn Store, key: &Key, revision: u32, now: Time) -> Result
 }
 
 /// Every key of the store, or why it cannot be read.
-async fn read(store: &dyn Store) -> Result<Vec<Result<Key, KeyError>>, StoreError> {
+async fn read(store: &dyn Store) -> Result<Vec<Result<Key, Damaged>>, StoreError> {
     let (mut keys, mut after) = (Vec::new(), None);
     loop {
-        let page = store.documents(Kind::Key, after, N_PAGE).await?;
-        keys.extend(page.items.iter().map(of));
+        let page = documents::page(store, Kind::Key, after, N_PAGE).await?;
+        keys.extend(
+            page.items.into_iter().map(|document| document.and_then(|document| documents::word(&document)).map_err(unread)),
+        );
         after = page.next;
         if after.is_none() {
             return Ok(keys);
@@ -162,6 +201,6 @@ async fn read(store: &dyn Store) -> Result<Vec<Result<Key, KeyError>>, StoreErro
     }
 }
 
-fn of(document: &Document) -> Result<Key, KeyError> {
-    document.word().map_err(|_| KeyError::Unreadable(document.id.clone()))
+fn unread(damaged: documents::Damaged) -> Damaged {
+    Damaged { name: damaged.id, tenant: damaged.tenant }
 }

@@ -7,6 +7,7 @@
 //! Knows nothing of sampled tokens, which are never made again.
 
 use crate::error::RenderError;
+use crate::known::Known;
 use crate::mark::{Marker, Rendered};
 use crate::renderer::{Ending, Renderer, Setting};
 use crate::tools::{THINK_CLOSE, THINK_OPEN, split_thinking};
@@ -21,12 +22,15 @@ impl Renderer {
         setting: &Setting,
         ends: &[u32],
     ) -> Result<Vec<u32>, RenderError> {
-        self.answer_after(&self.render(before, setting, Ending::Answer)?.text, before, answer, setting, ends)
+        let mut known = Known::default();
+        let prompt = self.render_known(&mut known, before, setting, Ending::Answer)?;
+        self.answer_after(&mut known, &prompt.text, before, answer, setting, ends)
     }
 
     /// The same behind a prompt that has been rendered.
     pub(crate) fn answer_after(
         &self,
+        known: &mut Known,
         prompt: &str,
         before: &[Message],
         answer: &Message,
@@ -36,7 +40,7 @@ impl Renderer {
         let tokenizer = self.tokenizer();
         let mut all = before.to_vec();
         all.push(answer.clone());
-        let whole = self.render(&all, setting, Ending::Message)?;
+        let whole = self.render_known(known, &all, setting, Ending::Message)?;
         let mut ids = match whole.text.starts_with(prompt) {
             true => tokenizer.encode_after(&whole, prompt.len())?,
             false => tokenizer.encode_rendered(&self.moved(prompt, &whole, answer)?)?,

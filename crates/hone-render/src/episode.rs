@@ -8,6 +8,7 @@
 //! Knows nothing of sampling, rewards or traces.
 
 use crate::error::RenderError;
+use crate::known::Known;
 use crate::mark::Rendered;
 use crate::renderer::{Ending, Renderer, Setting};
 use crate::tools::Answer;
@@ -41,6 +42,8 @@ pub struct Episode {
     renderer: Arc<Renderer>,
     setting: Setting,
     messages: Vec<Message>,
+    /// The first of the messages, ready for the template.
+    known: Known,
     segments: Vec<EpisodeSegment>,
     /// The text of the current segment.
     text: String,
@@ -52,11 +55,13 @@ pub struct Episode {
 impl Episode {
     /// Renders the first messages; [`Episode::ids`] is then what the model continues.
     pub fn open(renderer: Arc<Renderer>, messages: Vec<Message>, setting: Setting) -> Result<Self, RenderError> {
-        let rendered = render(&renderer, &messages, &setting)?;
+        let mut known = Known::default();
+        let rendered = render(&renderer, &mut known, &messages, &setting)?;
         let mut episode = Self {
             renderer,
             setting,
             messages,
+            known,
             segments: Vec::new(),
             text: String::new(),
             is_answered: false,
@@ -114,7 +119,10 @@ impl Episode {
         if self.is_answered {
             return Err(RenderError::Episode("it has an answer already; extend it by messages first".into()));
         }
-        let ids = self.renderer.answer_after(&self.text, &self.messages, &answer, &self.setting, ends)?;
+        // What is known of an answer that is not taken is forgotten.
+        let mut known = std::mem::take(&mut self.known);
+        let ids = self.renderer.answer_after(&mut known, &self.text, &self.messages, &answer, &self.setting, ends)?;
+        self.known = known;
         let tokens: Vec<Token> = ids.into_iter().map(|id| Token::new(id, 0.0, !carries_loss)).collect();
         self.take(answer, &tokens);
         Ok(())
@@ -139,11 +147,14 @@ impl Episode {
         }
         let mut all = self.messages.clone();
         all.extend(messages);
-        if let Some(n_exchanges) = self.setting.memory {
-            forget(&mut all, n_exchanges);
+        let mut known = std::mem::take(&mut self.known);
+        if let Some(n_exchanges) = self.setting.memory
+            && forget(&mut all, n_exchanges)
+        {
+            known = Known::default();
         }
-        let rendered = render(&self.renderer, &all, &self.setting)?;
-        self.messages = all;
+        let rendered = render(&self.renderer, &mut known, &all, &self.setting)?;
+        (self.messages, self.known) = (all, known);
         if !rendered.text.starts_with(&self.text) {
             return self.begin_segment(rendered).map(Extension::NewSegment);
         }
@@ -171,19 +182,21 @@ impl Episode {
 }
 
 /// What the model continues, unless it is longer than the episode may be.
-fn render(renderer: &Renderer, messages: &[Message], setting: &Setting) -> Result<Rendered, RenderError> {
-    let rendered = renderer.render(messages, setting, Ending::Answer)?;
+fn render(renderer: &Renderer, known: &mut Known, messages: &[Message], setting: &Setting) -> Result<Rendered, RenderError> {
+    let rendered = renderer.render_known(known, messages, setting, Ending::Answer)?;
     renderer.tokenizer().check_len(&rendered.text, setting.n_ids_max.unwrap_or(usize::MAX))?;
     Ok(rendered)
 }
 
-/// Leaves the standing instructions, so many exchanges that ended with an answer, and what came after them.
-fn forget(messages: &mut Vec<Message>, n_exchanges: usize) {
+/// Leaves the standing instructions, so many exchanges that ended with an answer, and what came after them. Says whether any went.
+fn forget(messages: &mut Vec<Message>, n_exchanges: usize) -> bool {
     let n_standing = messages.iter().take_while(|message| matches!(message.role, Role::System | Role::Developer)).count();
     let answers = (n_standing..messages.len()).rev().filter(|&i| messages[i].role == Role::Assistant);
-    if let Some(last_forgotten) = answers.skip(n_exchanges).max() {
+    let last_forgotten = answers.skip(n_exchanges).max();
+    if let Some(last_forgotten) = last_forgotten {
         messages.drain(n_standing..=last_forgotten);
     }
+    last_forgotten.is_some()
 }
 
 impl EpisodeSegment {

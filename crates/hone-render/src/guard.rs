@@ -31,11 +31,24 @@ const CHEAP_FILTERS: &[&str] = &["count", "d", "default", "first", "last", "leng
 /// Filters that look at every item, but not into it.
 const COUNTING_FILTERS: &[&str] = &["list", "reverse"];
 
+#[cfg(test)]
+thread_local! {
+    static N_COMPILED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How often this thread has compiled a template.
+#[cfg(test)]
+pub(crate) fn n_compiled() -> usize {
+    N_COMPILED.get()
+}
+
 /// Checks and compiles a template.
 pub(crate) fn compile(source: &str) -> Result<Instructions<'_>, Error> {
     let mut syntax = SyntaxConfig::builder();
     let syntax = syntax.trim_blocks(true).lstrip_blocks(true).build()?;
     check_sizes(source, &syntax)?;
+    #[cfg(test)]
+    N_COMPILED.set(N_COMPILED.get() + 1);
     let parsed = parse(source, NAME, syntax)?;
     let mut compiler = CodeGenerator::new(NAME, source);
     compiler.compile_stmt(&stmt(&parsed)?);

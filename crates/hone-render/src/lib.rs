@@ -12,11 +12,13 @@
 mod answer;
 mod bare;
 mod budget;
+mod compiled;
 mod episode;
 mod error;
 mod gguf;
 mod guard;
 mod json;
+mod known;
 mod mark;
 mod pattern;
 mod renderer;

@@ -64,7 +64,7 @@ impl Rendered {
 }
 
 /// Sets and takes out marks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marker {
     mark: char,
 }
@@ -72,8 +72,11 @@ pub(crate) struct Marker {
 impl Marker {
     /// A marker whose mark is in none of the texts: a noncharacter, or one for private use.
     pub(crate) fn unused_in<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let rare = texts.into_iter().flat_map(|text| text.chars().filter(|c| may_be_mark(*c)));
-        let taken: BTreeSet<char> = rare.collect();
+        Self::beside(&texts.into_iter().flat_map(possible_marks).collect())
+    }
+
+    /// A marker whose mark is none of these.
+    pub(crate) fn beside(taken: &BTreeSet<char>) -> Option<Self> {
         let mut candidates = ('\u{fdd0}'..='\u{fdef}').chain('\u{e000}'..='\u{f8ff}');
         candidates.find(|c| !taken.contains(c)).map(|mark| Self { mark })
     }
@@ -122,6 +125,11 @@ impl Marker {
         rendered.barriers.dedup();
         rendered
     }
+}
+
+/// The characters of a text that may be chosen as marks, and may not where it is marked.
+pub(crate) fn possible_marks(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.chars().filter(|c| may_be_mark(*c))
 }
 
 /// Whether a character may be chosen as a mark.

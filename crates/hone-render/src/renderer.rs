@@ -4,12 +4,13 @@
 //! Knows nothing of sampling.
 
 use crate::error::RenderError;
-use crate::mark::{Marker, Rendered};
-use crate::template::{Scene, Template};
+use crate::known::Known;
+use crate::mark::Rendered;
+use crate::template::{Given, Template};
 use crate::tokenizer::Tokenizer;
-use crate::tools::{self, Answer, ToolFormat};
-use hone_trace::{Content, Message, Role, Time, ToolSpec};
-use serde_json::{Map, Value as Json, json};
+use crate::tools::{Answer, ToolFormat};
+use hone_trace::{Message, Time, ToolSpec};
+use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
 /// Everything that it takes to speak with one model. Made once, shared by all episodes.
@@ -80,35 +81,32 @@ impl Renderer {
 
     /// Renders a conversation.
     pub fn render(&self, messages: &[Message], setting: &Setting, ending: Ending) -> Result<Rendered, RenderError> {
+        self.render_known(&mut Known::default(), messages, setting, ending)
+    }
+
+    /// The same for one whose first messages are known, in this setting; then all of them are.
+    pub(crate) fn render_known(
+        &self,
+        known: &mut Known,
+        messages: &[Message],
+        setting: &Setting,
+        ending: Ending,
+    ) -> Result<Rendered, RenderError> {
         let for_tools = self.tool_template.as_ref().filter(|_| !setting.tools.is_empty());
         let template = for_tools.or(self.template.as_ref()).ok_or(RenderError::NoTemplate)?;
-        let (takes_parts, empty) = (template.takes_parts(), if template.asks_for_content() { Json::Null } else { json!("") });
-        let plain = messages.iter().enumerate().map(|(i, message)| message_json(i, message, takes_parts, &empty));
-        let plain: Vec<Json> = plain.collect::<Result<_, _>>()?;
-        let tools: Vec<Json> = setting.tools.iter().map(tools::tool_json).collect();
-        let mut texts = vec![template.source()];
-        plain.iter().chain(&tools).chain(setting.extra.values()).for_each(|json| collect_texts(json, &mut texts));
-        let marker = Marker::unused_in(texts);
-        let marker = marker.ok_or_else(|| RenderError::template("the conversation uses up every private character"))?;
-
-        let specials = self.tokenizer.specials();
-        let foreign = |text: &str| marker.foreign(text, specials);
-        let own = |text: &str| marker.own(text, specials);
-        let marked = messages.iter().zip(&plain).map(|(message, json)| match message.role {
-            Role::Assistant => map_texts(json, &own),
-            Role::System | Role::Developer | Role::User | Role::Tool => map_texts(json, &foreign),
-        });
-        let scene = Scene {
-            messages: marked.collect(),
-            tools: tools.iter().map(|tool| map_texts(tool, &foreign)).collect(),
+        let marker = known.learn(template, self.tokenizer.specials(), messages, setting)?;
+        let given = Given {
+            messages: known.messages.clone(),
+            tools: known.tools.clone(),
+            n_bytes: known.n_bytes,
             add_generation_prompt: ending == Ending::Answer,
-            bos_token: self.tokenizer.bos_text().to_owned(),
-            eos_token: self.tokenizer.eos_text().to_owned(),
-            extra: setting.extra.clone(),
+            bos_token: self.tokenizer.bos_text(),
+            eos_token: self.tokenizer.eos_text(),
+            extra: &setting.extra,
             mark: Some(marker.mark()),
             now: setting.now,
         };
-        Ok(marker.unmark(&template.render(&scene)?))
+        Ok(marker.unmark(&template.run(&given)?))
     }
 
     /// The ids of a conversation, for the model to answer.
@@ -135,57 +133,5 @@ impl Renderer {
     pub fn would_differ(&self, ids: &[u32]) -> bool {
         let text = self.tokenizer.decode(ids);
         self.tokenizer.encode_rendered(&Rendered::trusted(text)).is_ok_and(|again| again != ids)
-    }
-}
-
-/// A message in the form that templates expect. Most of them join the content with other texts, so a list of texts is one to them.
-fn message_json(at: usize, message: &Message, takes_parts: bool, empty: &Json) -> Result<Json, RenderError> {
-    let content = match &message.content {
-        Content::None => empty.clone(),
-        Content::Text(text) => json!(text),
-        Content::Parts(parts) if takes_parts => json!(parts),
-        Content::Parts(parts) => match parts.iter().find(|part| part["type"] != "text" || !part["text"].is_string()) {
-            Some(other) => return Err(RenderError::Part { at, kind: other["type"].as_str().unwrap_or("unknown").to_owned() }),
-            None => json!(message.content.text()),
-        },
-    };
-    let mut json = Map::new();
-    json.insert("role".into(), json!(message.role));
-    json.insert("content".into(), content);
-    let optional = [("reasoning_content", &message.reasoning), ("tool_call_id", &message.tool_call_id), ("name", &message.name)];
-    for (key, value) in optional {
-        if let Some(value) = value {
-            json.insert(key.into(), value.as_str().into());
-        }
-    }
-    if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            let function = json!({"name": call.name, "arguments": tools::arguments(call)});
-            json!({"id": call.id, "type": "function", "function": function})
-        });
-        json.insert("tool_calls".into(), calls.collect());
-    }
-    Ok(Json::Object(json))
-}
-
-fn collect_texts<'a>(json: &'a Json, texts: &mut Vec<&'a str>) {
-    match json {
-        Json::String(text) => texts.push(text),
-        Json::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
-        Json::Object(map) => map.iter().for_each(|(key, value)| {
-            texts.push(key);
-            collect_texts(value, texts);
-        }),
-        _ => {}
-    }
-}
-
-/// Changes every text, keys included.
-fn map_texts(json: &Json, change: &impl Fn(&str) -> String) -> Json {
-    match json {
-        Json::String(text) => Json::String(change(text)),
-        Json::Array(items) => items.iter().map(|item| map_texts(item, change)).collect(),
-        Json::Object(map) => map.iter().map(|(key, value)| (change(key), map_texts(value, change))).collect(),
-        other => other.clone(),
     }
 }

@@ -5,6 +5,7 @@
 //! no clock, no files and no other templates. Knows nothing of tokens.
 
 use crate::budget::{Budget, refuse};
+use crate::compiled::{self, Code};
 use crate::error::RenderError;
 use crate::guard;
 use crate::strftime::strftime;
@@ -29,6 +30,10 @@ const RECURSION_MAX: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Template {
     source: String,
+    /// What it compiles to, where that is kept.
+    code: Option<Code>,
+    takes_parts: bool,
+    asks_for_content: bool,
 }
 
 /// What a template is given.
@@ -61,8 +66,8 @@ impl Template {
         }
         // To Jinja, every end of a line is one character.
         let source = without_generation_tags(&source.replace("\r\n", "\n").replace('\r', "\n"));
-        guard::compile(&source).map_err(|error| explain(&error))?;
-        Ok(Self { source })
+        let code = compiled::kept(&source).map_err(|error| explain(&error))?;
+        Ok(Self { code, takes_parts: takes_parts(&source), asks_for_content: asks_for_content(&source), source })
     }
 
     /// The source.
@@ -70,68 +75,116 @@ impl Template {
         &self.source
     }
 
-    /// Whether it goes through the parts of a message itself: `{% for part in message.content %}`, or
-    /// `message.content | selectattr('type', 'equalto', 'text')`.
+    /// Whether it goes through the parts of a message itself.
     pub fn takes_parts(&self) -> bool {
-        let blocks = self.source.split("{%").skip(1).filter_map(|rest| rest.split("%}").next());
-        let mut loops =
-            blocks.filter_map(|block| block.trim_start_matches(['-', '+', ' ', '\n']).strip_prefix("for ")?.split_once(" in "));
-        let is_content = |text: &str| text.trim_end_matches(|end: char| !end.is_alphanumeric()).ends_with("content");
-        let is_choice =
-            |filter: &str| ["selectattr", "rejectattr", "map"].iter().any(|name| filter.trim_start().starts_with(name));
-        let mut filtered = self.source.split('|').zip(self.source.split('|').skip(1));
-        loops.any(|(_, over)| over.split(" if ").next().is_some_and(is_content))
-            || filtered.any(|(before, filter)| is_content(before) && is_choice(filter))
+        self.takes_parts
     }
 
-    /// Whether it asks if a message has content: `message.content is none`. Others join the content with texts without asking.
+    /// Whether it asks if a message has content. Others join the content with texts without asking.
     pub fn asks_for_content(&self) -> bool {
-        let is_content = |text: &str| text.trim_end_matches(|end: char| !end.is_alphanumeric()).ends_with("content");
-        let words: Vec<&str> = self.source.split_whitespace().collect();
-        let is_none = |word: &str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "none" | "None");
-        words.windows(3).any(|asked| is_content(asked[0]) && matches!(asked[1], "is" | "==" | "!=") && is_none(asked[2]))
-            || words.windows(4).any(|asked| is_content(asked[0]) && asked[1..3] == ["is", "not"] && is_none(asked[3]))
+        self.asks_for_content
     }
 
     /// Renders a conversation.
     pub fn render(&self, scene: &Scene) -> Result<String, RenderError> {
-        let n_parts = (scene.messages.len() + scene.tools.len()) as u64;
-        let n_bytes = scene.messages.iter().chain(&scene.tools).map(text_len).sum::<usize>();
+        let n_bytes = scene.messages.iter().chain(&scene.tools).map(text_len).sum();
+        self.run(&Given {
+            messages: scene.messages.iter().map(|message| Value::from(Serde(message))).collect(),
+            tools: scene.tools.iter().map(|tool| Value::from(Serde(tool))).collect(),
+            n_bytes,
+            add_generation_prompt: scene.add_generation_prompt,
+            bos_token: &scene.bos_token,
+            eos_token: &scene.eos_token,
+            extra: &scene.extra,
+            mark: scene.mark,
+            now: scene.now,
+        })
+    }
+
+    /// Renders what was made ready for it.
+    pub(crate) fn run(&self, given: &Given<'_>) -> Result<String, RenderError> {
+        let n_parts = (given.messages.len() + given.tools.len()) as u64;
         let mut env = Environment::new();
         env.set_fuel(Some(FUEL.saturating_add(FUEL_PER_MESSAGE.saturating_mul(n_parts))));
         env.set_recursion_limit(RECURSION_MAX);
-        let purse = BUDGET_BYTES.saturating_add(BUDGET_PER_BYTE.saturating_mul(n_bytes));
-        Budget::new(purse, scene.mark).install(&mut env);
+        let purse = BUDGET_BYTES.saturating_add(BUDGET_PER_BYTE.saturating_mul(given.n_bytes));
+        Budget::new(purse, given.mark).install(&mut env);
         env.add_function("raise_exception", |why: String| -> Result<Value, Error> { Err(refuse(format!("it says: {why}"))) });
-        let now = scene.now;
+        let now = given.now;
         env.add_function("strftime_now", move |format: &str| match now {
             Some(now) => strftime(now, format).map_err(refuse),
             None => Err(refuse("it asks for the time, and none was given")),
         });
-        let instructions = guard::compile(&self.source).map_err(|error| explain(&error))?;
+        let compiled_now;
+        let code = match self.code {
+            Some(code) => code,
+            None => {
+                compiled_now = guard::compile(&self.source).map_err(|error| explain(&error))?;
+                &compiled_now
+            }
+        };
         let mut text = String::new();
         let blocks = BTreeMap::new();
         let mut output = make_string_output(&mut text);
-        let rendered = eval(&env, &instructions, scene.variables(), &blocks, &mut output, AutoEscape::None);
+        let rendered = eval(&env, code, given.variables(), &blocks, &mut output, AutoEscape::None);
         let failed = rendered.err().map(|error| explain(&error));
         drop(output);
         failed.map_or(Ok(text), Err)
     }
 }
 
-impl Scene {
+/// A scene in the values of templates, which cost little to give again.
+pub(crate) struct Given<'a> {
+    pub(crate) messages: Vec<Value>,
+    pub(crate) tools: Vec<Value>,
+    /// The bytes of both.
+    pub(crate) n_bytes: usize,
+    pub(crate) add_generation_prompt: bool,
+    pub(crate) bos_token: &'a str,
+    pub(crate) eos_token: &'a str,
+    pub(crate) extra: &'a Map<String, Json>,
+    pub(crate) mark: Option<char>,
+    pub(crate) now: Option<Time>,
+}
+
+impl Given<'_> {
     fn variables(&self) -> Value {
-        let mut variables = self.extra.clone();
-        variables.entry("documents").or_insert(Json::Null);
-        variables.insert("messages".into(), Json::Array(self.messages.clone()));
+        let mut variables: BTreeMap<String, Value> =
+            self.extra.iter().map(|(name, value)| (name.clone(), Value::from(Serde(value)))).collect();
+        variables.entry("documents".into()).or_insert_with(|| Value::from(()));
+        variables.insert("messages".into(), Value::from(self.messages.clone()));
         // Templates ask whether there are tools by asking whether the list is true, or whether it is none.
-        let tools = if self.tools.is_empty() { Json::Null } else { Json::Array(self.tools.clone()) };
+        let tools = if self.tools.is_empty() { Value::from(()) } else { Value::from(self.tools.clone()) };
         variables.insert("tools".into(), tools);
         variables.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
-        variables.insert("bos_token".into(), self.bos_token.as_str().into());
-        variables.insert("eos_token".into(), self.eos_token.as_str().into());
-        Value::from(Serde(&variables))
+        variables.insert("bos_token".into(), self.bos_token.into());
+        variables.insert("eos_token".into(), self.eos_token.into());
+        Value::from(variables)
     }
+}
+
+/// `{% for part in message.content %}`, or `message.content | selectattr('type', 'equalto', 'text')`.
+fn takes_parts(source: &str) -> bool {
+    let blocks = source.split("{%").skip(1).filter_map(|rest| rest.split("%}").next());
+    let mut loops =
+        blocks.filter_map(|block| block.trim_start_matches(['-', '+', ' ', '\n']).strip_prefix("for ")?.split_once(" in "));
+    let is_choice = |filter: &str| ["selectattr", "rejectattr", "map"].iter().any(|name| filter.trim_start().starts_with(name));
+    let mut filtered = source.split('|').zip(source.split('|').skip(1));
+    loops.any(|(_, over)| over.split(" if ").next().is_some_and(is_content))
+        || filtered.any(|(before, filter)| is_content(before) && is_choice(filter))
+}
+
+/// `message.content is none`.
+fn asks_for_content(source: &str) -> bool {
+    let words: Vec<&str> = source.split_whitespace().collect();
+    let is_none = |word: &str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "none" | "None");
+    words.windows(3).any(|asked| is_content(asked[0]) && matches!(asked[1], "is" | "==" | "!=") && is_none(asked[2]))
+        || words.windows(4).any(|asked| is_content(asked[0]) && asked[1..3] == ["is", "not"] && is_none(asked[3]))
+}
+
+/// Whether what stands before is the content of a message.
+fn is_content(text: &str) -> bool {
+    text.trim_end_matches(|end: char| !end.is_alphanumeric()).ends_with("content")
 }
 
 /// Templates mark what the model wrote by `{% generation %}`. It prints nothing, so any block does.
@@ -154,7 +207,8 @@ fn without_generation_tags(source: &str) -> String {
     out
 }
 
-fn text_len(json: &Json) -> usize {
+/// The bytes of all texts.
+pub(crate) fn text_len(json: &Json) -> usize {
     match json {
         Json::String(text) => text.len(),
         Json::Array(items) => items.iter().map(text_len).sum(),
@@ -266,6 +320,19 @@ mod tests {
             "{% set ns = namespace() %}{% for i in range(99999) %}{% set ns.x = range(99999)[:1] %}{% endfor %}",
             "more text than",
         );
+    }
+
+    #[test]
+    fn a_template_is_compiled_once_however_often_it_renders() {
+        let template = Template::new("{{ messages | length }} compiled once").expect("a sound template");
+        let n_compiled = guard::n_compiled();
+        for n_messages in 0..3 {
+            let scene = Scene { messages: vec![json!({}); n_messages], ..Scene::default() };
+            assert_eq!(template.render(&scene).expect("a rendering"), format!("{n_messages} compiled once"));
+        }
+        let same = Template::new(template.source()).expect("a sound template");
+        assert_eq!(same.render(&Scene::default()).expect("a rendering"), "0 compiled once");
+        assert_eq!(guard::n_compiled(), n_compiled);
     }
 
     #[test]

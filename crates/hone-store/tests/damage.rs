@@ -4,7 +4,7 @@ mod common;
 
 use common::{grown, next, on_each, reward, time, trace, turn, write};
 use hone_store::{Database, Place, backup, restore, verify};
-use hone_trace::store::{Document, Field, Kind, StoreError, TraceQuery, Write};
+use hone_trace::store::{Document, DocumentHead, Field, Kind, StoreError, TraceQuery, Write};
 use hone_trace::{Adapter, AdapterId, BlobHash, Config, Tenant, Trace, V1};
 use std::path::Path;
 
@@ -186,6 +186,9 @@ fn a_record_that_cannot_be_read_is_named_and_the_database_is_not_blamed() {
         assert_eq!(named(store.trace(trace(2).id).await), format!("a turn of trace {}", trace(2).id));
         assert_eq!(named(store.document(Kind::Config, &config.id).await), format!("config {}", config.id));
         assert_eq!(named(store.documents(Kind::Config, None, 10).await), format!("config {}", config.id));
+        let heads = store.document_heads(Kind::Config, None, 10).await.unwrap().items;
+        let head = DocumentHead { id: config.id.clone(), tenant: Some(Tenant::default()) };
+        assert_eq!(heads, [head], "who does not read it is told which it is");
         assert_eq!(named(store.events(Some("s"), 0, 10).await), format!("event {event_id}"));
         assert_eq!(store.event_ids(Some("s"), 0, 10).await.unwrap(), [(1, event_id)], "who does not read it is told which it is");
         assert!(named(store.traces(&Default::default(), None, 10).await).contains("trace "));

@@ -39,6 +39,9 @@ pub trait Store: Send + Sync {
     /// The latest revisions of the documents of a kind, newest first, at most `limit` from `after` on.
     fn documents(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<Document>>;
 
+    /// Which documents those are, without what they say: that is not even read, be it damaged.
+    fn document_heads(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<DocumentHead>>;
+
     /// The links that leave a node.
     fn links_from<'a>(&'a self, node: &'a str) -> Answer<'a, Vec<Link>>;
 
@@ -232,6 +235,15 @@ words! {
     Adapter => |it| it.id.to_string(),
     Agent => |it| it.name.to_string(),
     Recommendation => |it| it.id.to_string(),
+}
+
+/// What is known of a document without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentHead {
+    /// Its id.
+    pub id: String,
+    /// Whose it is, unless that cannot be read.
+    pub tenant: Option<Tenant>,
 }
 
 impl Document {

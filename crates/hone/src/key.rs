@@ -88,7 +88,7 @@ pub(crate) struct Lent {
 impl Lent {
     /// One to ask models, where the store has keys: its servers let in nobody without one.
     pub(crate) async fn where_needed(store: &dyn Store, tenant: &Tenant) -> Result<Option<Self>, Failure> {
-        if !keys::all(store).await.map_err(failed)?.iter().any(Key::is_live) {
+        if !keys::all(store).await.map_err(failed)?.are_needed() {
             return Ok(None);
         }
         let secret = draw()?;
@@ -147,10 +147,11 @@ async fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
     let all = match context.store_if_there().await? {
         Some(store) => keys::all(&*store).await.map_err(failed)?,
-        None => Vec::new(),
+        None => keys::Keys::default(),
     };
+    all.damaged.iter().for_each(|key| context.printer.complain(&key.to_string()));
     let tenant = &context.settings.tenant;
-    let (ours, others): (Vec<Key>, Vec<Key>) = all.into_iter().partition(|key| key.tenant == *tenant);
+    let (ours, others): (Vec<Key>, Vec<Key>) = all.sound.into_iter().partition(|key| key.tenant == *tenant);
     if context.printer.wants_json() {
         ours.iter().try_for_each(|key| context.printer.json(&told(key)))?;
     } else if !ours.is_empty() {

@@ -89,6 +89,9 @@ pub struct Numbers {
     pub control: ArmNumbers,
     /// Quality of the canary less that of control.
     pub quality: Bound,
+    /// Whether quality is a rate: every outcome was a failure, 0, or a success, 1.
+    #[serde(default)]
+    pub is_rate: bool,
     /// The two-sided e-value of a difference in quality; its inverse is a p-value.
     pub quality_evidence: f64,
     /// Under `improve`: quality of the canary less (1 + gain) times that of control.
@@ -110,6 +113,13 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// The difference in quality as it is shown: that of two rates is nowhere beyond 1. What is decided on are the bounds as they are.
+    pub fn quality_shown(&self) -> Bound {
+        let within = |value: f64| if self.is_rate { value.clamp(-1.0, 1.0) } else { value };
+        let Bound { estimate, low, high } = self.quality;
+        Bound { estimate: within(estimate), low: low.map(within), high: high.map(within) }
+    }
+
     /// Outcomes of each arm that may still come: what is told beside the numbers, from which it follows.
     pub fn n_awaited(&self) -> BTreeMap<&'static str, u64> {
         [("canary", self.canary), ("control", self.control)].map(|(arm, numbers)| (arm, numbers.n_awaited())).into()

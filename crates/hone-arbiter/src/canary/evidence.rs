@@ -143,6 +143,7 @@ impl Evidence {
             canary: arm(Arm::Canary),
             control: arm(Arm::Control),
             quality: quality(&self.quality),
+            is_rate: self.outcomes.is_rate(),
             quality_evidence: e_value(&self.quality, settings.n_rows_to_harm),
             gain: self.gain.as_ref().map(quality),
             excess_missing: self.lacking().canary.share,

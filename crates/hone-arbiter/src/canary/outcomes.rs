@@ -18,11 +18,14 @@ pub(super) struct Outcomes {
     low: f64,
     /// The highest, or 1, which is a success, where none was above.
     high: f64,
+    /// Whether every quality that came was a failure or a success. What was kept before this was asked does not say.
+    #[serde(default)]
+    is_rate: bool,
 }
 
 impl Default for Outcomes {
     fn default() -> Self {
-        Self { canary: Came::default(), control: Came::default(), low: 0.0, high: 1.0 }
+        Self { canary: Came::default(), control: Came::default(), low: 0.0, high: 1.0, is_rate: true }
     }
 }
 
@@ -66,7 +69,13 @@ impl Outcomes {
         if let Fact::Matured { quality } = row.fact {
             came.matured += 1.0 / share;
             (self.low, self.high) = (self.low.min(quality), self.high.max(quality));
+            self.is_rate &= [0.0, 1.0].contains(&quality);
         }
+    }
+
+    /// Whether qualities are failures and successes, so that their means are rates.
+    pub(super) fn is_rate(&self) -> bool {
+        self.is_rate
     }
 
     /// Episodes that nobody waits for any more.

@@ -319,11 +319,24 @@ fn surname_end(text: &str, name: Range<usize>) -> Option<usize> {
         let stop = name_word_end(text, at);
         let word = &text[at..stop];
         if word.chars().count() > 1 && !is_particle(word) {
-            return (given::may_be_surname(word) && is_name_word(word)).then_some(stop);
+            let is_surname = given::may_be_surname(word) && is_name_word(word) && !is_street(word, &text[stop..]);
+            return is_surname.then_some(stop);
         }
         at = stop;
     }
     None
+}
+
+/// How names of streets end that bear a person's, and words that stand behind such names.
+const STREET_ENDS: &[&str] = &["straat", "gracht", "plein", "hove", "straße", "strasse", "gatan", "gade"];
+const STREET_WORDS: &[&str] = &["u.", "utca", "tér", "út"];
+
+/// Whether a word and what follows it are the end of a street's name and the number of a house: `Kálmán Imre u. 12`.
+fn is_street(word: &str, after: &str) -> bool {
+    let Some(after) = after.strip_prefix(' ') else { return false };
+    let numbered = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    let behind = STREET_WORDS.iter().filter_map(|street| after.strip_prefix(street)?.strip_prefix(' '));
+    (STREET_ENDS.iter().any(|end| word.ends_with(end)) && numbered(after)) || behind.into_iter().any(numbered)
 }
 
 /// Whether a word is written as names are, with small letters behind its capital: not `API`, not `iPhone`.

@@ -1,8 +1,8 @@
 //! A look at what is on the record: the episodes, the configs behind them, and which of these are in use.
 
-use crate::registry;
+use crate::{documents, registry};
 use hone_advise::{Advice, Candidate, Cluster, Failures, N_TASKS_MIN, Row, Scope, advise, quality};
-use hone_trace::store::{Cursor, Kind, Page, Store, StoreError, TraceQuery};
+use hone_trace::store::{Kind, Store, StoreError, TraceQuery};
 use hone_trace::{AgentName, Category, Config, ConfigHash, Tenant, Time, Trace};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,6 +49,9 @@ pub struct Seen {
     pub configs: BTreeMap<ConfigHash, Config>,
     /// Records that are damaged, and were passed by.
     pub n_damaged: usize,
+    /// Those of configs among them, each with how many episodes were left out with it: nobody knows what such a config is, nor whether it has
+    /// learned from these very tasks.
+    pub lost: Vec<(StoreError, usize)>,
     /// When the newest episode began.
     pub newest: Option<Time>,
     /// Whether older episodes were left out.
@@ -195,7 +198,7 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
     let metric: Arc<Option<String>> = Arc::new(asked.metric.clone());
     let (mut seen, mut after, mut left) = (Heap::default(), None, asked.n_max);
     while left > 0 {
-        let (page, n_damaged) = readable(store, &query, after, left.min(N_PAGE)).await?;
+        let (page, n_damaged) = documents::traces(store, &query, after, left.min(N_PAGE)).await?;
         let n_read = page.items.len() + n_damaged;
         let metric = Arc::clone(&metric);
         seen = aside(move || seen.with(&page.items, metric.as_deref(), n_damaged)).await;
@@ -206,15 +209,20 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
             break;
         }
     }
-    let (mut configs, mut n_damaged) = (BTreeMap::new(), seen.n_damaged);
+    let (mut configs, mut lost) = (BTreeMap::new(), Vec::new());
     for config in seen.wanted() {
         let document = store.document(Kind::Config, &config.to_string()).await;
         match document.and_then(|document| document.map(|document| document.word::<Config>()).transpose()) {
             Ok(found) => configs.extend(found.map(|found| (config, found))),
-            Err(StoreError::Damaged { .. }) => n_damaged += 1,
+            Err(error @ StoreError::Damaged { .. }) => {
+                let n_before = seen.rows.len();
+                seen.rows.retain(|(row, _)| row.config != config);
+                lost.push((error, n_before - seen.rows.len()));
+            }
             Err(error) => return Err(error),
         }
     }
+    let n_damaged = seen.n_damaged + lost.len();
     let n_seen = seen.rows.len();
     let learned = |row: &Row| configs.get(&row.config).is_some_and(|config: &Config| config.adapter.is_some());
     let rows: Vec<Row> =
@@ -225,31 +233,7 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
         Some(_) => !matches!(store.heads(&query, after, 1).await, Ok(page) if page.items.is_empty()),
         None => false,
     };
-    Ok(Seen { rows, failures, n_studied, configs, n_damaged, newest, has_older })
-}
-
-/// Some traces, and how many beside them are damaged.
-async fn readable(
-    store: &dyn Store,
-    query: &TraceQuery,
-    after: Option<Cursor>,
-    limit: u32,
-) -> Result<(Page<Trace>, usize), StoreError> {
-    match store.traces(query, after, limit).await {
-        Err(StoreError::Damaged { .. }) => {}
-        read => return read.map(|page| (page, 0)),
-    }
-    // A list ends at what is damaged. Its heads have all ids, and each is asked for by itself.
-    let heads = store.heads(query, after, limit.min(N_PAGE / 10)).await?;
-    let (mut items, mut n_damaged) = (Vec::new(), 0);
-    for head in heads.items {
-        match store.trace(head.id).await {
-            Ok(found) => items.extend(found),
-            Err(StoreError::Damaged { .. }) => n_damaged += 1,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((Page { items, next: heads.next }, n_damaged))
+    Ok(Seen { rows, failures, n_studied, configs, n_damaged, lost, newest, has_older })
 }
 
 /// What was seen so far, each episode with whether an adapter may have learned from its task.

@@ -4,6 +4,7 @@
 
 use super::answer::AnswerError;
 use super::look::{Advised, Look};
+use crate::documents::{self, Damaged};
 use hone_advise::{Proposal, Row, Scope};
 use hone_eval::Measures;
 use hone_trace::store::{Document, Kind, Link, Put, Store, StoreError, Write};
@@ -142,17 +143,23 @@ pub(super) async fn write(store: &dyn Store, state: &Recommendation, revision: u
 /// Advice of this tenant that is on the record.
 pub async fn kept(store: &dyn Store, id: RecommendationId, tenant: &Tenant) -> Result<Option<Kept>, StoreError> {
     let document = store.document(Kind::Recommendation, &id.to_string()).await?;
-    document.filter(|document| document.tenant == *tenant).map(|document| Kept::of(&document)).transpose()
+    document
+        .filter(|document| document.tenant == *tenant)
+        .map(|document| Kept::of(&document))
+        .transpose()
+        .map_err(|damaged| damaged.why)
 }
 
-/// All advice of this tenant that is on the record, newest first.
-pub async fn all(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Kept>, StoreError> {
+/// All advice of this tenant that is on the record, newest first, each or why it cannot be read.
+pub async fn all(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Result<Kept, Damaged>>, StoreError> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.documents(Kind::Recommendation, after, N_PAGE).await?;
-        for document in page.items.iter().filter(|document| document.tenant == *tenant) {
-            found.push(Kept::of(document)?);
-        }
+        let page = documents::page(store, Kind::Recommendation, after, N_PAGE).await?;
+        let is_ours = |read: &Result<Document, Damaged>| match read {
+            Ok(document) => document.tenant == *tenant,
+            Err(damaged) => damaged.tenant.as_ref() == Some(tenant),
+        };
+        found.extend(page.items.into_iter().filter(is_ours).map(|read| read.and_then(|document| Kept::of(&document))));
         after = page.next;
         if after.is_none() {
             return Ok(found);
@@ -162,7 +169,7 @@ pub async fn all(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Kept>, StoreE
 
 impl Kept {
     /// The advice in a document.
-    pub fn of(document: &Document) -> Result<Self, StoreError> {
-        Ok(Self { recommendation: document.word()?, revision: document.revision })
+    pub fn of(document: &Document) -> Result<Self, Damaged> {
+        Ok(Self { recommendation: documents::word(document)?, revision: document.revision })
     }
 }

@@ -3,6 +3,7 @@
 use super::figure::{count, percent};
 use super::html::{Html, html, segment};
 use super::page::{Page, Place, Turned};
+use super::records::left_out;
 use super::session::Reader;
 use super::table::Table;
 use crate::agents::{Canary, Entry, RouteBy};
@@ -24,6 +25,8 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(viewer): Reade
         ours.iter().for_each(|(name, entry)| row(&mut table, name, entry));
         html!(main, "{}", table.shown());
     }
+    let damaged = view.damaged.iter().filter(|(_, tenant)| **tenant == viewer.identity.tenant);
+    html!(main, "{}", left_out(&damaged.map(|(name, _)| format!("agent {name}")).collect::<Vec<_>>()));
     html!(main, "{}", routes(&gateway, &viewer.identity.tenant));
     let n_running = ours.iter().filter(|(_, entry)| entry.canary.as_ref().is_some_and(is_running)).count();
     Ok(Page::new(Place::Agents, "Agents", main).moving(format!("{n_running} canaries run")).shown(Some(&viewer)))

@@ -117,7 +117,7 @@ fn numbers(numbers: &Numbers) -> Html {
     let columns = ["Canary less control", "Picture", "#Estimate", "#From", "#To"];
     let mut bounds = Table::new("Bounds", &columns).titled("Bounds that hold at every row").slim();
     let known = [
-        ("quality", Some(numbers.quality)),
+        ("quality", Some(numbers.quality_shown())),
         ("quality beyond the gain asked for", numbers.gain),
         ("cost beyond what is allowed", numbers.cost),
         ("logarithm of latency", numbers.log_latency),

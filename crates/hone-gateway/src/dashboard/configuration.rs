@@ -3,6 +3,7 @@
 use super::figure::{count, to_second};
 use super::html::{Html, html};
 use super::page::{Page, Place, Turned};
+use super::records::left_out;
 use super::session::{Reader, Viewer};
 use super::table::Table;
 use crate::access::Access;
@@ -49,8 +50,10 @@ fn answers(gateway: &Gateway, viewer: &Viewer) -> Html {
 /// The keys of the tenant by name; neither they nor their hashes.
 async fn keys_of(gateway: &Gateway, viewer: &Viewer) -> Html {
     let all = keys::all(gateway.record().store()).await.unwrap_or_default();
-    let ours: Vec<_> = all.iter().filter(|key| key.tenant == viewer.identity.tenant).collect();
-    if ours.is_empty() {
+    let ours: Vec<_> = all.sound.iter().filter(|key| key.tenant == viewer.identity.tenant).collect();
+    let damaged = all.damaged.iter().filter(|key| key.tenant.as_ref() == Some(&viewer.identity.tenant));
+    let damaged = left_out(&damaged.map(|key| format!("key {}", key.name)).collect::<Vec<_>>());
+    if ours.is_empty() && damaged == Html::default() {
         return Html::default();
     }
     let mut table = Table::new("Keys to this server", &["Name", "Role", "Made", "State"]);
@@ -58,5 +61,5 @@ async fn keys_of(gateway: &Gateway, viewer: &Viewer) -> Html {
         let state = key.revoked_at.map_or_else(|| "live".to_owned(), |at| format!("revoked {}", to_second(at)));
         table.row(&[&key.name, &key.role.as_str(), &to_second(key.at), &state]);
     }
-    html!("<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2>{}</section>", table.shown())
+    html!("<section aria-labelledby=\"keys\"><h2 id=\"keys\">Keys</h2>{}{}</section>", table.shown(), damaged)
 }

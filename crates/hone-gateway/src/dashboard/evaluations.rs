@@ -5,11 +5,12 @@ use super::figure::{ago, count, dollars, duration, known, percent};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{Curve, Named, asked_after, cursor_text, curve, of_tenant};
+use super::records::{Curve, Named, asked_after, cursor_text, curve, left_out, of_tenant};
 use super::runs::address;
 use super::session::Reader;
 use super::table::Table;
 use super::traces::tail;
+use crate::documents;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -30,10 +31,9 @@ pub(crate) async fn evaluations(
 ) -> Result<Response, Turned> {
     let (tenant, store, now) = (&viewer.identity.tenant, gateway.record().store(), gateway.now());
     let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
-    let found = of_tenant(store, Kind::Outcome, tenant, after, N_REPORTS).await.seen_by(&viewer)?;
-    let outcomes: Result<Vec<Outcome>, StoreError> = found.items.iter().map(|document| document.word()).collect();
-    let outcomes = outcomes.seen_by(&viewer)?;
-    let configs = configs(store, &outcomes).await.seen_by(&viewer)?;
+    let found = of_tenant(store, Kind::Outcome, tenant, after, N_REPORTS, documents::word).await.seen_by(&viewer)?;
+    let outcomes: &[Outcome] = &found.items;
+    let configs = configs(store, outcomes).await.seen_by(&viewer)?;
     let mut main = html!("<h1>Evaluations</h1>");
     if outcomes.is_empty() {
         html!(
@@ -41,16 +41,16 @@ pub(crate) async fn evaluations(
             "<p class=\"empty\">No report yet. <code>hone eval baseline --record</code> writes one for each policy and world.</p>"
         );
     } else {
-        html!(main, "{}", table(&outcomes, &configs, now));
+        html!(main, "{}", table(outcomes, &configs, now));
     }
+    html!(main, "{}", left_out(&found.damaged));
     if let Some(next) = found.next {
         html!(main, "<nav class=\"pages\" aria-label=\"Older and newer\">");
         html!(main, "<a rel=\"next\" href=\"/dashboard/evaluations?after={}\">Older</a></nav>", cursor_text(next));
     }
-    let runs = of_tenant(store, Kind::Run, tenant, None, N_RUNS).await.seen_by(&viewer)?;
+    let runs = of_tenant(store, Kind::Run, tenant, None, N_RUNS, Named::of).await.seen_by(&viewer)?;
     let mut validated = Vec::new();
-    for document in &runs.items {
-        let named = Named::of(document).seen_by(&viewer)?;
+    for named in runs.items {
         let curve = curve(&gateway, tenant, &named.name).await.seen_by(&viewer)?;
         validated.extend(curve.last("validation").map(|share| (named, curve, share)));
     }
@@ -65,9 +65,9 @@ async fn configs(store: &dyn Store, outcomes: &[Outcome]) -> Result<HashMap<Conf
     let mut found = HashMap::new();
     for outcome in outcomes {
         if !found.contains_key(&outcome.config)
-            && let Some(document) = store.document(Kind::Config, &outcome.config.to_string()).await?
+            && let Some(config) = documents::sound(store, &outcome.config.to_string()).await?
         {
-            found.insert(outcome.config, document.word()?);
+            found.insert(outcome.config, config);
         }
     }
     Ok(found)

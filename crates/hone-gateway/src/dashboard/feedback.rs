@@ -3,6 +3,7 @@
 use super::figure::to_second;
 use super::html::{Html, html};
 use super::turn;
+use crate::events;
 use hone_trace::store::{Event, Store, StoreError};
 use hone_trace::{Time, Trace};
 
@@ -39,7 +40,15 @@ impl Words {
 
 /// What was said of a trace, in the order in which it came.
 pub(super) async fn of_trace(store: &dyn Store, trace: &Trace) -> Result<Vec<Words>, StoreError> {
-    let events = store.events(Some(&format!("feedback:{}", trace.id)), 0, N_WORDS_MAX).await?;
+    let (stream, mut after, mut events) = (format!("feedback:{}", trace.id), 0, Vec::new());
+    // Past what is damaged a read may have less than it was asked for.
+    while events.len() < N_WORDS_MAX as usize {
+        let read = events::read(store, &stream, &mut after, N_WORDS_MAX, drop).await?;
+        let Some((last, _)) = read.last() else { break };
+        after = *last;
+        events.extend(read);
+    }
+    events.truncate(N_WORDS_MAX as usize);
     let ours = events.into_iter().map(|(_, event)| event).filter(|event| event.tenant == trace.tenant);
     Ok(ours.map(Words::of).collect())
 }

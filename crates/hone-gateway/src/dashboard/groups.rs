@@ -4,11 +4,12 @@ use super::figure::{ago, count, figure, known};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{asked_after, cursor_text, of_tenant};
+use super::records::{asked_after, cursor_text, left_out, of_tenant};
 use super::session::Reader;
 use super::table::Table;
 use super::traces::{link, outcome, tail};
 use super::turn;
+use crate::documents;
 use crate::error::Refused;
 use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
@@ -27,17 +28,17 @@ pub(crate) async fn groups(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
     let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
-    let found =
-        of_tenant(gateway.record().store(), Kind::Group, &viewer.identity.tenant, after, N_GROUPS).await.seen_by(&viewer)?;
-    let groups: Result<Vec<Group>, StoreError> = found.items.iter().map(|document| document.word()).collect();
+    let (store, tenant) = (gateway.record().store(), &viewer.identity.tenant);
+    let found = of_tenant(store, Kind::Group, tenant, after, N_GROUPS, documents::word).await.seen_by(&viewer)?;
+    let groups: &[Group] = &found.items;
     let mut main =
         html!("<h1>Groups</h1><p class=\"quiet\">Several traces of one scenario: what is judged and learned from together.</p>");
-    let groups = groups.seen_by(&viewer)?;
     if groups.is_empty() {
         html!(main, "<p class=\"empty\">No group yet. <code>hone rollout</code> and <code>hone train grpo</code> make them.</p>");
     } else {
-        html!(main, "{}", table(&groups, &gateway));
+        html!(main, "{}", table(groups, &gateway));
     }
+    html!(main, "{}", left_out(&found.damaged));
     if let Some(next) = found.next {
         html!(main, "<nav class=\"pages\" aria-label=\"Older and newer\">");
         html!(main, "<a rel=\"next\" href=\"/dashboard/groups?after={}\">Older</a></nav>", cursor_text(next));
@@ -117,7 +118,11 @@ struct Member {
 async fn members(store: &dyn Store, group: &Group) -> Result<Vec<Member>, StoreError> {
     let mut found = Vec::new();
     for &id in group.traces.iter().take(N_MEMBERS) {
-        let trace = store.trace(id).await?.filter(|trace| trace.tenant == group.tenant);
+        let trace = match store.trace(id).await {
+            // One that is damaged is counted with those that are not shown.
+            Err(StoreError::Damaged { .. }) => None,
+            trace => trace?.filter(|trace| trace.tenant == group.tenant),
+        };
         found.extend(trace.map(|trace| Member {
             head: trace.head(),
             reward: trace.reward().cloned(),

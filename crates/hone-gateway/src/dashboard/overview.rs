@@ -6,10 +6,11 @@ use super::evaluations::bounds;
 use super::figure::{ago, count, duration, figure, percent};
 use super::html::{Html, html};
 use super::page::{For, Page, Place, Turned};
-use super::records::{Named, curve, of_tenant};
+use super::records::{Named, curve, newest};
 use super::runs::{self, badge, spark};
 use super::session::{Reader, Viewer};
 use super::traces;
+use crate::documents;
 use crate::gates;
 use crate::server::Gateway;
 use axum::extract::State;
@@ -165,11 +166,9 @@ async fn gated(gateway: &Gateway, viewer: &Viewer, now: Time) -> Result<Stage, T
 /// The newest run.
 async fn trained(gateway: &Gateway, viewer: &Viewer, now: Time) -> Result<Stage, Turned> {
     let (name, address, tenant) = ("Train", "/dashboard/runs", &viewer.identity.tenant);
-    let found = of_tenant(gateway.record().store(), Kind::Run, tenant, None, 1).await.seen_by(viewer)?;
-    let Some(document) = found.items.first() else {
+    let Some(named) = newest(gateway.record().store(), Kind::Run, tenant, Named::of).await.seen_by(viewer)? else {
         return Ok(Stage::empty(name, address, &html!("<code>hone train grpo</code> learns from groups.")));
     };
-    let named = Named::of(document).seen_by(viewer)?;
     let curve = curve(gateway, tenant, &named.name).await.seen_by(viewer)?;
     let mut body = html!("<p><a href=\"{}\">{}</a> {}</p>", runs::address(&named.name), named.name, badge(&named, &curve, now));
     html!(body, "<p>step <b class=\"n\">{}</b></p><p>{}</p>", curve.last_step().unwrap_or(0), spark(&curve));
@@ -192,11 +191,10 @@ async fn trained(gateway: &Gateway, viewer: &Viewer, now: Time) -> Result<Stage,
 /// The newest report.
 async fn evaluated(store: &dyn Store, viewer: &Viewer, now: Time) -> Result<Stage, Turned> {
     let (name, address) = ("Eval", "/dashboard/evaluations");
-    let found = of_tenant(store, Kind::Outcome, &viewer.identity.tenant, None, 1).await.seen_by(viewer)?;
-    let Some(document) = found.items.first() else {
+    let newest = newest(store, Kind::Outcome, &viewer.identity.tenant, documents::word).await.seen_by(viewer)?;
+    let Some(outcome): Option<Outcome> = newest else {
         return Ok(Stage::empty(name, address, &html!("<code>hone eval baseline --record</code> measures policies.")));
     };
-    let outcome: Outcome = document.word().seen_by(viewer)?;
     let (low, high) = bounds(&outcome);
     let task = outcome.category.as_ref().map_or_else(|| "all tasks".to_owned(), ToString::to_string);
     let mut body = html!("<p><b class=\"big n\">{}</b> <span class=\"quiet\">of {}</span></p>", percent(outcome.success), task);

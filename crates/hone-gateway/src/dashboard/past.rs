@@ -39,7 +39,7 @@ impl Past {
             Some(last) => last.n_rows + self.stride,
             None => 1,
         };
-        (n_rows >= n_next).then_some(Point { n_rows, quality: numbers.quality, gain: numbers.gain })
+        (n_rows >= n_next).then_some(Point { n_rows, quality: numbers.quality_shown(), gain: numbers.gain })
     }
 
     /// Keeps how this canary stands.

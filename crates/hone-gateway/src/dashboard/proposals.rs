@@ -1,33 +1,26 @@
-//! Configs in use beside others: what is proposed, with its evidence and what became of it, and how all of them compare on equal tasks.
+//! Configs in use, with what is proposed in their place, its evidence, and what became of it.
 
 use super::advice::{serving, unread};
 use super::answer::WISHES;
-use super::chart::interval;
+use super::beside::{beside, of_types};
 use super::figure::count;
-use super::html::{Html, Show, html};
+use super::html::{Html, html};
 use super::query::Query;
-use super::records::of_tenant;
+use super::records::{left_out, of_tenant};
 use super::session::Viewer;
 use super::table::Table;
 use crate::advice::{self, Advised, Kept, Look, Used, kept, proposed};
 use crate::error::Refused;
 use crate::server::Gateway;
-use hone_advise::{
-    Candidate, Compared, Difference, Equal, Proposal, Scope, Verdict, aim, changes, described, percent, reached, short,
-};
+use hone_advise::{Proposal, Scope, aim, changes, described, percent, reached, short};
 use hone_trace::store::{Kind, StoreError};
 use hone_trace::{Answer, ConfigHash, Recommendation, RecommendationId};
 use std::collections::BTreeSet;
 
-/// Configs beside one in use that are shown, and those that cannot be compared.
-const N_BESIDE: usize = 25;
-const N_UNLIKE: usize = 5;
 /// Proposals that are shown of one in use.
 const N_OFFERED: usize = 25;
 /// Signs of each side of a difference.
 const N_SIGNS: usize = 400;
-/// Comparisons within types of task that are shown.
-const N_TYPES: usize = 50;
 /// Advice given before that is listed.
 const N_BEFORE: usize = 50;
 
@@ -53,7 +46,8 @@ pub(super) async fn shown(gateway: &Gateway, query: &Query, look: &Look, viewer:
     Ok(page)
 }
 
-fn named(config: ConfigHash, look: &Look) -> Html {
+/// A config as a link to its traces.
+pub(super) fn named(config: ConfigHash, look: &Look) -> Html {
     let told = described(&config, look.seen.configs.get(&config));
     html!("<a href=\"/dashboard/traces?config={}\">{}</a>", config, told)
 }
@@ -186,112 +180,12 @@ async fn next(gateway: &Gateway, taken: &Recommendation) -> Result<Html, Refused
     Ok(page)
 }
 
-/// The other configs on equal tasks.
-fn beside(look: &Look, one: &Advised) -> Html {
-    let (all, n_compared) = one.beside();
-    if all.is_empty() {
-        let mut page = html!("<p class=\"empty\">No other config has episodes: try one beside it, by a canary, a route or ");
-        html!(page, "<code>hone rollout</code>.</p>");
-        return page;
-    }
-    let n_shown = if n_compared > N_BESIDE { N_BESIDE } else { all.len().min(n_compared + N_UNLIKE) };
-    let shown = &all[..n_shown];
-    let columns = ["Beside it", "Quality", "#Points", "#Cost, $", "#Tasks", "Verdict"];
-    let caption = "Other configs on equal tasks, with 95 % intervals of how much more they have";
-    let mut table = Table::new(caption, &columns).titled(caption);
-    let reach = reach(shown);
-    for candidate in shown {
-        row(&mut table, &[&named(candidate.config, look)], candidate, reach);
-    }
-    let mut page = table.shown();
-    if all.len() > shown.len() {
-        let n_more = count((all.len() - shown.len()) as u64);
-        html!(page, "<p class=\"quiet\">{} more configs: <code>hone advise --json</code> has all.</p>", n_more);
-    }
-    page
-}
-
-/// The same within types of task, where both had enough of one.
-fn of_types(look: &Look, one: &Advised) -> Html {
-    let all = one.advice.candidates.iter().filter(|candidate| candidate.compared.is_ok() && candidate.scope != Scope::All);
-    let all: Vec<&Candidate> = all.collect();
-    if all.is_empty() {
-        return Html::default();
-    }
-    let columns = ["Beside it", "Task", "Quality", "#Points", "#Cost, $", "#Tasks", "Verdict"];
-    let mut table = Table::new("The same within types of task", &columns);
-    let shown = &all[..all.len().min(N_TYPES)];
-    let reach = reach(shown);
-    for candidate in shown {
-        let task = candidate.scope.category().map(ToString::to_string).unwrap_or_default();
-        row(&mut table, &[&named(candidate.config, look), &task], candidate, reach);
-    }
-    let mut page = html!("<details class=\"more\"><summary>By type of task</summary>{}", table.shown());
-    if all.len() > shown.len() {
-        html!(page, "<p class=\"quiet\">And {} more.</p>", count((all.len() - shown.len()) as u64));
-    }
-    html!(page, "</details>");
-    page
-}
-
-/// How far pictures of these reach to either side.
-fn reach(shown: &[&Candidate]) -> f64 {
-    let known = shown.iter().filter_map(|candidate| candidate.compared.as_ref().ok());
-    known.map(|compared| compared.quality.low.abs().max(compared.quality.high.abs())).fold(0.01, f64::max)
-}
-
-/// A row that begins with these cells.
-fn row(table: &mut Table, first: &[&dyn Show], candidate: &Candidate, reach: f64) {
-    let none = || html!("–");
-    let (picture, points, cost, tasks) = match &candidate.compared {
-        Ok(compared) => {
-            let cost = compared.priced().map_or_else(none, |cost| more(&cost, |usd| format!("{usd:+.5}")));
-            let points = more(&compared.quality, |share| format!("{:+.1}", 100.0 * share));
-            (picture(&compared.quality, reach), points, cost, pairs(compared))
-        }
-        Err(_) => (Html::default(), none(), none(), none()),
-    };
-    let verdict = match candidate.verdict {
-        Verdict::Better | Verdict::Cheaper => html!("<span class=\"tag good\">{}</span>", candidate.judged()),
-        Verdict::Worse => html!("<span class=\"tag bad\">{}</span>", candidate.judged()),
-        Verdict::Open => html!("<span class=\"tag\">{}</span>", candidate.judged()),
-        Verdict::Unlike => html!("<span class=\"quiet\">{}</span>", candidate.judged()),
-    };
-    let own: [&dyn Show; 5] = [&picture, &points, &cost, &tasks, &verdict];
-    table.row(&[first, &own].concat());
-}
-
-fn picture(quality: &Difference, reach: f64) -> Html {
-    interval(quality.to - quality.from, (quality.low, quality.high), (-reach, reach))
-}
-
-/// How much more the other has, with the ends of its interval.
-fn more(difference: &Difference, text: impl Fn(f64) -> String) -> Html {
-    let [low, high] = [difference.low, difference.high].map(&text);
-    html!("{}<br><span class=\"quiet\">{} to {}</span>", text(difference.to - difference.from), low, high)
-}
-
-/// How many tasks two were compared on: those that both had, or those of each.
-fn pairs(compared: &Compared) -> Html {
-    match compared.on {
-        Equal::Tasks => html!("{}", count(compared.n_from as u64)),
-        Equal::Types => html!("{} / {}", count(compared.n_from as u64), count(compared.n_to as u64)),
-    }
-}
-
 /// Advice that is on the record and is not shown above.
 pub(super) async fn before(gateway: &Gateway, query: &Query, look: &Look, viewer: &Viewer) -> Result<Html, Refused> {
     let tenant = &viewer.identity.tenant;
     let mut page = html!("<section aria-labelledby=\"before\"><h2 id=\"before\">Advice given before</h2>");
-    let found = match of_tenant(gateway.record().store(), Kind::Recommendation, tenant, None, N_BEFORE).await {
-        Ok(found) => found,
-        Err(StoreError::Damaged { .. }) => {
-            html!(page, "<p><span class=\"tag warn\">damaged</span> This list cannot be read, for one of it is damaged: ");
-            html!(page, "<code>hone store verify</code> names it.</p></section>");
-            return Ok(page);
-        }
-        Err(error) => return Err(unread(&error)),
-    };
+    let found = of_tenant(gateway.record().store(), Kind::Recommendation, tenant, None, N_BEFORE, Kept::of).await;
+    let found = found.map_err(|error| unread(&error))?;
     let offered: BTreeSet<String> = look
         .advised
         .iter()
@@ -299,16 +193,9 @@ pub(super) async fn before(gateway: &Gateway, query: &Query, look: &Look, viewer
         .map(|(one, proposal)| proposed(look, one, proposal, tenant).id.to_string())
         .collect();
     let is_shown = |one: &Recommendation| one.answer != Some(Answer::Rejected) && offered.contains(&one.id.to_string());
-    let (mut n_damaged, mut n_listed) = (0, 0);
+    let mut n_listed = 0;
     let mut table = Table::new("Advice, newest first", &["Advice", "For", "Tasks", "From", "To", "#Sure", "Answer", "Decide"]);
-    for document in &found.items {
-        let Ok(Kept { recommendation, .. }) = Kept::of(document) else {
-            n_damaged += 1;
-            continue;
-        };
-        if is_shown(&recommendation) {
-            continue;
-        }
+    for Kept { recommendation, .. } in found.items.iter().filter(|kept| !is_shown(&kept.recommendation)) {
         n_listed += 1;
         let (tag, decide) = match recommendation.answer {
             Some(Answer::Accepted) => (html!("<span class=\"tag good\">taken</span>"), Html::default()),
@@ -326,10 +213,7 @@ pub(super) async fn before(gateway: &Gateway, query: &Query, look: &Look, viewer
         0 => html!(page, "<p class=\"empty\">No other advice is on the record.</p>"),
         _ => html!(page, "{}", table.shown()),
     }
-    if n_damaged > 0 {
-        html!(page, "<p><span class=\"tag warn\">damaged</span> {} of it passed by: ", n_damaged);
-        html!(page, "<code>hone store verify</code> names all.</p>");
-    }
+    html!(page, "{}", left_out(&found.damaged));
     if found.next.is_some() {
         html!(page, "<p class=\"quiet\">Older ones: <code>hone advise list</code>.</p>");
     }

@@ -3,11 +3,13 @@
 //! A run is a document, and what it measured is a stream of events. Events are read once and kept for a while, so that a page
 //! that asks for itself every second reads what is new, and no more.
 
+use super::html::{Html, html};
 use super::query::Query;
+use crate::documents::{self, Damaged};
 use crate::error::Refused;
 use crate::events::{News, Place};
 use crate::server::Gateway;
-use hone_trace::store::{Cursor, Document, Event, Kind, Page, Store, StoreError};
+use hone_trace::store::{Cursor, Document, Event, Kind, Store, StoreError};
 use hone_trace::{Run, RunId, RunState, Tenant, Time, TraceId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Documents that are read at once, and how often for one page.
 const N_DOCUMENTS: u32 = 200;
 const N_READS_MAX: usize = 20;
+/// Damaged documents that a list names.
+const N_NAMED_MAX: usize = 10;
 /// Events that are read at once.
 const N_EVENTS: u32 = 1000;
 /// Steps of a run that are kept.
@@ -26,25 +30,37 @@ const N_ALARMS_MAX: usize = 1000;
 /// Runs whose events are kept.
 const N_CURVES_MAX: usize = 32;
 
-/// The newest `n` documents of a tenant, as far as they are found among those of others, and where to go on.
-pub(super) async fn of_tenant(
+/// Documents of a tenant, and where to go on.
+pub(super) struct Found<W> {
+    pub(super) items: Vec<W>,
+    /// What is said of those that cannot be read.
+    pub(super) damaged: Vec<String>,
+    pub(super) next: Option<Cursor>,
+}
+
+/// The newest `n` documents of a tenant, as far as they are found among those of others; one that is damaged hides no other.
+pub(super) async fn of_tenant<W>(
     store: &dyn Store,
     kind: Kind,
     tenant: &Tenant,
     mut after: Option<Cursor>,
     n: usize,
-) -> Result<Page<Document>, StoreError> {
-    let is_ours = |document: &Document| document.tenant == *tenant;
+    word: impl Fn(&Document) -> Result<W, Damaged>,
+) -> Result<Found<W>, StoreError> {
+    let is_ours = |read: &Result<Document, Damaged>| match read {
+        Ok(document) => document.tenant == *tenant,
+        Err(damaged) => damaged.tenant.as_ref() == Some(tenant),
+    };
     // Where nobody else has records, the first read has all that is wanted and no more.
     let (mut items, mut limit) = (Vec::new(), u32::try_from(n).unwrap_or(N_DOCUMENTS).clamp(1, N_DOCUMENTS));
     for _ in 0..N_READS_MAX {
-        let mut page = store.documents(kind, after, limit).await?;
+        let mut page = documents::page(store, kind, after, limit).await?;
         // A place in the list is known where a read ends: one that goes too far is repeated up to the last that is wanted.
         let mut ours = page.items.iter().zip(1..).filter(|(document, _)| is_ours(document));
         if let Some((_, end)) = ours.nth(n.saturating_sub(items.len() + 1))
             && end < limit
         {
-            page = store.documents(kind, after, end).await?;
+            page = documents::page(store, kind, after, end).await?;
         }
         items.extend(page.items.into_iter().filter(is_ours));
         after = page.next;
@@ -53,7 +69,48 @@ pub(super) async fn of_tenant(
         }
         limit = N_DOCUMENTS;
     }
-    Ok(Page { items, next: after })
+    let mut found = Found { items: Vec::new(), damaged: Vec::new(), next: after };
+    for read in items {
+        match read.and_then(|document| word(&document)) {
+            Ok(word) => found.items.push(word),
+            // What is wrong inside is not for the page.
+            Err(damaged) => found.damaged.push(format!("{} {}", kind.as_str(), damaged.id)),
+        }
+    }
+    Ok(found)
+}
+
+/// The newest document of a tenant that can be read, among the first few.
+pub(super) async fn newest<W>(
+    store: &dyn Store,
+    kind: Kind,
+    tenant: &Tenant,
+    word: impl Fn(&Document) -> Result<W, Damaged>,
+) -> Result<Option<W>, StoreError> {
+    let mut after = None;
+    for _ in 0..N_READS_MAX {
+        let found = of_tenant(store, kind, tenant, after, 1, &word).await?;
+        after = found.next;
+        if after.is_none() || !found.items.is_empty() {
+            return Ok(found.items.into_iter().next());
+        }
+    }
+    Ok(None)
+}
+
+/// Which documents a list does not show.
+pub(super) fn left_out(damaged: &[String]) -> Html {
+    let mut page = Html::default();
+    for what in damaged.iter().take(N_NAMED_MAX) {
+        html!(page, "<p><span class=\"tag bad\">damaged</span> <code>{}</code> cannot be read and is not shown.</p>", what);
+    }
+    if damaged.len() > N_NAMED_MAX {
+        html!(page, "<p>So are {} more.</p>", damaged.len() - N_NAMED_MAX);
+    }
+    if !damaged.is_empty() {
+        html!(page, "<p class=\"quiet\"><code>hone store verify</code> names all that is damaged.</p>");
+    }
+    page
 }
 
 /// The place in a list from which a query asks to go on.
@@ -81,8 +138,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) fn of(document: &Document) -> Result<Self, StoreError> {
-        let run: Run = document.word()?;
+    pub(super) fn of(document: &Document) -> Result<Self, Damaged> {
+        let run: Run = documents::word(document)?;
         let name = run.settings.get("name").and_then(Value::as_str).map_or_else(|| run.id.to_string(), str::to_owned);
         Ok(Self { name, run })
     }
@@ -113,7 +170,7 @@ impl Named {
 pub(super) async fn run_named(store: &dyn Store, tenant: &Tenant, name: &str) -> Result<Option<Named>, StoreError> {
     let id = RunId::derived(&["run", tenant.as_str(), name]);
     let document = store.document(Kind::Run, &id.to_string()).await?;
-    document.filter(|document| document.tenant == *tenant).map(|document| Named::of(&document)).transpose()
+    document.filter(|document| document.tenant == *tenant).map(|document| Named::of(&document)).transpose().map_err(|run| run.why)
 }
 
 /// What a run has measured so far.

@@ -5,13 +5,13 @@ use super::figure::{ago, figure, known};
 use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::records::{Curve, Named, asked_after, cursor_text, curve, of_tenant};
+use super::records::{Curve, Named, asked_after, cursor_text, curve, left_out, of_tenant};
 use super::session::Reader;
 use super::table::Table;
 use crate::server::Gateway;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use hone_trace::store::{Kind, StoreError};
+use hone_trace::store::Kind;
 use hone_trace::{RunState, Time};
 use std::sync::Arc;
 
@@ -27,10 +27,9 @@ pub(crate) async fn runs(
 ) -> Result<Response, Turned> {
     let (tenant, now) = (&viewer.identity.tenant, gateway.now());
     let after = asked_after(&Query::read(query.as_deref().unwrap_or_default())).seen_by(&viewer)?;
-    let found = of_tenant(gateway.record().store(), Kind::Run, tenant, after, N_RUNS).await.seen_by(&viewer)?;
-    let named: Result<Vec<Named>, StoreError> = found.items.iter().map(Named::of).collect();
+    let found = of_tenant(gateway.record().store(), Kind::Run, tenant, after, N_RUNS, Named::of).await.seen_by(&viewer)?;
     let mut all = Vec::new();
-    for named in named.seen_by(&viewer)? {
+    for named in found.items {
         let curve = curve(&gateway, tenant, &named.name).await.seen_by(&viewer)?;
         all.push((named, curve));
     }
@@ -43,6 +42,7 @@ pub(crate) async fn runs(
     } else {
         html!(main, "{}", table(&all, now));
     }
+    html!(main, "{}", left_out(&found.damaged));
     if let Some(next) = found.next {
         html!(main, "<nav class=\"pages\" aria-label=\"Older and newer\">");
         html!(main, "<a rel=\"next\" href=\"/dashboard/runs?after={}\">Older</a></nav>", cursor_text(next));

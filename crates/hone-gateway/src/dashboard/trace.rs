@@ -9,12 +9,13 @@ use super::session::Reader;
 use super::table::Table;
 use super::traces::{outcome, tail};
 use super::turn;
+use crate::documents;
 use crate::error::Refused;
 use crate::server::Gateway;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use hone_trace::format::is_note;
-use hone_trace::store::{Kind, Store, StoreError};
+use hone_trace::store::{Store, StoreError};
 use hone_trace::{Config, GiverKind, Metric, Reward, Time, Trace, TraceId};
 
 /// Turns of one page.
@@ -78,10 +79,9 @@ fn last_known(trace: &Trace) -> Time {
     trace.ended.or_else(turn).unwrap_or(trace.started)
 }
 
-/// The config that produced a trace, where it is on the record.
+/// The config that produced a trace, where it is on the record and can be read.
 pub(super) async fn config(store: &dyn Store, trace: &Trace) -> Result<Option<Config>, StoreError> {
-    let document = store.document(Kind::Config, &trace.config.to_string()).await?;
-    document.map(|document| document.word()).transpose()
+    documents::sound(store, &trace.config.to_string()).await
 }
 
 fn facts(trace: &Trace, config: Option<&Config>) -> Html {

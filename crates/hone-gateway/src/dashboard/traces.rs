@@ -8,6 +8,7 @@ use super::records::{asked_after, cursor_text};
 use super::session::Reader;
 use super::table::Table;
 use super::{page, trace};
+use crate::documents;
 use crate::error::Refused;
 use crate::record::episodes_called;
 use crate::server::Gateway;
@@ -80,7 +81,10 @@ pub(crate) async fn traces(
 async fn called(gateway: &Gateway, tenant: &Tenant, words: &str) -> Result<Vec<TraceHead>, StoreError> {
     let mut heads: Vec<TraceHead> = Vec::new();
     for id in words.parse().ok().into_iter().chain(episodes_called(tenant, words)) {
-        let trace = gateway.record().store().trace(id).await?.filter(|trace| trace.tenant == *tenant);
+        let trace = match gateway.record().store().trace(id).await {
+            Err(StoreError::Damaged { .. }) => None,
+            trace => trace?.filter(|trace| trace.tenant == *tenant),
+        };
         heads.extend(trace.map(|trace| trace.head()).filter(|head| heads.iter().all(|known| known.id != head.id)));
     }
     Ok(heads)
@@ -175,7 +179,7 @@ async fn look_for(
     let words = words.to_lowercase();
     let (mut items, mut n_looked, began) = (Vec::new(), 0, gateway.now());
     loop {
-        let part = gateway.record().store().traces(wanted, after, N_LOOKED).await?;
+        let (part, _) = documents::traces(gateway.record().store(), wanted, after, N_LOOKED).await?;
         n_looked += part.items.len();
         items.extend(part.items.iter().filter(|trace| has(trace, &words)).map(Trace::head));
         after = part.next;

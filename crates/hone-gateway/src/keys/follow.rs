@@ -3,7 +3,7 @@
 //! The log says that something has changed, and the documents say what there is. A server that asks for keys never stops asking: when the
 //! last one is revoked, nobody gets in.
 
-use super::{KeyError, N_PAGE, STREAM, read};
+use super::{Damaged, N_PAGE, STREAM, read};
 use crate::access::Access;
 use crate::events::{News, Place};
 use crate::lookout::Grown;
@@ -66,14 +66,14 @@ impl Follower {
     }
 
     /// Lets those in who have a live key. One that cannot be read opens nothing, but there is one.
-    fn act(&self, keys: Vec<Result<super::Key, KeyError>>) {
+    fn act(&self, keys: Vec<Result<super::Key, Damaged>>) {
         let n_keys = keys.len();
         let (mut live, mut n_revoked) = (HashMap::new(), 0);
         for key in keys {
             match key {
                 Ok(key) if key.is_live() => drop(live.insert(key.hash, key.identity())),
                 Ok(_) => n_revoked += 1,
-                Err(error) => self.gateway.log(error.to_string()),
+                Err(damaged) => self.gateway.log(damaged.to_string()),
             }
         }
         let is_open = matches!(*self.gateway.access(), Access::Open(_));

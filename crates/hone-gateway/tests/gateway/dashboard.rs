@@ -506,3 +506,34 @@ async fn first_pages_are_quick_however_many_traces_there_are() {
         assert!(median < PAGE_MS_MAX || path.contains("q="), "{path}: {median} ms");
     }
 }
+
+/// One document of every kind is damaged, and a trace: lists name it and show the others.
+#[tokio::test]
+async fn what_is_damaged_is_named_and_hides_no_other() {
+    let (world, sample) = filled().await;
+    let id = |name: &str| RunId::derived(&["run", tenant().as_str(), name]).to_string();
+    let newest = |kind: &str| {
+        format!("UPDATE documents SET body = '{{' WHERE seq = (SELECT max(seq) FROM documents WHERE kind = '{kind}');")
+    };
+    world.change(&format!("UPDATE documents SET body = '{{' WHERE kind = 'run' AND id = '{}';", id("desk-grpo-1")));
+    world.change("UPDATE documents SET body = '{' WHERE kind = 'config'");
+    world.change("UPDATE bodies SET body = '{' WHERE seq = (SELECT max(seq) FROM bodies)");
+    let runs = world.get("/dashboard/runs", &[]).await;
+    assert!(runs.status == 200 && runs.body.contains("desk-grpo-2") && runs.body.contains(&id("desk-grpo-1")), "{}", runs.body);
+    for (path, says) in pages(&sample) {
+        if !path.contains("desk-grpo-1") {
+            let told = world.get(&path, &[]).await;
+            assert!(told.status == 200 && told.body.contains(says), "{path}: {} {}", told.status, told.body);
+        }
+    }
+    for (kind, path) in [("outcome", "/dashboard/evaluations"), ("group", "/dashboard/groups"), ("run", "/dashboard/runs")] {
+        world.change(&newest(kind));
+        let told = world.get(path, &[]).await;
+        assert!(told.status == 200 && told.body.contains("cannot be read and is not shown"), "{path}: {}", told.body);
+        assert_eq!(world.get("/dashboard", &[]).await.status, 200, "{kind}");
+    }
+    let other = Tenant::new("other").unwrap();
+    world.change(&format!("UPDATE documents SET tenant = '{other}' WHERE kind = 'run'"));
+    let told = world.get("/dashboard/runs", &[]).await.body;
+    assert!(!told.contains("cannot be read"), "what another tenant has is not told: {told}");
+}

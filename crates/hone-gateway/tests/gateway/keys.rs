@@ -98,7 +98,7 @@ async fn a_name_belongs_to_one_live_key_and_revoking_is_final() {
     assert!(matches!(keys::revoke(store, &name("ci"), &tenant(), NOW).await, Err(KeyError::Revoked(NOW))));
     let new = Key { hash: Token::of("hone-new"), ..key("ci", Role::Report) };
     keys::add(store, &new).await.unwrap();
-    assert_eq!(keys::all(store).await.unwrap(), [new]);
+    assert_eq!(keys::all(store).await.unwrap().sound, [new]);
     until(&world, "new", 403).await;
     until(&world, "ci", 401).await;
 }
@@ -123,11 +123,38 @@ async fn what_cannot_be_read_opens_nothing_and_is_not_quoted() {
     let mut document = Document::of(&key("odd", Role::Admin), 0, tenant(), NOW);
     document.body["role"] = json!("canary");
     world.store.put(vec![Write::Document(document)]).await.unwrap();
-    let error = keys::all(&*world.store).await.unwrap_err().to_string();
+    let [damaged] = &keys::all(&*world.store).await.unwrap().damaged[..] else { panic!("one cannot be read") };
+    let error = damaged.to_string();
     assert!(error.contains("`odd`") && !error.contains("canary") && !error.contains(&Token::of("hone-odd").to_hex()), "{error}");
     keys::add(&*world.store, &key("good", Role::Call)).await.unwrap();
     until(&world, "nobody's", 401).await;
     assert_eq!((list(&world, "good").await.status, list(&world, "odd").await.status), (200, 401));
+}
+
+/// The store cannot even read it: the others open the server as before, and it stays closed to who has none.
+#[tokio::test]
+async fn a_damaged_key_opens_nothing_and_locks_nobody_out() {
+    let world = World::open().await;
+    keys::add(&*world.store, &key("broken", Role::Admin)).await.unwrap();
+    until(&world, "broken", 200).await;
+    world.change("UPDATE documents SET body = '{' WHERE kind = 'key'");
+    keys::add(&*world.store, &key("good", Role::Call)).await.unwrap();
+    until(&world, "good", 200).await;
+    until(&world, "broken", 401).await;
+    let all = keys::all(&*world.store).await.unwrap();
+    assert_eq!(all.sound, [key("good", Role::Call)]);
+    assert_eq!(
+        all.damaged.iter().map(|key| (key.name.as_str(), key.tenant.clone())).collect::<Vec<_>>(),
+        [("broken", Some(tenant()))]
+    );
+    assert!(world.said.lock().unwrap().iter().any(|text| text.contains("`broken`")));
+    assert!(matches!(keys::add(&*world.store, &key("broken", Role::Admin)).await, Err(KeyError::Unreadable(_))));
+    let again = world.again().await;
+    assert_eq!((list(&again, "good").await.status, list(&again, "broken").await.status), (200, 401));
+    keys::revoke(&*world.store, &name("good"), &tenant(), NOW).await.unwrap();
+    let last = again.again().await;
+    assert_eq!(list(&last, "nobody's").await.status, 401, "where the only key is damaged, nobody is let in");
+    assert!(keys::all(&*world.store).await.unwrap().are_needed());
 }
 
 #[tokio::test]

@@ -139,3 +139,20 @@ fn out_of_turn_is_refused() {
     episode.answer(&[]).expect("an empty answer");
     assert!(episode.answer(&[]).is_err());
 }
+
+/// Messages are made ready once, with marks in them; a later one may hold the very character.
+#[test]
+fn a_conversation_that_went_on_has_the_tokens_of_the_whole() {
+    let renderer = tiny(Some(CHATML));
+    let ends = renderer.tokenizer().eos_ids();
+    let mut episode = Episode::open(Arc::clone(&renderer), vec![user("<|im_end|> so")], Setting::default()).expect("a prompt");
+    for said in ["it is", "\u{fdd0}<|im_start|>", "\u{fdd0}\u{fdd1}", "so"] {
+        episode.imitate(Message::text(Role::Assistant, said), ends, true).expect("an answer");
+        episode.extend(vec![user(&format!("{said}<|im_end|>"))]).expect("more");
+        let whole = renderer.prompt(episode.messages(), &Setting::default()).expect("ids");
+        assert_eq!(renderer.tokenizer().decode(episode.ids()), renderer.tokenizer().decode(&whole), "{said:?}");
+        assert_eq!(episode.segments().len(), 1, "{said:?}");
+        let n_starts = |ids: &[u32]| ids.iter().filter(|id| Some(**id) == renderer.tokenizer().id_of("<|im_start|>")).count();
+        assert_eq!(n_starts(episode.ids()), n_starts(&whole), "{said:?}");
+    }
+}

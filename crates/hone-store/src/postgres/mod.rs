@@ -16,8 +16,10 @@ use crate::dump::{Counts, Database, Dumped, Info, LogLine, Lost, NO_HASH};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Hash, Row, check_path};
 use connection::{Connection, PATIENT, PROMPT, failure, within};
-use hone_trace::store::{Answer, Cursor, Document, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
-use hone_trace::{BlobHash, EventId, NextTurn, Reward, Time, Trace, TraceHead, TraceId};
+use hone_trace::store::{
+    Answer, Cursor, Document, DocumentHead, Event, Field, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write,
+};
+use hone_trace::{BlobHash, EventId, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
 use pool::{Pool, ask};
 use read::parsed;
 use std::sync::Arc;
@@ -150,6 +152,32 @@ impl Store for Postgres {
                 let last = rows.last().filter(|_| rows.len() == limit as usize);
                 let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(4)), seq: row.get(6) });
                 Ok(Page { items: rows.iter().map(read::document).collect::<Result<_, _>>()?, next })
+            })
+        })
+    }
+
+    fn document_heads(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<DocumentHead>> {
+        let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
+        Box::pin(async move {
+            ask!(self.pool, PROMPT, |connection| {
+                let rows = connection
+                    .client
+                    .query(
+                        "SELECT d.id, d.tenant, d.at, d.seq FROM hone.documents d
+                     WHERE d.kind = $1 AND (d.at, d.seq) < ($2::int8, $3::int8) AND NOT EXISTS (
+                         SELECT FROM hone.documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
+                     ORDER BY d.at DESC, d.seq DESC LIMIT $4",
+                        &[&kind.as_str(), &at, &seq, &i64::from(limit)],
+                    )
+                    .await
+                    .map_err(self.failed())?;
+                let last = rows.last().filter(|_| rows.len() == limit as usize);
+                let next = last.map(|row| Cursor { at: Time::from_unix_nanos(row.get(2)), seq: row.get(3) });
+                let head = |row: &tokio_postgres::Row| DocumentHead {
+                    id: row.get(0),
+                    tenant: Tenant::new(row.get::<_, String>(1)).ok(),
+                };
+                Ok(Page { items: rows.iter().map(head).collect(), next })
             })
         })
     }

@@ -12,7 +12,9 @@ use crate::dump::{self, Counts, Database, Dumped, Info, LogLine, Lost};
 use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
-use hone_trace::store::{Answer, Cursor, Document, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write};
+use hone_trace::store::{
+    Answer, Cursor, Document, DocumentHead, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write,
+};
 use hone_trace::{BlobHash, EventId, RewardId, Tenant, Time, Trace, TraceHead, TraceId};
 use read::{damaged, parsed};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
@@ -168,6 +170,26 @@ impl Store for Sqlite {
             while let Some(row) = rows.next()? {
                 items.push(document(row)?);
                 next = Some(Cursor { at: Time::from_unix_nanos(row.get(4)?), seq: row.get(7)? });
+            }
+            let next = next.filter(|_| items.len() == limit as usize);
+            Ok(Page { items, next })
+        })
+    }
+
+    fn document_heads(&self, kind: Kind, after: Option<Cursor>, limit: u32) -> Answer<'_, Page<DocumentHead>> {
+        let (at, seq) = after.map_or((i64::MAX, i64::MAX), |cursor| (cursor.at.unix_nanos(), cursor.seq));
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT d.id, d.tenant, d.at, d.seq FROM documents d
+                 WHERE d.kind = ?1 AND (d.at, d.seq) < (?2, ?3) AND NOT EXISTS (
+                     SELECT 1 FROM documents n WHERE n.kind = d.kind AND n.id = d.id AND n.revision = d.revision + 1)
+                 ORDER BY d.at DESC, d.seq DESC LIMIT ?4",
+            )?;
+            let mut rows = statement.query(params![kind.as_str(), at, seq, limit])?;
+            let (mut items, mut next) = (Vec::new(), None);
+            while let Some(row) = rows.next()? {
+                items.push(DocumentHead { id: row.get(0)?, tenant: Tenant::new(row.get::<_, String>(1)?).ok() });
+                next = Some(Cursor { at: Time::from_unix_nanos(row.get(2)?), seq: row.get(3)? });
             }
             let next = next.filter(|_| items.len() == limit as usize);
             Ok(Page { items, next })

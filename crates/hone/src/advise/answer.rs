@@ -5,7 +5,8 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use hone_advise::short;
-use hone_gateway::advice::{self, Step, TakeError};
+use hone_gateway::advice::{self, Kept, Step, TakeError};
+use hone_gateway::documents::Damaged;
 use hone_store::Database;
 use hone_trace::{AgentName, Answer, Recommendation};
 use serde_json::json;
@@ -33,7 +34,7 @@ pub(crate) struct RejectArgs {
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
     let all = match context.store_if_there().await? {
-        Some(store) => advice::all(&*store, &context.settings.tenant).await?,
+        Some(store) => all(&store, context).await?,
         None => Vec::new(),
     };
     if context.printer.wants_json() {
@@ -91,10 +92,17 @@ fn untaken(error: TakeError) -> Failure {
     }
 }
 
+/// All advice that can be read; what cannot be is named.
+async fn all(store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Vec<Kept>, Failure> {
+    let named = |damaged: Damaged| context.printer.complain(&damaged.why.to_string());
+    let all = advice::all(&**store, &context.settings.tenant).await?;
+    Ok(all.into_iter().filter_map(|one| one.map_err(named).ok()).collect())
+}
+
 /// Writes down an answer to the advice whose id begins so.
 async fn answered(id: &str, answer: Answer, store: &Arc<dyn Database>, context: &Context<'_>) -> Result<Recommendation, Failure> {
     let hint = "`hone advise list` names all";
-    let all = advice::all(&**store, &context.settings.tenant).await?;
+    let all = all(store, context).await?;
     let is_meant = |one: &Recommendation| !id.is_empty() && one.id.to_string().starts_with(&id.to_lowercase());
     let mut meant = all.into_iter().filter(|one| is_meant(&one.recommendation));
     let Some(found) = meant.next() else {

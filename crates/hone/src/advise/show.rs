@@ -51,6 +51,9 @@ fn overview(seen: &Seen, context: &Context<'_>) -> Result<(), Failure> {
         let left_out = counted(seen.n_studied as u64, "episode");
         context.printer.say(&format!("{left_out} of adapters on tasks that they may have learned from: left out"));
     }
+    for (error, n_episodes) in &seen.lost {
+        context.printer.complain(&format!("{error}; left out with it: {}", counted(*n_episodes as u64, "episode")));
+    }
     if seen.n_damaged > 0 {
         let damaged = counted(seen.n_damaged as u64, "damaged record");
         context.printer.say(&format!("{damaged} passed by: `hone store verify` names all"));

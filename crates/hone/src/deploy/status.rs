@@ -147,7 +147,7 @@ fn evidence(numbers: &Numbers) -> Vec<String> {
         format!("{estimate:+.3} ({} to {})", side(low), side(high))
     };
     let mut lines = vec![arm("canary ", &numbers.canary), arm("control", &numbers.control)];
-    lines.push(format!("quality of the canary less that of control: {}", bound(&numbers.quality)));
+    lines.push(format!("quality of the canary less that of control: {}", bound(&numbers.quality_shown())));
     lines.extend(numbers.gain.as_ref().map(|gain| format!("beyond the gain that is asked for: {}", bound(gain))));
     lines.extend(numbers.cost.as_ref().map(|cost| format!("cost beyond what is allowed: {}", bound(cost))));
     lines.extend(numbers.log_latency.as_ref().map(|latency| format!("log-latency beyond control's: {}", bound(latency))));

@@ -94,7 +94,7 @@ fn told(decision: &Decision) -> String {
     let Decision { action, reason, share, numbers, .. } = decision;
     let words = |text: String| text.replace('_', " ");
     let side = |side: Option<f64>| side.map_or_else(|| "?".to_owned(), |side| format!("{:+.1}", 100.0 * side));
-    let quality = &numbers.quality;
+    let quality = numbers.quality_shown();
     format!(
         "{}, {:.0} % from now on: {}; {:+.1} points ({} to {}) after {} outcomes of the new version and {} of the old one",
         words(word(action)),

@@ -83,8 +83,16 @@ impl GuardArgs {
 impl Guard {
     /// Who gets in, and how many keys there are. Without any, this machine does.
     pub(super) async fn access(&self, store: &dyn Store, context: &Context<'_>) -> Result<(Access, usize), Failure> {
-        let live: Vec<Key> = keys::all(store).await.map_err(key::failed)?.into_iter().filter(Key::is_live).collect();
+        let all = keys::all(store).await.map_err(key::failed)?;
+        all.damaged.iter().for_each(|key| context.printer.complain(&key.to_string()));
+        let are_needed = all.are_needed();
+        let live: Vec<Key> = all.sound.into_iter().filter(Key::is_live).collect();
         let n_keys = live.len();
+        if n_keys == 0 && are_needed {
+            // One that cannot be read may have been live: who has none is not let in.
+            return Err(Failure::user("no key can be read, so nobody would be let in")
+                .hint("`hone store restore` puts back what a back-up holds; `hone key add NAME --role call` makes another key"));
+        }
         if n_keys > 0 {
             let keys = live.into_iter().map(|key| (key.hash, key.identity()));
             return Ok((Access::keys(keys).map_err(Failure::user)?, n_keys));

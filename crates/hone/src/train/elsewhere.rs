@@ -5,8 +5,9 @@ use super::record::{self, MACHINE};
 use super::runs::{End, Files, Fork, Recorded, Run, Runs};
 use crate::context::Context;
 use crate::failure::Failure;
+use hone_gateway::documents;
 use hone_trace::store::{Cursor, Event, Kind, Store, StoreError};
-use hone_trace::{Run as Record, RunState, Tenant, V1};
+use hone_trace::{Run as Record, RunState, V1};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ pub(super) fn others(here: &[String], context: &Context<'_>) -> Vec<Recorded> {
     }
     let found = context.wait(async |context| {
         let (store, mut found) = (context.store().await?, Vec::new());
-        for record in records(&*store, &context.settings.tenant, here).await? {
+        for record in records(&*store, here, context).await? {
             let name = record::name(&record).unwrap_or_default().to_owned();
             match recorded(&*store, record).await {
                 Ok(recorded) => found.push(recorded),
@@ -60,12 +61,23 @@ pub(super) fn others(here: &[String], context: &Context<'_>) -> Vec<Recorded> {
     })
 }
 
-async fn records(store: &dyn Store, tenant: &Tenant, here: &[String]) -> Result<Vec<Record>, StoreError> {
+async fn records(store: &dyn Store, here: &[String], context: &Context<'_>) -> Result<Vec<Record>, StoreError> {
+    let tenant = &context.settings.tenant;
     let (mut found, mut after): (Vec<Record>, Option<Cursor>) = (Vec::new(), None);
     loop {
-        let page = store.documents(Kind::Run, after, N_DOCUMENTS).await?;
-        for document in page.items.iter().filter(|document| document.tenant == *tenant) {
-            let record: Record = document.word()?;
+        let page = documents::page(store, Kind::Run, after, N_DOCUMENTS).await?;
+        for read in page.items {
+            let record: Record = match read.and_then(|document| documents::word(&document)) {
+                Ok(record) => record,
+                Err(damaged) if damaged.tenant.as_ref() == Some(tenant) => {
+                    context.printer.complain(&damaged.why.to_string());
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            if record.tenant != *tenant {
+                continue;
+            }
             if record::name(&record).is_some_and(|name| here.iter().all(|known| known != name)) {
                 found.push(record);
             }
@@ -114,7 +126,7 @@ async fn recorded(store: &dyn Store, record: Record) -> Result<Recorded, StoreEr
         fork: text("fork").as_deref().and_then(fork),
         tenant: Some(record.tenant.clone()),
     };
-    Ok(Recorded { run, metrics, end, files: Files::Elsewhere(text(MACHINE)) })
+    Ok(Recorded { run, metrics, end, files: Files::Elsewhere(text(MACHINE)), is_at_work: None })
 }
 
 /// What the events of a run told.

@@ -1,21 +1,28 @@
 //! Ctrl-C while a run is at work: it ends after its present step, so that what was sampled and paid for is learned from. Pressed
 //! again, it leaves at once; that costs the present step and nothing else.
 
-use super::runs::{self, End, INTERRUPTED};
+use super::record;
+use super::runs::{self, End, INTERRUPTED, Run};
 use super::state::States;
+use crate::clock::now;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use hone_trace::RunState;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_CODE: i32 = 130;
+/// How long the store is waited for by who leaves at once.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// A run that can be interrupted.
 pub(super) struct Interruptible<'a> {
-    pub(super) printer: &'a Printer,
+    pub(super) context: &'a Context<'a>,
+    pub(super) run: &'a Run,
     pub(super) folder: &'a Path,
     /// The command that goes on with it.
     pub(super) way_on: &'a str,
@@ -48,15 +55,25 @@ impl Interruptible<'_> {
     async fn is_left(&self, pressed: &mut Signal) {
         pressed.recv().await;
         self.is_interrupted.store(true, Ordering::Relaxed);
-        self.printer.complain("interrupted: the run ends after its present step; Ctrl-C again leaves it at once");
+        let printer = self.context.printer;
+        printer.complain("interrupted: the run ends after its present step; Ctrl-C again leaves it at once");
         pressed.recv().await;
         // Who wants to leave at once is not kept by what cannot be written.
         let position = States::of(self.folder, 1).position().ok().flatten().unwrap_or_default();
         let (step, best_step) = (position.step, position.progress.best().map(|best| best.step));
         let why = format!("Ctrl-C was pressed twice after step {step}");
         let _ = runs::end(self.folder, &End { reason: INTERRUPTED.to_owned(), why, step, best_step });
-        let _ = self.printer.flush();
-        self.printer.complain(&format!("interrupted: all steps up to {step} are kept; go on with `{}`", self.way_on));
+        let _ = tokio::time::timeout(TOLD_WITHIN, self.tell()).await;
+        let _ = printer.flush();
+        printer.complain(&format!("interrupted: all steps up to {step} are kept; go on with `{}`", self.way_on));
+    }
+
+    /// Tells the store that the run is not at work any more.
+    async fn tell(&self) -> Result<(), Failure> {
+        let store = self.context.store().await?;
+        let state = RunState::Ended { at: now(), reason: INTERRUPTED.to_owned() };
+        record::tell(&*store, self.run, &self.context.settings.tenant, state, now()).await?;
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// List training runs and how they ended
 ///
-/// A run that has not ended is at work, or was killed and waits to be resumed. Where several machines share a PostgreSQL, their runs are
+/// A run that has not ended is at work; one whose process is gone was cut off, and how it goes on is said. Where several machines share a PostgreSQL, their runs are
 /// listed too, with where the files of each are. With --json, one object per line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -25,6 +25,7 @@ pub(super) fn run(_: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         }
     }
     all.iter().filter_map(Recorded::warning).for_each(|warning| printer.complain(&warning));
+    all.iter().filter_map(|recorded| recorded.way_on(&context.settings)).for_each(|way_on| printer.say(&way_on));
     all.extend(elsewhere::others(&names, context));
     if names.is_empty() && all.is_empty() {
         printer.say("no run is recorded here yet: `hone train grpo --run NAME --model MODEL --env WORLD` begins one");
@@ -57,7 +58,7 @@ fn row(recorded: &Recorded) -> Vec<String> {
 }
 
 fn summary(recorded: &Recorded) -> Value {
-    let Recorded { run, metrics, end, files } = recorded;
+    let Recorded { run, metrics, end, files, .. } = recorded;
     let best = metrics.highest("validation");
     json!({
         "name": run.name, "method": run.method, "model": run.model, "env": run.env, "seed": run.seed,
@@ -66,6 +67,7 @@ fn summary(recorded: &Recorded) -> Value {
         "best_validation": best.map(|(_, value)| value),
         "best_validation_step": best.map(|(step, _)| step),
         "ended": end.as_ref().map(|end| &end.reason),
+        "cut_off": recorded.is_cut_off(),
         "files": files.to_string(),
     })
 }

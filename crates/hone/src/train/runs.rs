@@ -1,7 +1,8 @@
 //! The runs that there are: one folder each under `.hone/runs`.
 //!
 //! `run.json` says what a run was started with and does not change; `metrics.jsonl` grows with every step; `end.json` appears when
-//! the run has ended, with the reason. A run without it is at work, or was killed and waits to be resumed.
+//! the run has ended, with the reason. A run without it is at work, and holds its
+//! `lock`; or it was cut off and waits to be resumed.
 
 use super::metrics::{self, Metrics};
 use crate::failure::{Failure, at_path};
@@ -84,6 +85,8 @@ pub(crate) struct Recorded {
     pub(crate) metrics: Metrics,
     pub(crate) end: Option<End>,
     pub(crate) files: Files,
+    /// Whether a process is at work on it, where that is known.
+    pub(crate) is_at_work: Option<bool>,
 }
 
 /// Where the files of a run are.
@@ -129,7 +132,22 @@ impl Recorded {
 
     /// How it ended, in a word.
     pub(crate) fn ended(&self) -> &str {
-        self.end.as_ref().map_or("not ended", |end| &end.reason)
+        let open = if self.is_cut_off() { "cut off" } else { "not ended" };
+        self.end.as_ref().map_or(open, |end| &end.reason)
+    }
+
+    /// Whether its process is gone before it ended.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.end.is_none() && self.is_at_work == Some(false)
+    }
+
+    /// What is to be said where it was cut off: how it goes on.
+    pub(crate) fn way_on(&self, settings: &Settings) -> Option<String> {
+        let way_on = || settings.again(&format!("hone train {} --run {} --resume", self.run.method, self.run.name));
+        self.is_cut_off().then(|| {
+            let step = self.metrics.last_step().unwrap_or(0);
+            format!("`{}` was cut off after step {step}: its process is gone; it goes on with `{}`", self.run.name, way_on())
+        })
     }
 
     /// What is to be said where its files are not here.
@@ -197,7 +215,9 @@ impl Runs {
         // A folder that was copied or renamed is found by the name it has now.
         let run = Run { name: name.to_owned(), ..run };
         let metrics = Metrics::read(&folder.join(metrics::FILE_NAME))?;
-        Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))?, files: Files::Here })
+        // Who is at work lets go after it has said how it ended, so that is read last.
+        let is_at_work = held::is_held(&folder.join(LOCK_FILE));
+        Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))?, files: Files::Here, is_at_work })
     }
 
     /// Whether a run of this name is in this folder.

@@ -29,12 +29,13 @@ const FIRST: [&str; 6] = ["reward", "reward_half_width", "solved", "validation",
 
 pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let (printer, recorded) = (context.printer, elsewhere::find(&args.run, context)?);
-    let Recorded { run, metrics, end, files } = &recorded;
+    let Recorded { run, metrics, end, files, is_at_work } = &recorded;
     let curves = curves(&args.plot, metrics)?;
     recorded.warning().iter().for_each(|warning| printer.complain(warning));
     recorded.notice().iter().for_each(|notice| printer.say(notice));
     if printer.wants_json() {
-        printer.json(&json!({"run": run, "metrics": metrics.lines, "end": end, "files": files.to_string()}))?;
+        let (files, cut_off) = (files.to_string(), recorded.is_cut_off());
+        printer.json(&json!({"run": run, "metrics": metrics.lines, "end": end, "files": files, "cut_off": cut_off}))?;
         return Ok(Exit::Yes);
     }
     printer.line(&[(Style::Strong, &run.name)])?;
@@ -64,7 +65,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
             (Style::Strong, &format!("{} at step {}", end.reason, end.step)),
             (Style::Plain, &format!(": {}", end.why)),
         ])?,
-        None => printer.plain("it has not ended: it is at work, or was killed and waits to be resumed")?,
+        None => match recorded.way_on(&context.settings) {
+            Some(way_on) => printer.plain(&way_on)?,
+            None if *is_at_work == Some(true) => printer.plain("it has not ended: it is at work")?,
+            None => printer.plain("it has not ended: it is at work, or was cut off and waits to be resumed")?,
+        },
     }
     Ok(Exit::Yes)
 }

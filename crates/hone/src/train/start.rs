@@ -206,8 +206,8 @@ pub(super) fn start<T: Teacher>(
     let spent = || bank.budget.spent().known_usd;
     let lines = runs.read(&run.name)?.metrics.lines;
     let (way_on, is_interrupted) = (args.way_on(&run, context), AtomicBool::new(false));
-    let (printer, at) = (context.printer, folder.clone());
-    let interruptible = Interruptible { printer, folder: &at, way_on: &way_on, is_interrupted: &is_interrupted };
+    let (at, begun) = (folder.clone(), run.clone());
+    let interruptible = Interruptible { context, run: &begun, folder: &at, way_on: &way_on, is_interrupted: &is_interrupted };
     let session = Session {
         context,
         settings,

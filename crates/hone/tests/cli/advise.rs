@@ -65,6 +65,23 @@ fn advice_on_an_agent_becomes_a_version_of_it() {
 }
 
 #[test]
+fn a_damaged_config_is_named_and_the_others_are_advised_on() {
+    let all =
+        [episodes("old", "lookup", 60, 150), episodes("new", "lookup", 130, 149), episodes("lost", "lookup", 6, 6)].concat();
+    let desk = Desk::with(&[("log.jsonl", all.as_str())]);
+    desk.hone("trace import log.jsonl").expect(0, "", "305 new");
+    let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+    let sql = "UPDATE documents SET body = '{' WHERE kind = 'config' AND body LIKE '%lost%'";
+    assert_eq!(database.execute(sql, []).unwrap(), 1);
+    let found = desk.hone("advise").expect(0, "model: old → new", "in the store is damaged");
+    assert!(found.err.contains("left out with it: 6 episodes"), "{}", found.err);
+    assert_eq!(told(&desk, "advise --json --quiet")["episodes"], 299);
+    // What was advised before does not hide what is sound either.
+    database.execute("UPDATE documents SET body = '{' WHERE kind = 'recommendation'", []).unwrap();
+    desk.hone("advise list").expect(0, "", "in the store is damaged");
+}
+
+#[test]
 fn nothing_is_proposed_where_nobody_said_how_it_went() {
     let silent = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}"#;
     let desk = Desk::with(&[("log.jsonl", silent)]);

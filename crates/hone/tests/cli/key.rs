@@ -262,3 +262,26 @@ fn keys_are_kept_on_postgres_as_well() {
     desk.hone(&format!("key revoke {tenant}")).expect(0, "is revoked for ever", "within a second");
     until(served.port, &key, 401);
 }
+
+#[test]
+fn a_damaged_key_opens_nothing_and_keeps_nobody_out() {
+    let desk = Desk::new();
+    let (broken, good) = (add(&desk, "broken --role admin"), add(&desk, "good --role call"));
+    let damage = |name: &str| {
+        let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+        database.execute("UPDATE documents SET body = '{' WHERE kind = 'key' AND id = ?1", [name]).unwrap();
+    };
+    damage("broken");
+    let says = "the key `broken` in the store cannot be read and opens nothing";
+    desk.hone("key list").expect(0, "good", says);
+    let provider = Listening::provider(&desk);
+    let served = Listening::serve(&desk, &provider);
+    assert_eq!((get(served.port, "/v1/models", &good), get(served.port, "/v1/models", &broken)), (200, 401));
+    drop(served);
+    damage("good");
+    desk.hone("serve --address 127.0.0.1:0 --model m=http://127.0.0.1:1/v1#m").expect(
+        2,
+        "",
+        "no key can be read, so nobody would be let in",
+    );
+}

@@ -5,6 +5,7 @@ use super::practice::{COMMON, RECIPE};
 use super::{Desk, server};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 
 const GRPO: &str = "--steps 6 --scenarios 4 --samples 4 --validation 8 --validate-every 2 --lr 0.3";
@@ -410,6 +411,53 @@ fn a_run_that_is_interrupted_says_how_it_goes_on() {
     desk.hone("train stop r").expect(0, "will stop", "");
     let ended = child.wait_with_output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn a_run_whose_process_is_gone_is_called_cut_off_with_the_way_on() {
+    let desk = Desk::of_practice();
+    let line = grpo("").replace("--steps 6", "--steps 100000").replace(" --json --quiet", "");
+    let mut child = desk.command(&line).spawn().unwrap();
+    wait_for_lines(&desk, 1);
+    desk.hone("train list").expect(0, "not ended", "");
+    desk.hone("train show r").expect(0, "it has not ended: it is at work\n", "");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let way_on = "its process is gone; it goes on with `hone train grpo --run r --resume`";
+    desk.hone("train list").expect(0, "cut off", way_on);
+    desk.hone("train show r").expect(0, way_on, "");
+    let told = desk.hone("train list --json").json();
+    let ours = told.iter().find(|run| run["name"] == "r").unwrap();
+    assert_eq!((&ours["cut_off"], &ours["ended"]), (&Value::Bool(true), &Value::Null));
+}
+
+/// Whoever samples never answers, so that a step never ends.
+#[test]
+fn a_run_that_is_left_at_once_is_not_at_work_for_the_store() {
+    let desk = Desk::of_practice();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let sampler = format!("--sampler http://{}/v1#m", silent.local_addr().unwrap());
+    let line = grpo(&sampler).replace(" --json --quiet", "");
+    let mut child = desk.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let held = silent.accept().unwrap();
+    let id = child.id().to_string();
+    let press = || std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(press().success());
+    assert!(said.any(|line| line.contains("Ctrl-C again leaves it at once")));
+    assert!(press().success());
+    assert!(
+        said.any(|line| line.contains("interrupted: all steps up to 0 are kept; go on with `hone train grpo --run r --resume"))
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(held);
+    let database = rusqlite::Connection::open(desk.path(".hone/hone.db")).unwrap();
+    let mut statement = database.prepare("SELECT body FROM documents WHERE kind = 'run' ORDER BY revision DESC").unwrap();
+    let bodies = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let mut runs = bodies.map(|body| serde_json::from_str::<Value>(&body.unwrap()).unwrap());
+    let ours = runs.find(|run| run["settings"]["name"] == "r").unwrap();
+    assert_eq!(ours["state"]["reason"], "interrupted", "{ours}");
+    desk.hone("train list").expect(0, "interrupted", "");
 }
 
 #[test]
