@@ -176,7 +176,9 @@ fn damaged(seen: &Seen) -> Html {
         1 => "1 record is".to_owned(),
         n => format!("{} records are", count(n as u64)),
     };
-    html!("<p><span class=\"tag warn\">damaged</span> {} passed by: <code>hone store verify</code> names all.</p>", records)
+    let n_lost: usize = seen.lost.iter().map(|(_, n_episodes)| n_episodes).sum();
+    let lost = if n_lost > 0 { format!(", and {} of configs among them", episodes(n_lost)) } else { String::new() };
+    html!("<p><span class=\"tag warn\">damaged</span> {} passed by{}: <code>hone store verify</code> names all.</p>", records, lost)
 }
 
 fn episodes(n: usize) -> String {

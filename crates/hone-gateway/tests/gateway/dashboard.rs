@@ -522,6 +522,8 @@ async fn what_is_damaged_is_named_and_hides_no_other() {
     assert!(runs.status == 200 && runs.body.contains("desk-grpo-2") && runs.body.contains(&id("desk-grpo-1")), "{}", runs.body);
     for (path, says) in pages(&sample) {
         if !path.contains("desk-grpo-1") {
+            // Episodes of configs that nobody can read compare nothing.
+            let says = if path.starts_with("/dashboard/advice") { "of configs among them" } else { says };
             let told = world.get(&path, &[]).await;
             assert!(told.status == 200 && told.body.contains(says), "{path}: {} {}", told.status, told.body);
         }
