@@ -43,6 +43,14 @@ pub async fn page(
     Ok(Page { items, next: heads.next })
 }
 
+/// Whether a document that was read so is this tenant's, as far as that is known.
+pub(crate) fn is_of(read: &Result<Document, Damaged>, tenant: &Tenant) -> bool {
+    match read {
+        Ok(document) => document.tenant == *tenant,
+        Err(damaged) => damaged.tenant.as_ref() == Some(tenant),
+    }
+}
+
 /// The word in a document.
 pub fn word<W: Word>(document: &Document) -> Result<W, Damaged> {
     document.word().map_err(|why| Damaged { id: document.id.clone(), tenant: Some(document.tenant.clone()), why })

@@ -155,11 +155,8 @@ pub async fn all(store: &dyn Store, tenant: &Tenant) -> Result<Vec<Result<Kept, 
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let page = documents::page(store, Kind::Recommendation, after, N_PAGE).await?;
-        let is_ours = |read: &Result<Document, Damaged>| match read {
-            Ok(document) => document.tenant == *tenant,
-            Err(damaged) => damaged.tenant.as_ref() == Some(tenant),
-        };
-        found.extend(page.items.into_iter().filter(is_ours).map(|read| read.and_then(|document| Kept::of(&document))));
+        let ours = page.items.into_iter().filter(|read| documents::is_of(read, tenant));
+        found.extend(ours.map(|read| read.and_then(|document| Kept::of(&document))));
         after = page.next;
         if after.is_none() {
             return Ok(found);

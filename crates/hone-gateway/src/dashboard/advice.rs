@@ -178,7 +178,11 @@ fn damaged(seen: &Seen) -> Html {
     };
     let n_lost: usize = seen.lost.iter().map(|(_, n_episodes)| n_episodes).sum();
     let lost = if n_lost > 0 { format!(", and {} of configs among them", episodes(n_lost)) } else { String::new() };
-    html!("<p><span class=\"tag warn\">damaged</span> {} passed by{}: <code>hone store verify</code> names all.</p>", records, lost)
+    html!(
+        "<p><span class=\"tag warn\">damaged</span> {} passed by{}: <code>hone store verify</code> names all.</p>",
+        records,
+        lost
+    )
 }
 
 fn episodes(n: usize) -> String {

@@ -47,10 +47,7 @@ pub(super) async fn of_tenant<W>(
     n: usize,
     word: impl Fn(&Document) -> Result<W, Damaged>,
 ) -> Result<Found<W>, StoreError> {
-    let is_ours = |read: &Result<Document, Damaged>| match read {
-        Ok(document) => document.tenant == *tenant,
-        Err(damaged) => damaged.tenant.as_ref() == Some(tenant),
-    };
+    let is_ours = |read: &Result<Document, Damaged>| documents::is_of(read, tenant);
     // Where nobody else has records, the first read has all that is wanted and no more.
     let (mut items, mut limit) = (Vec::new(), u32::try_from(n).unwrap_or(N_DOCUMENTS).clamp(1, N_DOCUMENTS));
     for _ in 0..N_READS_MAX {
