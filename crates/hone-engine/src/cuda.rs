@@ -5,7 +5,7 @@
 //! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]), or in decoding our own where they are faster and give the
 //! same ([`few`], [`wide`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
 //!
-//! Every operation is compared with the readable backend by `tests/cuda.rs`. Knows nothing of layers but where decoding is
+//! Every operation is compared with the readable backend by `tests/engine/cuda.rs`. Knows nothing of layers but where decoding is
 //! one graph ([`decode`]).
 
 mod cache;

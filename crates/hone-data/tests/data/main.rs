@@ -1,0 +1,5 @@
+//! What is anonymised, in texts and in traces.
+
+mod anonymise;
+mod presidio;
+mod trace;

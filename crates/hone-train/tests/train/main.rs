@@ -1,0 +1,4 @@
+//! Every method, on a toy and against other trainers.
+
+mod learning;
+mod parity;
