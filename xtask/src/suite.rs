@@ -19,7 +19,7 @@ pub(crate) struct Run {
 }
 
 const NEXTEST: Run =
-    Run { runner: Runner::Nextest, args: &["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"] };
+    Run { runner: Runner::Nextest, args: &["nextest", "run", "--workspace", "--tests", "--no-fail-fast", "--no-tests=pass"] };
 const DOCTESTS: Run = Run { runner: Runner::Libtest, args: &["test", "--doc", "--workspace", "--no-fail-fast"] };
 const LIBTEST: Run = Run { runner: Runner::Libtest, args: &["test", "--workspace", "--no-fail-fast"] };
 
