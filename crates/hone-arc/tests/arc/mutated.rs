@@ -10,8 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const BOMBS: &str = include_str!("../data/hostile.txt");
 const IMPORTS: &str = "from dsl import *\nfrom constants import *\n\n\n";
 
-/// Milliseconds on a core that a bomb may take at the default limits.
-const MS_MAX: f64 = if cfg!(debug_assertions) { 250.0 } else { 50.0 };
+/// What spends its fuel on nothing, and how many times as long as it a bomb may take at the default limits.
+const PLAIN: &str = "while True: pass";
+const TIMES_MAX: f64 = 20.0;
 
 /// Small, so that many programs run.
 const LIMITS: Limits = Limits { fuel: 40_000, memory: 2 << 20, depth: 100, output: 4096, source: 64 << 10 };
@@ -215,13 +216,21 @@ fn on_core_ms() -> Option<f64> {
 fn bombs_are_stopped_soon_and_alike() {
     let cells = (0..900).map(|nth| (nth * 7 % 10) as i8).collect();
     let (grid, limits) = (Grid::new(30, 30, cells), Limits::default());
-    let mut slowest: Vec<(f64, &str, String)> = Vec::new();
-    for bomb in BOMBS.split("\n---\n") {
+    // The shorter of two times: what else the machine does can only add to it.
+    let check = |bomb: &str| {
         let source = format!("{IMPORTS}def solve(I):\n    {}\n", bomb.trim_end().replace('\n', "\n    "));
         let (first, first_ms) = timed(|| outcome(&source, &grid, &limits));
         let (second, second_ms) = timed(|| outcome(&source, &grid, &limits));
         assert_eq!(first, second, "{bomb}");
-        let (ms, (verdict, fuel, memory)) = (first_ms.min(second_ms), second);
+        (second, first_ms.min(second_ms))
+    };
+    let plain_ms = check(PLAIN).1;
+    let mut slowest: Vec<(f64, &str, String)> = Vec::new();
+    for bomb in BOMBS.split("\n---\n") {
+        let ((verdict, fuel, memory), mut ms) = check(bomb);
+        if ms > plain_ms * TIMES_MAX {
+            ms = ms.min(check(bomb).1);
+        }
         assert!(fuel <= limits.fuel && memory <= limits.memory, "{bomb}: fuel {fuel}, memory {memory}");
         assert!(!verdict.contains("syntax error"), "{bomb}: {verdict}");
         slowest.push((ms, bomb, verdict));
@@ -231,6 +240,7 @@ fn bombs_are_stopped_soon_and_alike() {
     for (ms, bomb, verdict) in &slowest[..12] {
         println!("{ms:6.1} ms  {}  -> {}", bomb.replace('\n', " ; "), verdict.chars().take(60).collect::<String>());
     }
+    println!("{plain_ms:6.1} ms  {PLAIN}");
     let (ms, bomb, _) = &slowest[0];
-    assert!(*ms <= MS_MAX, "{ms:.1} ms on a core: {bomb}");
+    assert!(*ms <= plain_ms * TIMES_MAX, "{ms:.1} ms on a core, where a plain loop takes {plain_ms:.1}: {bomb}");
 }

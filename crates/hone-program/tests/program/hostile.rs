@@ -6,8 +6,9 @@ use hone_program::{Error, ErrorKind, Library, Limits, Program};
 
 const PROGRAMS: &str = include_str!("../hostile/programs.txt");
 
-/// Milliseconds on a core that a program may take at the default limits.
-const MS_MAX: f64 = if cfg!(debug_assertions) { 250.0 } else { 50.0 };
+/// A program that spends its fuel on nothing, and how many times as long as it another may take at the default limits.
+const PLAIN: &str = "while True: pass";
+const TIMES_MAX: f64 = 20.0;
 
 /// What a program came to: result or verdict, fuel and memory.
 fn run(source: &str, limits: &Limits) -> (Result<(), Error>, u64, usize) {
@@ -46,17 +47,23 @@ fn check(source: &str) -> (Result<(), Error>, f64) {
 fn hand_written_bombs_are_stopped() {
     let programs: Vec<&str> = PROGRAMS.split("\n---\n").collect();
     assert!(programs.len() >= 200, "only {} programs", programs.len());
+    let plain_ms = check(PLAIN).1;
     let mut slowest: Vec<(f64, &str, String)> = Vec::new();
     for source in programs {
-        let (result, ms) = check(source);
+        let (result, mut ms) = check(source);
+        // Once more where something else may have been in the way.
+        if ms > plain_ms * TIMES_MAX {
+            ms = ms.min(check(source).1);
+        }
         slowest.push((ms, source, result.map_or_else(|error| error.to_string(), |()| "ended".into())));
     }
     slowest.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (ms, source, verdict) in &slowest[..12] {
         println!("{ms:6.1} ms  {}  -> {}", source.replace('\n', " ; "), verdict.chars().take(60).collect::<String>());
     }
+    println!("{plain_ms:6.1} ms  {PLAIN}");
     let (ms, source, _) = &slowest[0];
-    assert!(*ms <= MS_MAX, "{ms:.1} ms on a core: {source}");
+    assert!(*ms <= plain_ms * TIMES_MAX, "{ms:.1} ms on a core, where a plain loop takes {plain_ms:.1}: {source}");
 }
 
 #[test]
