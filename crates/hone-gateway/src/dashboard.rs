@@ -1,8 +1,9 @@
-//! The dashboard: pages that show what is on the record, and let who may decide about canaries and advice.
+//! The dashboard: pages that show what is on the record, let people say what answers should have been, and let who may decide about canaries and
+//! advice.
 //!
 //! Every page is made on the server from the store and from the agents as they are now, whole without a script. Lists go by key, never by
 //! counting what they leave out; what a page reads has a stated limit. A page shows what belongs to the tenant of who looks, and nothing
-//! else. What is decided here is a line of the log of agents, or an answer to advice, as from the command line.
+//! else. What is decided or said here is a line of a log, or an answer to advice, as from the command line or by the API.
 //!
 //! Knows nothing of files: settings and chance arrive as arguments.
 
@@ -31,6 +32,7 @@ mod query;
 mod records;
 mod run;
 mod runs;
+mod say;
 mod session;
 mod sign_in;
 mod table;
@@ -56,6 +58,7 @@ pub(crate) use query::Query;
 pub(crate) use records::Curves;
 pub(crate) use run::run;
 pub(crate) use runs::runs;
+pub(crate) use say::say;
 pub(crate) use session::Sessions;
 pub(crate) use sign_in::{sign_in, sign_out, signed_in};
 pub(crate) use trace::trace;

@@ -1,10 +1,11 @@
 //! What people and programs say of an answer or of an episode: `POST /v1/feedback`.
 //!
 //! `true`, `false` and numbers become rewards; words become the explanation of one, or, as a demonstration of what the answer should have
-//! been, a line of the event log. Feedback that is sent twice counts once when it carries the same id; what says something else under that id is
+//! been, a line of the event log, which [`demonstrations`] makes something to learn from. Feedback that is sent twice counts once when it carries the same id; what says something else under that id is
 //! refused.
 
 use crate::access::Reporter;
+use crate::demonstrations;
 use crate::error::Refused;
 use crate::openai::parsed;
 use crate::otlp;
@@ -18,13 +19,13 @@ use hone_arbiter::Reached;
 use hone_arbiter::canary::{Fact, QUALITY_MAX};
 use hone_arbiter::log::Line;
 use hone_trace::store::{Event, Put, Write};
-use hone_trace::{Component, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
+use hone_trace::{Component, DEMONSTRATION, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The longest name of a metric, and the longest words.
 const NAME_LEN_MAX: usize = 128;
-const WORDS_LEN_MAX: usize = 64 << 10;
+pub(crate) const WORDS_LEN_MAX: usize = 64 << 10;
 /// Comments and demonstrations that are read at once.
 const N_WORDS_READ: u32 = 64;
 
@@ -45,28 +46,48 @@ struct Feedback {
     id: Option<String>,
 }
 
+/// What somebody says of a trace.
+pub(crate) struct Said<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a Value,
+    /// The answer that is meant; `None` for the whole trace.
+    pub(crate) turn_idx: Option<u32>,
+    /// Said again under the same id, it counts once.
+    pub(crate) id: Option<&'a str>,
+    pub(crate) by: &'a str,
+}
+
 pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Reporter, body: Body) -> Result<Response, Refused> {
     let feedback: Feedback = parsed(&read(&gateway, body).await?)?;
     if feedback.metric_name.is_empty() || feedback.metric_name.len() > NAME_LEN_MAX {
         return Err(Refused::param("metric_name", format!("`metric_name` must have 1 to {NAME_LEN_MAX} characters")));
     }
-    let (whole, turn_idx) = feedback.target(&gateway, &caller.tenant).await?;
-    let trace = whole.id;
-    let now = gateway.now();
-    let own = feedback.id.clone().unwrap_or_else(|| gateway.new_trace().to_string());
-    let facts = [caller.tenant.as_str(), &trace.to_string(), &feedback.metric_name, &own];
-    let by = Giver { kind: GiverKind::Human, name: feedback.metric_name.clone(), config: None };
-    let write = match (feedback.metric_name.as_str(), &feedback.value) {
-        (kind @ ("comment" | "demonstration"), Value::String(words)) if words.len() <= WORDS_LEN_MAX => Write::Event(Event {
+    let (trace, meant) = feedback.target(&gateway, &caller.tenant).await?;
+    // An answer takes the place of one: without a word about which, of the last there is.
+    let n_turns = || u32::try_from(trace.turns().count()).ok();
+    let last = || (feedback.metric_name == DEMONSTRATION).then(n_turns).flatten()?.checked_sub(1);
+    let turn_idx = meant.or_else(last);
+    let (name, value, id, by) = (&feedback.metric_name, &feedback.value, feedback.id.as_deref(), &caller.name);
+    let own = take(&gateway, &trace, &Said { name, value, turn_idx, id, by }).await?;
+    Ok(json_response(&json!({"feedback_id": own, "episode_id": trace.id, "turn_idx": turn_idx})))
+}
+
+/// Writes it down; its id.
+pub(crate) async fn take(gateway: &Gateway, whole: &Trace, said: &Said<'_>) -> Result<String, Refused> {
+    let (trace, tenant, turn_idx, now) = (whole.id, &whole.tenant, said.turn_idx, gateway.now());
+    let own = said.id.map_or_else(|| gateway.new_trace().to_string(), str::to_owned);
+    let facts = [tenant.as_str(), &trace.to_string(), said.name, &own];
+    let write = match (said.name, said.value) {
+        (kind @ ("comment" | DEMONSTRATION), Value::String(words)) if words.len() <= WORDS_LEN_MAX => Write::Event(Event {
             id: EventId::derived(&facts),
             at: now,
-            tenant: caller.tenant.clone(),
-            stream: format!("feedback:{trace}"),
+            tenant: tenant.clone(),
+            stream: stream(trace),
             kind: kind.to_owned(),
-            body: json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": caller.name}),
+            body: json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": said.by}),
         }),
-        ("comment" | "demonstration", _) => {
-            let message = format!("`value` of a {} must be a text of at most {WORDS_LEN_MAX} bytes", feedback.metric_name);
+        (kind @ ("comment" | DEMONSTRATION), _) => {
+            let message = format!("`value` of a {kind} must be a text of at most {WORDS_LEN_MAX} bytes");
             return Err(Refused::param("value", message));
         }
         (name, value) => {
@@ -75,16 +96,18 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
                 let message = format!("`value` must be true, false or a number from -{QUALITY_MAX} to {QUALITY_MAX}");
                 Refused::param("value", message)
             })?;
+            let by = Giver { kind: GiverKind::Human, name: name.to_owned(), config: None };
             let components = vec![Component { name: name.to_owned(), value: number, weight: 1.0 }];
             let reward = Reward::sum(RewardId::derived(&facts), now, by, components);
             Write::Reward(trace, Reward { turn_idx, ..reward })
         }
     };
     let lines = match &write {
-        Write::Reward(_, reward) if is_outcome(&gateway, reward) => lines(&whole, reward.total, now),
+        Write::Reward(_, reward) if is_outcome(gateway, reward) => lines(whole, reward.total, now),
+        Write::Event(event) if event.kind == DEMONSTRATION => vec![demonstrations::naming(trace, tenant.clone(), now)],
         _ => Vec::new(),
     };
-    let is_told = !lines.is_empty();
+    let is_told = matches!(write, Write::Reward(..)) && !lines.is_empty();
     let writes = std::iter::once(write.clone()).chain(lines.into_iter().map(Write::Event)).collect();
     let puts = gateway.record().store().put(writes).await.map_err(|error| {
         gateway.log(format!("feedback on {trace} could not be recorded: {error}"));
@@ -93,12 +116,17 @@ pub(crate) async fn give(State(gateway): State<Gateway>, Reporter(caller): Repor
     if is_told {
         gateway.agents().grown.notify_one();
     }
-    match (puts.first(), feedback.id) {
+    match (puts.first(), said.id) {
         (Some(Put::Conflict), None) => Err(Refused::Store),
         // The time of a repetition is another.
-        (Some(Put::Conflict), Some(id)) if !is_repeated(&gateway, &write).await? => Err(Refused::Taken(id)),
-        _ => Ok(json_response(&json!({"feedback_id": own, "episode_id": trace, "turn_idx": turn_idx}))),
+        (Some(Put::Conflict), Some(id)) if !is_repeated(gateway, &write).await? => Err(Refused::Taken(id.to_owned())),
+        _ => Ok(own),
     }
+}
+
+/// Where what is said of a trace in words stands.
+pub(crate) fn stream(trace: TraceId) -> String {
+    format!("feedback:{trace}")
 }
 
 impl Feedback {

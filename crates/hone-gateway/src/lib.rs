@@ -17,6 +17,7 @@ mod choices;
 mod completions;
 mod count;
 pub(crate) mod dashboard;
+pub mod demonstrations;
 pub mod documents;
 mod embedding;
 mod episode;

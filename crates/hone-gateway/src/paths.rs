@@ -145,6 +145,10 @@ pub(crate) const PATHS: &[Path] = &[
     Path::page("/dashboard", || get(dashboard::overview), "Show the loop with the state of each stage"),
     Path::page("/dashboard/traces", || get(dashboard::traces), "Show the list of traces"),
     Path::page("/dashboard/traces/{id}", || get(dashboard::trace), "Show a trace turn by turn"),
+    Path::post("/dashboard/traces/{id}", || post(dashboard::say), "Say what an answer should have been, or what you think of it")
+        .needs(Role::Read)
+        .takes("Say")
+        .gives(Gives::Page),
     Path::page("/dashboard/groups", || get(dashboard::groups), "Show the list of groups"),
     Path::page("/dashboard/groups/{id}", || get(dashboard::group), "Show the traces of a group side by side"),
     Path::page("/dashboard/data", || get(dashboard::data), "Show what the data gates found"),

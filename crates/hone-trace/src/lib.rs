@@ -8,6 +8,7 @@
 
 mod agent;
 mod config;
+mod demonstration;
 pub mod env;
 pub mod format;
 mod group;
@@ -34,6 +35,7 @@ mod version;
 
 pub use agent::{Adapter, Agent, AgentState, AgentVersion};
 pub use config::Config;
+pub use demonstration::{Corrected, DEMONSTRATION, Demonstration};
 pub use group::Group;
 pub use hash::{AdapterId, BlobHash, ConfigHash, DataHash};
 pub use id::{EventId, GroupId, OutcomeId, RecommendationId, RewardId, RunId, TraceId};

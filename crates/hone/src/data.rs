@@ -12,6 +12,10 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
 use clap::{Subcommand, ValueEnum};
 use hone_data::gate::{HeldOut, Purpose};
+use hone_gateway::demonstrations::Demonstrations;
+use hone_store::Database;
+use hone_trace::Trace;
+use hone_trace::store::TraceQuery;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -59,6 +63,39 @@ impl From<PurposeName> for Purpose {
 
 /// How many traces are asked for at once; the store gives fewer when they are large.
 const PAGE_LEN: u32 = 500;
+
+/// What people said answers should have been, where that matters: nobody is reinforced for what somebody else said.
+async fn demonstrations(store: &dyn Database, purpose: Purpose) -> Result<Demonstrations, Failure> {
+    match purpose {
+        Purpose::Sft => Ok(Demonstrations::read(store).await?),
+        Purpose::Rl => Ok(Demonstrations::default()),
+    }
+}
+
+/// Hands over every trace of the store that is meant, with the answers of people where they gave some.
+async fn each(
+    store: &dyn Database,
+    query: &TraceQuery,
+    demonstrations: &Demonstrations,
+    context: &Context<'_>,
+    mut add: impl FnMut(&Trace),
+) -> Result<(), Failure> {
+    let bar = context.printer.count_bar("traces");
+    let mut after = None;
+    loop {
+        let page = store.traces(query, after, PAGE_LEN).await?;
+        for trace in page.items {
+            add(&demonstrations.corrected(store, trace).await?);
+            bar.inc(1);
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
 
 /// The list of what is held out.
 pub(crate) fn held_out(path: Option<&Path>, user_field: &str) -> Result<HeldOut, Failure> {

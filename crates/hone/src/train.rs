@@ -9,6 +9,7 @@ mod interrupt;
 mod list;
 mod live;
 mod logged;
+mod material;
 mod meter;
 mod metrics;
 mod plot;
@@ -42,7 +43,8 @@ pub(crate) struct Args {
 enum Command {
     /// Imitate good traces
     ///
-    /// Takes traces of the store whose reward is at least --quality-min, and of those the turns that went well.
+    /// Takes traces of the store whose reward is at least --quality-min, and of those the turns that went well. Where people said what an
+    /// answer should have been, takes theirs.
     Sft(Box<logged::Args<0>>),
     Grpo(Box<grpo::Args>),
     /// Imitate all traces, the better ones more
@@ -51,7 +53,8 @@ enum Command {
     Awr(Box<logged::Args<2>>),
     /// Learn from pairs of a better and a worse trace
     ///
-    /// Takes groups of the store: of each the best and the worst, where they differ by --pair-margin or more.
+    /// Takes groups of the store: of each the best and the worst, where they differ by --pair-margin or more. Where people said what an answer
+    /// should have been, theirs is the better one.
     Dpo(Box<logged::Args<3>>),
     /// Learn from traces without groups, by an estimate of what was to be expected
     ///

@@ -3,7 +3,7 @@
 use super::figure::to_second;
 use super::html::{Html, html};
 use super::turn;
-use crate::events;
+use crate::{events, feedback};
 use hone_trace::store::{Event, Store, StoreError};
 use hone_trace::{Time, Trace};
 
@@ -40,7 +40,7 @@ impl Words {
 
 /// What was said of a trace, in the order in which it came.
 pub(super) async fn of_trace(store: &dyn Store, trace: &Trace) -> Result<Vec<Words>, StoreError> {
-    let (stream, mut after, mut events) = (format!("feedback:{}", trace.id), 0, Vec::new());
+    let (stream, mut after, mut events) = (feedback::stream(trace.id), 0, Vec::new());
     // Past what is damaged a read may have less than it was asked for.
     while events.len() < N_WORDS_MAX as usize {
         let read = events::read(store, &stream, &mut after, N_WORDS_MAX, drop).await?;

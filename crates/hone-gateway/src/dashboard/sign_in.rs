@@ -73,7 +73,12 @@ pub(crate) async fn sign_out(State(gateway): State<Gateway>, headers: HeaderMap,
 
 /// What a form has sent.
 pub(super) async fn form_of(gateway: &Gateway, body: Body) -> Result<Query, Refused> {
-    let bytes = read_up_to(FORM_BYTES_MAX, gateway, body).await?;
+    long_form_of(FORM_BYTES_MAX, gateway, body).await
+}
+
+/// What a form has sent on which much can be written.
+pub(super) async fn long_form_of(bytes_max: usize, gateway: &Gateway, body: Body) -> Result<Query, Refused> {
+    let bytes = read_up_to(bytes_max, gateway, body).await?;
     Ok(Query::read(&String::from_utf8_lossy(&bytes)))
 }
 

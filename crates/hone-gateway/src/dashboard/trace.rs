@@ -5,7 +5,8 @@ use super::figure::{count, dollars, duration, figure, known, to_second};
 use super::html::{Html, html, segment};
 use super::page::{For, Page, Place, Turned};
 use super::query::Query;
-use super::session::Reader;
+use super::say;
+use super::session::{Reader, Viewer};
 use super::table::Table;
 use super::traces::{outcome, tail};
 use super::turn;
@@ -41,15 +42,16 @@ pub(crate) async fn trace(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
-    let missing = || Refused::NotFound("there is no such trace".into());
-    let id: TraceId = id.parse().map_err(|_| missing()).seen_by(&viewer)?;
-    let store = gateway.record().store();
-    let found = store.trace(id).await.seen_by(&viewer)?;
-    let trace = found.filter(|trace| trace.tenant == viewer.identity.tenant).ok_or_else(missing).seen_by(&viewer)?;
+    let (store, query) = (gateway.record().store(), Query::read(query.as_deref().unwrap_or_default()));
+    let trace = found(store, &id, &viewer).await?;
+    if let Some(number) = query.get("say") {
+        return say::asking(&trace, number, &gateway.new_trace().to_string(), &viewer);
+    }
+    let id = trace.id;
     let config = config(store, &trace).await.seen_by(&viewer)?;
     let said = feedback::of_trace(store, &trace).await.seen_by(&viewer)?;
     let n_turns = trace.turns().count();
-    let from: Option<usize> = Query::read(query.as_deref().unwrap_or_default()).get("from").and_then(|text| text.parse().ok());
+    let from: Option<usize> = query.get("from").and_then(|text| text.parse().ok());
     let first = from.unwrap_or(0).min(n_turns.saturating_sub(1));
     let mut main = html!("<p class=\"crumbs\"><a href=\"/dashboard/traces\">Traces</a></p>");
     html!(
@@ -71,6 +73,19 @@ pub(crate) async fn trace(
     let is_going_on = gateway.now().millis_since(last_known(&trace)).abs() < GOING_ON_MS;
     let moving = |page: Page| page.moving(format!("{n_turns} turns, {n_tokens} tokens"));
     Ok(if is_going_on { moving(page) } else { page }.shown(Some(&viewer)))
+}
+
+/// The trace of an address, where who looks may see it.
+pub(super) async fn found(store: &dyn Store, id: &str, viewer: &Viewer) -> Result<Trace, Turned> {
+    let missing = || Refused::NotFound("there is no such trace".into());
+    let id: TraceId = id.parse().map_err(|_| missing()).seen_by(viewer)?;
+    let trace = store.trace(id).await.seen_by(viewer)?;
+    trace.filter(|trace| trace.tenant == viewer.identity.tenant).ok_or_else(missing).seen_by(viewer)
+}
+
+/// Where the page of a trace begins on which this turn stands.
+pub(super) fn first_with(turn_idx: usize) -> usize {
+    turn_idx - turn_idx % N_TURNS
 }
 
 /// When something was heard of a trace last.
@@ -169,7 +184,7 @@ fn part(trace: &Trace, said: &[Words], first: usize) -> Html {
         }
         for one in &segment.turns {
             if shown.contains(&idx) {
-                html!(page, "{}", turn::shown(idx, one, &trace.rewards, said, &mut room));
+                html!(page, "{}", turn::shown(idx, one, &trace.rewards, said, &address(trace.id), &mut room));
             }
             idx += 1;
         }

@@ -14,7 +14,8 @@ const TEXT_LEN_MAX: usize = 20_000;
 const LINE_LEN_MAX: usize = 90;
 
 /// A turn by its number, with what it earned and what people said of it, and with no more messages before it than there is room for.
-pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward], said: &[Words], room: &mut usize) -> Html {
+/// `address` is where the trace is shown.
+pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward], said: &[Words], address: &str, room: &mut usize) -> Html {
     let mut page = html!("<article class=\"turn\" id=\"turn-{}\" aria-label=\"Turn {}\">", idx + 1, idx + 1);
     html!(page, "{}", messages(&turn.input, room));
     html!(page, "<div class=\"answer\"><p class=\"where\"><a href=\"#turn-{}\">Turn {}</a>{}</p>", idx + 1, idx + 1, price(turn));
@@ -69,6 +70,7 @@ pub(super) fn shown(idx: usize, turn: &Turn, rewards: &[Reward], said: &[Words],
     }
     let of_it = said.iter().filter(|words| words.turn_idx == Some(idx as u64));
     of_it.for_each(|words| html!(page, "{}", words.shown()));
+    html!(page, "<p class=\"say\"><a href=\"{}?say={}\">Say what it should have been</a></p>", address, idx + 1);
     html!(page, "</div></article>");
     page
 }
@@ -231,7 +233,7 @@ mod tests {
             vec![ToolRequest { id: String::new(), name: hostile.into(), arguments: hostile.into(), extra: Default::default() }];
         let mut turn = Turn::new(vec![said], Message::text(Role::Assistant, hostile));
         turn.signals.insert(hostile.into(), 1.0);
-        let shown = shown(0, &turn, &[], &[], &mut 10);
+        let shown = shown(0, &turn, &[], &[], "", &mut 10);
         assert!(!shown.as_str().contains("<script") && !shown.as_str().contains("<img"), "{}", shown.as_str());
         assert!(shown.as_str().contains("&lt;script&gt;"));
     }

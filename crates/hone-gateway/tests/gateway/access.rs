@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Every route with what it needs: a method, a path, and the least role.
-const ROUTES: [(&str, &str, Option<Role>); 42] = [
+const ROUTES: [(&str, &str, Option<Role>); 43] = [
     ("POST", "/v1/chat/completions", Some(Role::Call)),
     ("POST", "/v1/completions", Some(Role::Call)),
     ("POST", "/v1/responses", Some(Role::Call)),
@@ -29,6 +29,7 @@ const ROUTES: [(&str, &str, Option<Role>); 42] = [
     ("GET", "/dashboard", Some(Role::Read)),
     ("GET", "/dashboard/traces", Some(Role::Read)),
     ("GET", "/dashboard/traces/{id}", Some(Role::Read)),
+    ("POST", "/dashboard/traces/{id}", Some(Role::Read)),
     ("GET", "/dashboard/groups", Some(Role::Read)),
     ("GET", "/dashboard/groups/{id}", Some(Role::Read)),
     ("GET", "/dashboard/data", Some(Role::Read)),

@@ -64,6 +64,23 @@ async fn a_trace_is_opened_from_the_list_and_read() {
 }
 
 #[tokio::test]
+async fn a_person_says_what_an_answer_should_have_been() {
+    let Some((world, sample, browser)) = opened(Access::open(tenant())).await else { return };
+    browser.open(&format!("{}/dashboard/traces/{}", world.url, sample.traces[0])).await;
+    browser.link("Say what it should have been").await.click().await;
+    browser.until("What should turn 1 have said?").await;
+    let given = browser.script("return document.querySelector('textarea').value").await;
+    assert!(given.is_string(), "the answer that was given stands there to be mended: {given}");
+    browser.script("document.querySelector('textarea').value = ''").await;
+    browser.find("textarea").await.write("It left on Monday.").await;
+    browser.find("form.say button.strong").await.click().await;
+    browser.until("demonstration by local").await;
+    browser.until("It left on Monday.").await;
+    assert!(browser.script("return location.hash").await == "#turn-1");
+    is_content(&browser).await;
+}
+
+#[tokio::test]
 async fn two_runs_are_compared_and_a_live_one_moves() {
     let Some((world, _, browser)) = opened(Access::open(tenant())).await else { return };
     browser.open(&format!("{}/dashboard/runs", world.url)).await;
@@ -225,11 +242,13 @@ async fn pages_are_readable_for_everybody() {
     let taking = browser.script("return document.querySelector('.advice .button').getAttribute('href')").await;
     let taking = taking.as_str().unwrap().to_owned();
     let trace = format!("traces/{}", sample.traces[1]);
+    let say = format!("{trace}?say=1");
     let group = format!("groups/{}", sample.group);
     let pages = [
         ("overview", ""),
         ("traces", "traces"),
         ("trace", trace.as_str()),
+        ("say", say.as_str()),
         ("groups", "groups"),
         ("group", group.as_str()),
         ("data", "data"),

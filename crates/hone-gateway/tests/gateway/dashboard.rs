@@ -3,6 +3,7 @@
 use crate::sample::{self, HOSTILE, Sample};
 use crate::world::{CANARY, Told, World, tenant};
 use hone_arbiter::log::STREAM;
+use hone_gateway::demonstrations::Demonstrations;
 use hone_gateway::{Access, Identity, Limits, Role, Token, registry};
 use hone_trace::store::{Document, Event, Kind, Write};
 use hone_trace::{AgentName, Config, Draws, EventId, Group, GroupId, RunId, ScenarioId, Tenant, Time, TraceId, V1};
@@ -38,6 +39,7 @@ fn pages(sample: &Sample) -> Vec<(String, &'static str)> {
         page("/dashboard/traces?task=refund&outcome=success&reward_min=0.5", "refund"),
         page("/dashboard/traces?q=written+twice", "Looked for these words"),
         (format!("/dashboard/traces/{}", sample.traces[0]), "order_lookup"),
+        (format!("/dashboard/traces/{}?say=1", sample.traces[0]), "Learn this answer"),
         page("/dashboard/groups", "refund-17"),
         (format!("/dashboard/groups/{}", sample.group), "Mean reward"),
         page("/dashboard/data", "an e-mail address"),
@@ -165,6 +167,48 @@ async fn words_of_people_stand_with_their_trace() {
     assert!(place("Rude from first to last") < place("id=\"turn-1\""));
     assert!(place("id=\"turn-2\"") < place("This answer is wrong &lt;/div&gt;"));
     assert!(body.contains("comment by sam, 2027-01-15") && !body.contains("Not for you") && !body.contains(HOSTILE), "{body}");
+}
+
+#[tokio::test]
+async fn what_an_answer_should_have_been_is_written_on_a_page_of_its_own() {
+    let (world, sample) = filled().await;
+    let path = format!("/dashboard/traces/{}", sample.traces[0]);
+    let shown = world.get(&path, &[]).await.body;
+    assert!(shown.contains(&format!("{path}?say=2")), "every answer leads there: {shown}");
+    let asking = world.get(&format!("{path}?say=2"), &[]).await.body;
+    assert!(asking.contains("What should turn 2 have said?") && asking.contains("Learn this answer"), "{asking}");
+    assert!(!asking.contains(HOSTILE), "{asking}");
+    for wrong in ["0", "99", "x", "-1"] {
+        assert_eq!(world.get(&format!("{path}?say={wrong}"), &[]).await.status, 400, "{wrong}");
+    }
+    let form = "as=demonstration&turn=2&id=once&words=It+left%0D%0Aon+Monday.";
+    assert_eq!(send(&world, &path, form, &[]).await.status(), 403);
+    assert_eq!(send(&world, &path, form, &[("origin", "http://evil.example")]).await.status(), 403);
+    let ours = [("origin", world.url.as_str())];
+    for wrong in ["as=demonstration&turn=2", "as=praise&turn=2&words=a", "as=comment&words=a", "as=comment&turn=99&words=a"] {
+        assert_eq!(send(&world, &path, wrong, &ours).await.status(), 400, "{wrong}");
+    }
+    let long = format!("as=demonstration&turn=2&words={}", "%C3%A9".repeat(40_000));
+    assert_eq!(send(&world, &path, &long, &ours).await.status(), 413, "more than is taken");
+    let less = format!("as=demonstration&turn=2&words={}", "a".repeat(70_000));
+    assert_eq!(send(&world, &path, &less, &ours).await.status(), 400, "more than is kept");
+    let nowhere = "/dashboard/traces/00000000-0000-0000-0000-000000000000";
+    assert_eq!(send(&world, nowhere, form, &ours).await.status(), 404);
+    let read = async || {
+        let trace = world.store.trace(sample.traces[0]).await.unwrap().unwrap();
+        let said = Demonstrations::read(&*world.store).await.unwrap().of(&*world.store, &trace).await.unwrap();
+        said.into_iter().map(|said| (said.turn_idx, said.words)).collect::<Vec<_>>()
+    };
+    assert_eq!(read().await, []);
+    // Sent twice it is said once.
+    for _ in 0..2 {
+        let done = send(&world, &path, form, &ours).await;
+        assert_eq!(done.headers()["location"].to_str().unwrap(), format!("{path}?from=0#turn-2"));
+    }
+    assert_eq!(send(&world, &path, "as=comment&turn=1&words=Rude", &ours).await.status(), 303);
+    assert_eq!(read().await, [(Some(1), "It left\non Monday.".to_owned())]);
+    let shown = world.get(&path, &[]).await.body;
+    assert!(shown.contains("demonstration by local") && shown.contains("on Monday.") && shown.contains("Rude"), "{shown}");
 }
 
 #[tokio::test]

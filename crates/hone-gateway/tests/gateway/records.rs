@@ -235,11 +235,13 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
         let refused = give(body).await;
         assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (409, json!("id")), "{}", refused.body);
     }
+    let body = json!({"episode_id": told.episode, "metric_name": "demonstration", "value": "better"});
+    assert_eq!(give(body).await.json()["turn_idx"], 1, "the last answer so far is meant");
     let trace = world.trace_of(2).await;
     let rewards: Vec<(Option<u32>, f64)> = trace.rewards.iter().map(|reward| (reward.turn_idx, reward.total)).collect();
     assert_eq!(rewards, [(Some(1), 1.0), (None, 0.25)]);
     let events = world.store.events(Some(&format!("feedback:{}", trace.id)), 0, 10).await.unwrap();
-    assert_eq!((events.len(), events[0].1.body["words"].clone()), (1, json!("good")));
+    assert_eq!((events.len(), events[0].1.body["words"].clone()), (2, json!("good")));
     for (body, status) in [
         (json!({"episode_id": "nobody", "metric_name": "solved", "value": 1}), 404),
         (json!({"inference_id": "chatcmpl-x", "metric_name": "solved", "value": 1}), 404),

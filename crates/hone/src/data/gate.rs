@@ -1,6 +1,6 @@
 //! `hone data gate`: is the pool fit to learn from?
 
-use super::{PAGE_LEN, PurposeName, held_out};
+use super::{PurposeName, demonstrations, each, held_out};
 use crate::clock::now;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};
@@ -87,7 +87,11 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     let mut add = |trace: &Trace| pool.add(trace, &Facts::of(trace, user_field));
     match &args.from {
         Some(path) => read_file(path, &mut add)?,
-        None => read_store(args, context, &mut add).await?,
+        None => {
+            let store = context.store_to_read().await?;
+            let said = demonstrations(&*store, args.purpose.into()).await?;
+            each(&*store, &args.filter.query(context), &said, context, add).await?;
+        }
     }
     let verdict = pool.verdict();
     if args.from.is_none() {
@@ -96,24 +100,6 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
     }
     print(&verdict, context)?;
     Ok(if verdict.pass { Exit::Yes } else { Exit::No })
-}
-
-async fn read_store(args: &Args, context: &Context<'_>, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {
-    let store = context.store_to_read().await?;
-    let query = args.filter.query(context);
-    let bar = context.printer.count_bar("traces");
-    let mut after = None;
-    loop {
-        let page = store.traces(&query, after, PAGE_LEN).await?;
-        page.items.iter().for_each(&mut *add);
-        bar.inc(page.items.len() as u64);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    bar.finish_and_clear();
-    Ok(())
 }
 
 fn read_file(path: &Path, add: &mut impl FnMut(&Trace)) -> Result<(), Failure> {

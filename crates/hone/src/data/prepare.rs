@@ -4,7 +4,7 @@
 //! there when all of it is durable, so that half a batch never looks like a whole one. Until then its folder is held: two processes
 //! never write to one place, and nothing there that is not of a batch is touched.
 
-use super::{PAGE_LEN, PurposeName, held_out, key, reveal};
+use super::{PurposeName, demonstrations, each, held_out, key, reveal};
 use crate::context::Context;
 use crate::durable;
 use crate::failure::{Exit, Failure, at_path};
@@ -16,6 +16,7 @@ use hone_data::anonymise::{Anonymiser, Key};
 use hone_data::facts::Facts;
 use hone_data::gate::{Bars, Checker, HeldOut, Purpose};
 use hone_data::prepare::{Digest, Manifest, Output, Plan, Rules, choose, disguise};
+use hone_gateway::demonstrations::Demonstrations;
 use hone_store::Database;
 use hone_trace::env::Split;
 use hone_trace::format::{self, Format};
@@ -110,8 +111,9 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         held_out: held_out(args.held_out.as_deref().or(data.held_out.as_deref()), &data.user_field)?,
     };
     let mut looker = Looker::new(&order, context);
-    look(&*store, args, &mut looker, context).await?;
-    match order.make(looker.seen, &*store, context).await? {
+    let said = demonstrations(&*store, order.bars.purpose).await?;
+    each(&*store, &args.filter.query(context), &said, context, |trace| looker.see(trace)).await?;
+    match order.make(looker.seen, &*store, &said, context).await? {
         Made::Batch { manifest, is_new } => report(&manifest, args, is_new, context),
         Made::TooFew { n_points, left_out } => {
             let bar = order.bars.points;
@@ -133,10 +135,16 @@ impl Order<'_> {
     pub(crate) async fn of(&self, traces: &[Trace], store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
         let mut looker = Looker::new(self, context);
         traces.iter().for_each(|trace| looker.see(trace));
-        self.make(looker.seen, store, context).await
+        self.make(looker.seen, store, &Demonstrations::default(), context).await
     }
 
-    async fn make(&self, seen: Seen, store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
+    async fn make(
+        &self,
+        seen: Seen,
+        store: &dyn Database,
+        said: &Demonstrations,
+        context: &Context<'_>,
+    ) -> Result<Made, Failure> {
         let batch = choose(&seen.candidates, &self.plan, self.bars.purpose);
         // A group that no longer fits leaves fewer in the batch than it may have.
         let is_short = batch.len() < self.plan.points_max && (batch.len() as u64) < self.bars.points;
@@ -153,7 +161,10 @@ impl Order<'_> {
         let mut writer = Writer::new(self.out, worker, batch_key)?;
         let bar = context.printer.count_bar("traces");
         for (idx, part) in batch {
-            writer.write(store, &seen.candidates[idx], part, &context.settings.data.user_field).await?;
+            let facts = &seen.candidates[idx];
+            let gone = || Failure::user(format_args!("trace {} is no longer in the store", facts.id));
+            let trace = said.corrected(store, store.trace(facts.id).await?.ok_or_else(gone)?).await?;
+            writer.write(trace, facts, part, &context.settings.data.user_field)?;
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -236,24 +247,6 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// Reads the store once.
-async fn look(store: &dyn Database, args: &Args, looker: &mut Looker<'_>, context: &Context<'_>) -> Result<(), Failure> {
-    let query = args.filter.query(context);
-    let bar = context.printer.count_bar("traces");
-    let mut after = None;
-    loop {
-        let page = store.traces(&query, after, PAGE_LEN).await?;
-        page.items.iter().for_each(|trace| looker.see(trace));
-        bar.inc(page.items.len() as u64);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    bar.finish_and_clear();
-    Ok(())
-}
-
 /// Writes a batch beside its place.
 struct Writer {
     folder: PathBuf,
@@ -310,9 +303,7 @@ impl Writer {
         })
     }
 
-    async fn write(&mut self, store: &dyn Database, facts: &Facts, split: Split, user_field: &str) -> Result<(), Failure> {
-        let gone = || Failure::user(format_args!("trace {} is no longer in the store", facts.id));
-        let mut trace = store.trace(facts.id).await?.ok_or_else(gone)?;
+    fn write(&mut self, mut trace: Trace, facts: &Facts, split: Split, user_field: &str) -> Result<(), Failure> {
         self.input.add(format::write(&trace, Format::Hone).as_bytes());
         self.worker.trace(&mut trace);
         self.n_turns_without_ids += disguise(&mut trace, &self.key, split, user_field);

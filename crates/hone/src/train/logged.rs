@@ -1,37 +1,30 @@
 //! `hone train sft`, `awr`, `dpo` and `ppo`: learning from traces that are in the store, without new samples.
 //!
-//! What a run learns from is fixed when it begins: it keeps which traces, and how far each had come. A run that goes on reads the same,
-//! whatever was said of them since.
+//! What it learns from is [`Material`].
 
 use super::finished::Finished;
 use super::flags::SettingFlags;
+use super::material::{Began, Material};
 use super::session::{Session, Stepped, Teacher};
 use super::start::{Ground, RunArgs, start};
 use crate::context::Context;
-use crate::data::held_out;
-use crate::durable;
-use crate::failure::{Exit, Failure, at_path};
+use crate::failure::{Exit, Failure};
 use crate::learner::{Learner, Unlearnable};
+use crate::printer::counted;
 use crate::trace::Filter;
-use hone_data::facts::Facts;
-use hone_data::gate::HeldOut;
 use hone_engine::optim::Schedule;
 use hone_trace::store::TraceQuery;
-use hone_trace::{GroupId, Trace, TraceId};
+use hone_trace::{GroupId, Trace};
 use hone_train::advantage::turn_rewards;
 use hone_train::batch::{Advantage, Batch};
 use hone_train::episode::Episode;
 use hone_train::loss::awr_weights;
 use hone_train::settings::{Algorithm, Given, Settings};
 use hone_train::{TrainError, sft, step};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Instant;
-use std::{fmt, fs};
-
-/// The traces that a run learns from, as [`Began`].
-const DATA_FILE: &str = "data.json";
 
 /// Learn from traces in the store
 #[derive(Debug, clap::Args)]
@@ -51,7 +44,7 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
         return Err(Failure::user("a run that goes on learns from the traces that it began with")
             .hint("leave the filters away, or begin another run"));
     }
-    learn(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| data(ground, &query, context))?
+    learn(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| Material::of(ground, &query, context))?
         .tell(context)
 }
 
@@ -59,7 +52,7 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
 pub(crate) fn imitate(args: &RunArgs, given: &Given, traces: &[Trace], context: &Context<'_>) -> Result<Finished, Failure> {
     // A run that goes on has its settings.
     let given = if args.resume { &Given::default() } else { given };
-    learn(args, Algorithm::Sft, given, context, |_| Ok(Data { traces: traces.to_vec(), n_held_out: 0 }))
+    learn(args, Algorithm::Sft, given, context, |_| Ok(Material::as_they_went(traces)))
 }
 
 fn learn(
@@ -67,94 +60,13 @@ fn learn(
     algorithm: Algorithm,
     given: &Given,
     context: &Context<'_>,
-    data: impl FnOnce(&Ground<'_>) -> Result<Data, Failure>,
+    material: impl FnOnce(&Ground<'_>) -> Result<Material, Failure>,
 ) -> Result<Finished, Failure> {
     start(args, algorithm, given, context, |ground| {
-        let lessons = Lessons::new(&data(ground)?, ground.learner, ground.settings)?;
+        let lessons = Lessons::new(&material(ground)?, ground.learner, ground.settings)?;
         context.printer.say(&lessons.told);
         Ok(lessons)
     })
-}
-
-/// Traces to learn from.
-struct Data {
-    traces: Vec<Trace>,
-    /// Others that were found, of tasks that are held out.
-    n_held_out: usize,
-}
-
-/// The traces that the run learns from: those it began with, or those that are meant now, but for those of tasks that are held out.
-fn data(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Data, Failure> {
-    let path = ground.folder.join(DATA_FILE);
-    let n_max = ground.settings.traces;
-    let (user_field, list) = (&context.settings.data.user_field, &context.settings.data.held_out);
-    let held_out: HeldOut = held_out(list.as_deref(), user_field)?;
-    context.wait(async |context| {
-        let store = context.store_to_read().await?;
-        if ground.goes_on {
-            let text = fs::read(&path).map_err(at_path(&path))?;
-            let began: Vec<Began> = serde_json::from_slice(&text).map_err(|error| {
-                let hint = "it is damaged, or of an earlier hone: begin another run";
-                Failure::user(format_args!("{}: {error}", path.display())).hint(hint)
-            })?;
-            let mut traces = Vec::with_capacity(began.len());
-            for began in began {
-                let id = began.trace;
-                let gone = || Failure::user(format_args!("trace {id}, which this run learns from, is no longer in the store"));
-                traces.push(began.of(store.trace(id).await?.ok_or_else(gone)?)?);
-            }
-            return Ok(Data { traces, n_held_out: 0 });
-        }
-        let (mut data, mut after) = (Data { traces: Vec::new(), n_held_out: 0 }, None);
-        while (data.traces.len() as u64) < u64::from(n_max) {
-            let n_left = n_max - u32::try_from(data.traces.len()).unwrap_or(n_max);
-            let page = store.traces(query, after, n_left.min(1000)).await?;
-            let n_found = page.items.len();
-            let is_open = |trace: &Trace| held_out.has(trace, &Facts::of(trace, user_field)).is_none();
-            let open: Vec<Trace> = page.items.into_iter().filter(is_open).collect();
-            data.n_held_out += n_found - open.len();
-            data.traces.extend(open);
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(data)
-    })
-}
-
-/// How far a trace had come when the run began: turns and rewards are only ever added to one.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Began {
-    trace: TraceId,
-    n_turns: usize,
-    n_rewards: usize,
-}
-
-impl Began {
-    fn with(trace: &Trace) -> Self {
-        Self { trace: trace.id, n_turns: trace.turns().count(), n_rewards: trace.rewards.len() }
-    }
-
-    /// The trace as it was then.
-    fn of(self, mut trace: Trace) -> Result<Trace, Failure> {
-        let now = Self::with(&trace);
-        if now.n_turns < self.n_turns || now.n_rewards < self.n_rewards {
-            return Err(Failure::user(format_args!(
-                "trace {} is not what this run began with: it had {} turns and {} rewards, and has {} and {}",
-                self.trace, self.n_turns, self.n_rewards, now.n_turns, now.n_rewards
-            ))
-            .hint("restore the store of then, or begin another run"));
-        }
-        trace.rewards.truncate(self.n_rewards);
-        let mut n_left = self.n_turns;
-        for segment in &mut trace.segments {
-            segment.turns.truncate(n_left);
-            n_left -= segment.turns.len();
-        }
-        trace.segments.retain(|segment| !segment.turns.is_empty());
-        Ok(trace)
-    }
 }
 
 /// What the steps of a run are made of.
@@ -173,14 +85,14 @@ struct Lessons {
 }
 
 impl Lessons {
-    fn new(Data { traces, n_held_out }: &Data, learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
+    fn new(Material { traces, n_held_out }: &Material, learner: &Learner, settings: &Settings) -> Result<Self, Failure> {
         let is_good = |trace: &Trace| match settings.algorithm {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
-        let (mut episodes, mut kept) = (Vec::new(), Vec::new());
+        let (mut episodes, mut kept, mut n_said) = (Vec::new(), Vec::new(), 0);
         let mut left_out = LeftOut { n_held_out: *n_held_out, ..LeftOut::default() };
-        for trace in traces {
+        for (began, trace) in traces {
             if trace.broken().is_some() {
                 left_out.n_broken += 1;
                 continue;
@@ -204,6 +116,7 @@ impl Lessons {
                 Ok(episode) => {
                     episodes.push(episode);
                     kept.push(trace);
+                    n_said += usize::from(began.is_said());
                 }
             }
         }
@@ -230,21 +143,23 @@ impl Lessons {
                     format!("{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`", traces.len())
                 }
                 Algorithm::Dpo => {
-                    "DPO needs groups: several traces of one scenario with other rewards, as `hone rollout` makes them".to_owned()
+                    "DPO needs groups: several traces of one scenario with other rewards, as `hone rollout` makes them; or answers of \
+                     people, given as feedback"
+                        .to_owned()
                 }
                 Algorithm::Ppo => "PPO needs the sampler's tokens: traces of local models have them".to_owned(),
                 _ => "weigh traces with `hone reward score`".to_owned(),
             };
             return Err(Failure::user(format_args!("there is nothing to learn from{left_out}")).hint(hint));
         }
-        let of_pairs = if pairs.is_empty() { String::new() } else { format!(", {} pairs", pairs.len()) };
-        let told = format!(
-            "{} of {} traces to learn from{of_pairs}, {} steps{left_out}",
-            episodes.len(),
-            traces.len() + n_held_out,
-            steps.len()
-        );
-        let began = traces.iter().map(Began::with).collect();
+        let n_looked_at = traces.iter().filter(|(began, _)| began.is_counted()).count() + n_held_out;
+        let what = match settings.algorithm {
+            Algorithm::Dpo => format!("{} of {n_looked_at} traces to learn from", counted(pairs.len() as u64, "pair")),
+            _ => format!("{} of {n_looked_at} traces to learn from", episodes.len()),
+        };
+        let of_people = if n_said == 0 { String::new() } else { format!(", {n_said} with answers of people") };
+        let told = format!("{what}{of_people}, {} steps{left_out}", steps.len());
+        let began = traces.iter().map(|(began, _)| *began).collect();
         Ok(Self { began, episodes, counts, rewards, pairs, steps, told })
     }
 
@@ -310,8 +225,7 @@ impl Teacher for Lessons {
     }
 
     fn begin(&self, folder: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string(&self.began).map_err(Failure::bug)?;
-        durable::write(&folder.join(DATA_FILE), &(text + "\n"))
+        Began::keep(&self.began, folder)
     }
 
     fn step(&mut self, session: &mut Session<'_>) -> Result<Stepped, Failure> {

@@ -15,6 +15,7 @@ mod cost;
 mod curriculum;
 mod dashboard;
 mod data;
+mod demonstrations;
 mod deploy;
 mod doctor;
 mod hub;

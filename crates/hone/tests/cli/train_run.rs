@@ -15,7 +15,7 @@ pub(super) fn grpo(more: &str) -> String {
 }
 
 /// Waits until the run has so many lines of metrics.
-fn wait_for_lines(desk: &Desk, n_lines: usize) {
+pub(super) fn wait_for_lines(desk: &Desk, n_lines: usize) {
     let start = Instant::now();
     let path = desk.path(".hone/runs/r/metrics.jsonl");
     while fs::read_to_string(&path).unwrap_or_default().lines().count() < n_lines {

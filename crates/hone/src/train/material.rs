@@ -1,0 +1,203 @@
+//! What a run learns from: traces of the store as they went, or as people said that they should have gone.
+//!
+//! It is fixed when the run begins, which keeps which traces, how far each had come, and how often people had said something. A run that goes
+//! on reads the same, whatever was said since.
+
+use super::start::Ground;
+use crate::context::Context;
+use crate::data::held_out;
+use crate::durable;
+use crate::failure::{Failure, at_path};
+use hone_data::facts::Facts;
+use hone_gateway::demonstrations::Demonstrations;
+use hone_trace::store::{Store, StoreError, TraceQuery};
+use hone_trace::{Corrected, DEMONSTRATION, GroupId, Trace, TraceId};
+use hone_train::settings::Algorithm;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// The traces that a run learns from, as [`Began`].
+const FILE: &str = "data.json";
+/// Traces that are read at once.
+const PAGE_LEN: u32 = 1000;
+
+/// Traces to learn from.
+pub(super) struct Material {
+    pub(super) traces: Vec<(Began, Trace)>,
+    /// Others that were found, of tasks that are held out.
+    pub(super) n_held_out: usize,
+}
+
+impl Material {
+    pub(super) fn as_they_went(traces: &[Trace]) -> Self {
+        let traces = traces.iter().map(|trace| (Began::with(trace), trace.clone())).collect();
+        Self { traces, n_held_out: 0 }
+    }
+
+    /// What the run began with, or what is meant now, but for tasks that are held out.
+    pub(super) fn of(ground: &Ground<'_>, query: &TraceQuery, context: &Context<'_>) -> Result<Self, Failure> {
+        let algorithm = ground.settings.algorithm;
+        context.wait(async |context| {
+            let store = context.store_to_read().await?;
+            let demonstrations = match algorithm {
+                Algorithm::Sft | Algorithm::Dpo => Demonstrations::read(&*store).await?,
+                _ => Demonstrations::default(),
+            };
+            if ground.goes_on {
+                return Self::again(ground.folder, &*store, &demonstrations).await;
+            }
+            let (user_field, list) = (&context.settings.data.user_field, &context.settings.data.held_out);
+            let held_out = held_out(list.as_deref(), user_field)?;
+            let (mut material, mut after) = (Self { traces: Vec::new(), n_held_out: 0 }, None);
+            let mut n_left = ground.settings.traces;
+            while n_left > 0 {
+                let page = store.traces(query, after, n_left.min(PAGE_LEN)).await?;
+                for trace in page.items {
+                    if held_out.has(&trace, &Facts::of(&trace, user_field)).is_some() {
+                        material.n_held_out += 1;
+                        continue;
+                    }
+                    n_left -= 1;
+                    material.add(trace, algorithm, &*store, &demonstrations).await?;
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            Ok(material)
+        })
+    }
+
+    /// A trace as it went. Where people said what its answers should have been, theirs are imitated instead, or preferred to those that were
+    /// given.
+    async fn add(
+        &mut self,
+        trace: Trace,
+        algorithm: Algorithm,
+        store: &dyn Store,
+        demonstrations: &Demonstrations,
+    ) -> Result<(), StoreError> {
+        let began = Began::with(&trace);
+        let said = demonstrations.of(store, &trace).await?;
+        let is_beside = algorithm == Algorithm::Dpo;
+        let of_said = |is_better| Began { said: Some(Said { n: said.len(), is_better, is_beside }), ..began };
+        match (Corrected::of(&trace, &said), algorithm) {
+            (Some(corrected), Algorithm::Sft) => self.traces.push((of_said(true), corrected.better)),
+            (Some(Corrected { better, worse: Some(worse) }), Algorithm::Dpo) => {
+                self.traces.push((began, trace));
+                self.traces.extend([(of_said(true), in_pair(better)), (of_said(false), in_pair(worse))]);
+            }
+            _ => self.traces.push((began, trace)),
+        }
+        Ok(())
+    }
+
+    /// What a run began with, read again.
+    async fn again(folder: &Path, store: &dyn Store, demonstrations: &Demonstrations) -> Result<Self, Failure> {
+        let path = folder.join(FILE);
+        let text = fs::read(&path).map_err(at_path(&path))?;
+        let began: Vec<Began> = serde_json::from_slice(&text).map_err(|error| {
+            let hint = "it is damaged, or of an earlier hone: begin another run";
+            Failure::user(format_args!("{}: {error}", path.display())).hint(hint)
+        })?;
+        let mut traces = Vec::with_capacity(began.len());
+        for began in began {
+            let id = began.trace;
+            let gone = || Failure::user(format_args!("trace {id}, which this run learns from, is no longer in the store"));
+            let trace = store.trace(id).await?.ok_or_else(gone)?;
+            let said = demonstrations.of(store, &trace).await?;
+            let then = began.of(trace)?;
+            let learned = match began.said {
+                None => then,
+                Some(Said { n, is_better, .. }) => {
+                    let corrected = said.get(..n).and_then(|said| Corrected::of(&then, said));
+                    let answered = corrected.and_then(|corrected| match is_better {
+                        true => Some(corrected.better),
+                        false => corrected.worse,
+                    });
+                    let answered = answered.ok_or_else(|| {
+                        Failure::user(format_args!(
+                            "what people said of trace {id}, which this run learns from, is no longer in the store"
+                        ))
+                        .hint("restore the store of then, or begin another run")
+                    })?;
+                    in_pair(answered)
+                }
+            };
+            traces.push((began, learned));
+        }
+        Ok(Self { traces, n_held_out: 0 })
+    }
+}
+
+/// One of the two answers to what was asked in a trace, which are a group of their own.
+fn in_pair(answered: Trace) -> Trace {
+    let group = Some(GroupId::derived(&[&answered.id.to_string(), DEMONSTRATION]));
+    Trace { group, ..answered }
+}
+
+/// How far a trace had come when the run began: turns, rewards and what people said are only ever added to one.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Began {
+    trace: TraceId,
+    n_turns: usize,
+    n_rewards: usize,
+    /// What of it is learned from, where that is not how it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Option<Said>,
+}
+
+/// Answers of which people said what they should have been.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Said {
+    /// How often they had said something.
+    n: usize,
+    /// Theirs, or those that were given.
+    is_better: bool,
+    /// Beside the trace as it went, and not instead of it.
+    is_beside: bool,
+}
+
+impl Began {
+    fn with(trace: &Trace) -> Self {
+        Self { trace: trace.id, n_turns: trace.turns().count(), n_rewards: trace.rewards.len(), said: None }
+    }
+
+    /// Whether it stands for a trace that was looked at, and not for the other answer of one.
+    pub(super) fn is_counted(&self) -> bool {
+        self.said.is_none_or(|said| !said.is_beside)
+    }
+
+    /// Whether people gave the answers.
+    pub(super) fn is_said(&self) -> bool {
+        self.said.is_some_and(|said| said.is_better)
+    }
+
+    /// Writes them down.
+    pub(super) fn keep(all: &[Self], folder: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string(all).map_err(Failure::bug)?;
+        durable::write(&folder.join(FILE), &(text + "\n"))
+    }
+
+    /// The trace as it was then.
+    fn of(self, mut trace: Trace) -> Result<Trace, Failure> {
+        let now = Self::with(&trace);
+        if now.n_turns < self.n_turns || now.n_rewards < self.n_rewards {
+            return Err(Failure::user(format_args!(
+                "trace {} is not what this run began with: it had {} turns and {} rewards, and has {} and {}",
+                self.trace, self.n_turns, self.n_rewards, now.n_turns, now.n_rewards
+            ))
+            .hint("restore the store of then, or begin another run"));
+        }
+        trace.rewards.truncate(self.n_rewards);
+        let mut n_left = self.n_turns;
+        for segment in &mut trace.segments {
+            segment.turns.truncate(n_left);
+            n_left -= segment.turns.len();
+        }
+        trace.segments.retain(|segment| !segment.turns.is_empty());
+        Ok(trace)
+    }
+}
