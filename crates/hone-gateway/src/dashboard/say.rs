@@ -41,12 +41,21 @@ pub(super) fn asking(trace: &Trace, number: &str, id: &str, viewer: &Viewer) -> 
     html!(main, "<input type=\"hidden\" name=\"token\" value=\"{}\">", viewer.form_token());
     html!(main, "<input type=\"hidden\" name=\"id\" value=\"{}\">", id);
     html!(main, "<input type=\"hidden\" name=\"turn\" value=\"{}\">", turn_idx + 1);
-    let given = meant.answer.content.text();
+    // What calls a tool is not mended by other words: these take the place of the call, too.
+    let calls = !meant.answer.tool_calls.is_empty();
+    let given = if calls { String::new() } else { meant.answer.content.text() };
     html!(main, "<label>Your words<textarea name=\"words\" rows=\"10\" required>\n{}</textarea></label>", given);
     html!(
         main,
-        "<p class=\"quiet\">An answer is learned from instead of the one that was given: <code>hone train sft</code> imitates it, <code>hone train dpo</code> prefers it. A comment is for people.</p><p class=\"wishes\">"
+        "<p class=\"quiet\">An answer is learned from instead of the one that was given: <code>hone train sft</code> imitates it, <code>hone train dpo</code> prefers it. A comment is for people.</p>"
     );
+    if calls {
+        html!(
+            main,
+            "<p><b>This answer calls a tool.</b> What you write takes the place of all of it: the call is not learned.</p>"
+        );
+    }
+    html!(main, "<p class=\"wishes\">");
     for (idx, (kind, says)) in KINDS.iter().enumerate() {
         let class = if idx == 0 { "strong" } else { "" };
         html!(main, "<button class=\"{}\" name=\"as\" value=\"{}\">{}</button> ", class, *kind, *says);

@@ -178,6 +178,8 @@ async fn what_an_answer_should_have_been_is_written_on_a_page_of_its_own() {
     let asking = world.get(&format!("{path}?say=2"), &[]).await.body;
     assert!(asking.contains("What should turn 2 have said?") && asking.contains("Learn this answer"), "{asking}");
     assert!(!asking.contains(HOSTILE), "{asking}");
+    let calling = world.get(&format!("{path}?say=1"), &[]).await.body;
+    assert!(calling.contains("This answer calls a tool.") && !asking.contains("This answer calls a tool."), "{calling}");
     for wrong in ["0", "99", "x", "-1"] {
         assert_eq!(world.get(&format!("{path}?say={wrong}"), &[]).await.status, 400, "{wrong}");
     }
