@@ -12,7 +12,7 @@ const IMPORTS: &str = "from dsl import *\nfrom constants import *\n\n\n";
 
 /// What spends its fuel on nothing, and how many times as long as it a bomb may take at the default limits.
 const PLAIN: &str = "while True: pass";
-const TIMES_MAX: f64 = 20.0;
+const TIMES_MAX: f64 = 10.0;
 
 /// Small, so that many programs run.
 const LIMITS: Limits = Limits { fuel: 40_000, memory: 2 << 20, depth: 100, output: 4096, source: 64 << 10 };

@@ -8,7 +8,7 @@ const PROGRAMS: &str = include_str!("../hostile/programs.txt");
 
 /// A program that spends its fuel on nothing, and how many times as long as it another may take at the default limits.
 const PLAIN: &str = "while True: pass";
-const TIMES_MAX: f64 = 20.0;
+const TIMES_MAX: f64 = 10.0;
 
 /// What a program came to: result or verdict, fuel and memory.
 fn run(source: &str, limits: &Limits) -> (Result<(), Error>, u64, usize) {
