@@ -1,9 +1,14 @@
 //! What people said answers should have been: which traces they said it of, and the traces to learn from that come of it.
 
+use crate::error::Refused;
 use crate::{events, feedback};
+use hone_trace::format::openai::read_message;
 use hone_trace::store::{Event, Store, StoreError};
-use hone_trace::{Corrected, DEMONSTRATION, Demonstration, EventId, Tenant, Time, Trace, TraceId};
-use serde_json::{Value, json};
+use hone_trace::{
+    Content, Corrected, DEMONSTRATION, Demonstration, EventId, Message, Role, Tenant, Time, ToolSpec, Trace, TraceId,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
 /// The stream that names every trace of which somebody said it.
@@ -33,7 +38,7 @@ impl Demonstrations {
             id: event.id,
             at: event.at,
             turn_idx: event.body["turn_idx"].as_u64().and_then(|turn_idx| turn_idx.try_into().ok()),
-            words: event.body["words"].as_str().unwrap_or_default().to_owned(),
+            answer: shown(&event.body),
         };
         Ok(ours.map(demonstration).collect())
     }
@@ -43,6 +48,65 @@ impl Demonstrations {
         let said = self.of(store, &trace).await?;
         Ok(Corrected::of(&trace, &said).map_or(trace, |corrected| corrected.better))
     }
+}
+
+/// Reads what an answer should have been where these tools were on offer: words, or an assistant's message in OpenAI's form.
+pub(crate) fn answer(value: &Value, tools: &[ToolSpec]) -> Result<Message, Refused> {
+    let wrong = |message: String| Refused::param("value", message);
+    let mut answer = match value {
+        Value::String(words) => Message::text(Role::Assistant, words.as_str()),
+        Value::Object(_) => read_message(&value.to_string())
+            .map_err(|error| wrong(format!("`value` of a demonstration cannot be read as a message: {error}")))?,
+        _ => return Err(wrong("`value` of a demonstration must be a text, or the message of an assistant".into())),
+    };
+    if answer.role != Role::Assistant {
+        return Err(wrong("`role` of a demonstration must be `assistant`".into()));
+    }
+    // What clients hand back with an answer and what says nothing.
+    answer.extra.retain(|key, value| !key.starts_with("hone.") && !value.is_null() && *value != json!([]));
+    let other = answer.extra.keys().map(String::as_str).chain(answer.name.as_ref().map(|_| "name")).next();
+    if let Some(other) = other.or(answer.tool_call_id.as_ref().map(|_| "tool_call_id")) {
+        let known = "`role`, `content`, `reasoning_content` and `tool_calls`";
+        return Err(wrong(format!("`{other}` is nothing that a demonstration shows: it has {known}")));
+    }
+    if let Content::Parts(parts) = &answer.content {
+        if parts.iter().any(|part| part["type"] != "text") {
+            return Err(wrong("`content` of a demonstration must be text".into()));
+        }
+        answer.content = Content::Text(answer.content.text());
+    }
+    if answer.is_empty() {
+        return Err(wrong("`value` of a demonstration says nothing and calls no tool".into()));
+    }
+    for call in &mut answer.tool_calls {
+        call.extra.clear();
+        if serde_json::from_str::<Map<String, Value>>(&call.arguments).is_err() {
+            return Err(wrong(format!("the arguments of `{}` are not a JSON object", call.name)));
+        }
+        if !tools.is_empty() && tools.iter().all(|tool| tool.name != call.name) {
+            let names: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+            return Err(wrong(format!("`{}` was not on offer there, but {}", call.name, names.join(", "))));
+        }
+    }
+    Ok(answer)
+}
+
+/// The tools on offer in a turn.
+pub(crate) fn tools_of(trace: &Trace, turn_idx: Option<u32>) -> &[ToolSpec] {
+    let mut of_turns = trace.segments.iter().flat_map(|segment| segment.turns.iter().map(|_| &*segment.tools));
+    let turn_idx = turn_idx.and_then(|turn_idx| usize::try_from(turn_idx).ok());
+    turn_idx.and_then(|turn_idx| of_turns.nth(turn_idx)).unwrap_or_default()
+}
+
+/// What the line of a demonstration says besides its words, where it says more.
+pub(crate) fn beyond_words(answer: &Message) -> Option<&Message> {
+    (!answer.tool_calls.is_empty() || answer.reasoning.is_some()).then_some(answer)
+}
+
+/// The answer that the line of a demonstration tells.
+pub fn shown(body: &Value) -> Message {
+    let whole = body.get("answer").and_then(|answer| Message::deserialize(answer).ok());
+    whole.unwrap_or_else(|| Message::text(Role::Assistant, body["words"].as_str().unwrap_or_default()))
 }
 
 /// The line that names a trace of which somebody said it. It is written once, whatever is said later.

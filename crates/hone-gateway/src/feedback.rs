@@ -1,8 +1,8 @@
 //! What people and programs say of an answer or of an episode: `POST /v1/feedback`.
 //!
-//! `true`, `false` and numbers become rewards; words become the explanation of one, or, as a demonstration of what the answer should have
-//! been, a line of the event log, which [`demonstrations`] makes something to learn from. Feedback that is sent twice counts once when it carries the same id; what says something else under that id is
-//! refused.
+//! `true`, `false` and numbers become rewards; words become a comment, and words or a message the demonstration of what an answer should
+//! have been: lines of the event log, of which [`demonstrations`] makes something to learn from. Feedback that is sent twice counts once
+//! when it carries the same id; what says something else under that id is refused.
 
 use crate::access::Reporter;
 use crate::demonstrations;
@@ -19,7 +19,7 @@ use hone_arbiter::Reached;
 use hone_arbiter::canary::{Fact, QUALITY_MAX};
 use hone_arbiter::log::Line;
 use hone_trace::store::{Event, Put, Write};
-use hone_trace::{Component, DEMONSTRATION, EventId, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
+use hone_trace::{Component, DEMONSTRATION, EventId, Giver, GiverKind, Message, Reward, RewardId, Tenant, Time, Trace, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ struct Feedback {
     /// The episode: what the header of its answers says, or the name that the client gave it.
     #[serde(default)]
     episode_id: Option<String>,
-    /// What is said: `comment` and `demonstration` take words, every other name a number, true or false.
+    /// What is said: `comment` takes words, `demonstration` words or a message, every other name a number, true or false.
     metric_name: String,
     value: Value,
     /// Feedback of the same id counts once.
@@ -77,17 +77,24 @@ pub(crate) async fn take(gateway: &Gateway, whole: &Trace, said: &Said<'_>) -> R
     let (trace, tenant, turn_idx, now) = (whole.id, &whole.tenant, said.turn_idx, gateway.now());
     let own = said.id.map_or_else(|| gateway.new_trace().to_string(), str::to_owned);
     let facts = [tenant.as_str(), &trace.to_string(), said.name, &own];
+    let line = |words: &str, answer: Option<&Message>| {
+        let mut body = json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": said.by});
+        if let Some(answer) = answer {
+            body["answer"] = json!(answer);
+        }
+        let (id, stream, kind) = (EventId::derived(&facts), stream(trace), said.name.to_owned());
+        Write::Event(Event { id, at: now, tenant: tenant.clone(), stream, kind, body })
+    };
+    let is_short = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len) <= WORDS_LEN_MAX;
     let write = match (said.name, said.value) {
-        (kind @ ("comment" | DEMONSTRATION), Value::String(words)) if words.len() <= WORDS_LEN_MAX => Write::Event(Event {
-            id: EventId::derived(&facts),
-            at: now,
-            tenant: tenant.clone(),
-            stream: stream(trace),
-            kind: kind.to_owned(),
-            body: json!({"trace": trace, "turn_idx": turn_idx, "words": words, "by": said.by}),
-        }),
+        ("comment", Value::String(words)) if (1..=WORDS_LEN_MAX).contains(&words.len()) => line(words, None),
+        (DEMONSTRATION, value) if is_short(value) => {
+            let answer = demonstrations::answer(value, demonstrations::tools_of(whole, turn_idx))?;
+            line(&answer.content.text(), demonstrations::beyond_words(&answer))
+        }
         (kind @ ("comment" | DEMONSTRATION), _) => {
-            let message = format!("`value` of a {kind} must be a text of at most {WORDS_LEN_MAX} bytes");
+            let what = if kind == DEMONSTRATION { "text or message" } else { "text" };
+            let message = format!("`value` of a {kind} must be a {what} of 1 to {WORDS_LEN_MAX} bytes");
             return Err(Refused::param("value", message));
         }
         (name, value) => {
@@ -169,7 +176,7 @@ async fn is_repeated(gateway: &Gateway, write: &Write) -> Result<bool, Refused> 
                 let Some((last, _)) = page.last() else { return Ok(false) };
                 after = *last;
                 if let Some((_, said)) = page.iter().find(|(_, said)| said.id == new.id) {
-                    return Ok(["words", "turn_idx"].iter().all(|key| said.body[key] == new.body[key]));
+                    return Ok(["words", "answer", "turn_idx"].iter().all(|key| said.body[key] == new.body[key]));
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! What somebody says an answer should have been, and the traces to learn from that come of it.
 
-use crate::{Component, EventId, Giver, GiverKind, Message, Reward, RewardId, Role, Segment, Time, Trace, TraceOutcome, Turn};
+use crate::{Component, EventId, Giver, GiverKind, Message, Reward, RewardId, Segment, Time, Trace, TraceOutcome, Turn};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The name under which a demonstration is given as feedback, and of who gives the reward of a trace that was made of one.
 pub const DEMONSTRATION: &str = "demonstration";
 
 /// An answer as it should have been.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Demonstration {
     /// The line of the log that says so.
     pub id: EventId,
@@ -15,8 +16,8 @@ pub struct Demonstration {
     pub at: Time,
     /// The turn that is meant; without one, the last.
     pub turn_idx: Option<u32>,
-    /// The answer.
-    pub words: String,
+    /// The answer: words, calls of tools, or both.
+    pub answer: Message,
 }
 
 /// A trace of which people said what its answers should have been: only the answers in question, each behind all that came before it.
@@ -34,7 +35,7 @@ impl Corrected {
     pub fn of(trace: &Trace, said: &[Demonstration]) -> Option<Self> {
         let n_turns = trace.turns().count();
         let mut last: BTreeMap<usize, &Demonstration> = BTreeMap::new();
-        for demonstration in said.iter().filter(|said| !said.words.trim().is_empty()) {
+        for demonstration in said.iter().filter(|said| !said.answer.is_empty()) {
             let turn_idx = demonstration.turn_idx.map_or(n_turns.checked_sub(1), |turn_idx| usize::try_from(turn_idx).ok());
             last.extend(turn_idx.filter(|&turn_idx| turn_idx < n_turns).map(|turn_idx| (turn_idx, demonstration)));
         }
@@ -45,9 +46,8 @@ impl Corrected {
             for turn in &segment.turns {
                 before.extend(turn.input.iter().cloned());
                 if let Some(said) = last.get(&turn_idx) {
-                    let answer = Message::text(Role::Assistant, said.words.clone());
                     let alone = |turn| Segment { tools: segment.tools.clone(), turns: vec![turn], tail: Vec::new() };
-                    better.push(alone(Turn::new(before.clone(), answer)));
+                    better.push(alone(Turn::new(before.clone(), said.answer.clone())));
                     let given = Turn::new(before.clone(), turn.answer.clone());
                     worse.push(alone(Turn { errors: turn.errors.clone(), ..given }));
                 }
@@ -55,10 +55,8 @@ impl Corrected {
                 turn_idx += 1;
             }
         }
-        let is_same = better.iter().zip(&worse).all(|(better, worse)| {
-            let (better, worse) = (&better.turns[0].answer, &worse.turns[0].answer);
-            worse.tool_calls.is_empty() && better.content.text().trim() == worse.content.text().trim()
-        });
+        let is_same =
+            better.iter().zip(&worse).all(|(better, worse)| said_in(&better.turns[0].answer) == said_in(&worse.turns[0].answer));
         let earned = |segments, total: f64, outcome| {
             let by = Giver { kind: GiverKind::Human, name: DEMONSTRATION.to_owned(), config: None };
             let part = Component { name: DEMONSTRATION.to_owned(), value: total, weight: 1.0 };
@@ -71,15 +69,30 @@ impl Corrected {
     }
 }
 
+/// What two answers have in common that come to the same: words, and tools with their arguments, however those are written.
+fn said_in(answer: &Message) -> (String, Vec<(&str, Value)>) {
+    let calls = answer.tool_calls.iter().map(|call| {
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::from(call.arguments.as_str()));
+        (call.name.as_str(), arguments)
+    });
+    (answer.content.text().trim().to_owned(), calls.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ConfigHash, ErrorEvent, Tenant, ToolSpec, TraceId};
-    use serde_json::{Map, Value};
+    use crate::{ConfigHash, Content, ErrorEvent, Role, Tenant, ToolRequest, ToolSpec, TraceId};
+    use serde_json::Map;
 
     fn said(n: u8, turn_idx: Option<u32>, words: &str) -> Demonstration {
         let at = Time::from_unix_nanos(i64::from(n) * 1_000_000_000);
-        Demonstration { id: EventId::derived(&[&n.to_string()]), at, turn_idx, words: words.to_owned() }
+        Demonstration { id: EventId::derived(&[&n.to_string()]), at, turn_idx, answer: Message::text(Role::Assistant, words) }
+    }
+
+    /// An answer that only calls a tool.
+    fn calling(arguments: &str) -> Message {
+        let call = ToolRequest { id: String::new(), name: "look".into(), arguments: arguments.into(), extra: Map::new() };
+        Message { content: Content::None, tool_calls: vec![call], ..Message::text(Role::Assistant, "") }
     }
 
     fn turn(question: &str, answer: &str) -> Turn {
@@ -135,6 +148,19 @@ mod tests {
     #[test]
     fn what_was_right_has_nothing_worse() {
         assert_eq!(Corrected::of(&trace(), &[said(1, None, "4\n")]).unwrap().worse, None);
+    }
+
+    #[test]
+    fn a_call_of_a_tool_is_an_answer() {
+        let mut trace = trace();
+        trace.segments[1].turns[0].answer = calling(r#"{"order": 1, "in": "shop"}"#);
+        let shown = |answer: Message| Corrected::of(&trace, &[Demonstration { answer, ..said(1, None, "") }]).unwrap();
+        let same = shown(calling(r#"{"in":"shop","order":1}"#));
+        assert_eq!((same.better.turns().next().unwrap().answer.tool_calls.len(), same.worse), (1, None));
+        assert!(shown(calling(r#"{"in":"shop","order":2}"#)).worse.is_some());
+        assert!(
+            shown(Message { content: Content::Text("Wait.".into()), ..calling(r#"{"in":"shop","order":1}"#) }).worse.is_some()
+        );
     }
 
     #[test]

@@ -126,6 +126,11 @@ impl Message {
             extra: Map::new(),
         }
     }
+
+    /// Whether it says nothing and calls nothing.
+    pub fn is_empty(&self) -> bool {
+        self.tool_calls.is_empty() && self.content.text().trim().is_empty()
+    }
 }
 
 /// A tool call as the policy wrote it. The arguments are its own text, which may not even be JSON.

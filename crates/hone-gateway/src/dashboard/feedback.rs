@@ -3,9 +3,9 @@
 use super::figure::to_second;
 use super::html::{Html, html};
 use super::turn;
-use crate::{events, feedback};
+use crate::{demonstrations, events, feedback};
 use hone_trace::store::{Event, Store, StoreError};
-use hone_trace::{Time, Trace};
+use hone_trace::{Message, Time, Trace};
 
 /// Words that are read of one trace.
 const N_WORDS_MAX: u32 = 200;
@@ -16,16 +16,16 @@ pub(super) struct Words {
     kind: String,
     /// The turn that is meant; `None` for the whole trace.
     pub(super) turn_idx: Option<u64>,
-    words: String,
+    /// As a message: a demonstration may call tools.
+    answer: Message,
     by: Option<String>,
     at: Time,
 }
 
 impl Words {
     fn of(event: Event) -> Self {
-        let text = |name: &str| event.body[name].as_str().map(str::to_owned);
-        let (words, by) = (text("words").unwrap_or_default(), text("by"));
-        Self { turn_idx: event.body["turn_idx"].as_u64(), words, by, kind: event.kind, at: event.at }
+        let (answer, by) = (demonstrations::shown(&event.body), event.body["by"].as_str().map(str::to_owned));
+        Self { turn_idx: event.body["turn_idx"].as_u64(), answer, by, kind: event.kind, at: event.at }
     }
 
     pub(super) fn shown(&self) -> Html {
@@ -33,7 +33,7 @@ impl Words {
         if let Some(by) = &self.by {
             html!(page, " by {}", by);
         }
-        html!(page, ", {}</p><blockquote>{}</blockquote></div>", to_second(self.at), turn::text(&self.words));
+        html!(page, ", {}</p><blockquote>{}</blockquote></div>", to_second(self.at), turn::said(&self.answer));
         page
     }
 }

@@ -101,7 +101,13 @@ pub(super) fn message(message: &Message) -> Html {
     if let Some(name) = &message.name {
         html!(page, " {}", name);
     }
-    html!(page, "</p>");
+    html!(page, "</p>{}</div>", said(message));
+    page
+}
+
+/// What a message says, thinks and calls.
+pub(super) fn said(message: &Message) -> Html {
+    let mut page = Html::default();
     if let Some(thought) = message.reasoning.as_deref().filter(|thought| !thought.is_empty()) {
         html!(page, "<details class=\"thought\"><summary>Thinking</summary>{}</details>", text(thought));
     }
@@ -124,7 +130,6 @@ pub(super) fn message(message: &Message) -> Html {
         }
     }
     message.tool_calls.iter().for_each(|call| html!(page, "{}", asked(call)));
-    html!(page, "</div>");
     page
 }
 

@@ -178,8 +178,6 @@ async fn what_an_answer_should_have_been_is_written_on_a_page_of_its_own() {
     let asking = world.get(&format!("{path}?say=2"), &[]).await.body;
     assert!(asking.contains("What should turn 2 have said?") && asking.contains("Learn this answer"), "{asking}");
     assert!(!asking.contains(HOSTILE), "{asking}");
-    let calling = world.get(&format!("{path}?say=1"), &[]).await.body;
-    assert!(calling.contains("This answer calls a tool.") && !asking.contains("This answer calls a tool."), "{calling}");
     for wrong in ["0", "99", "x", "-1"] {
         assert_eq!(world.get(&format!("{path}?say={wrong}"), &[]).await.status, 400, "{wrong}");
     }
@@ -199,7 +197,7 @@ async fn what_an_answer_should_have_been_is_written_on_a_page_of_its_own() {
     let read = async || {
         let trace = world.store.trace(sample.traces[0]).await.unwrap().unwrap();
         let said = Demonstrations::read(&*world.store).await.unwrap().of(&*world.store, &trace).await.unwrap();
-        said.into_iter().map(|said| (said.turn_idx, said.words)).collect::<Vec<_>>()
+        said.into_iter().map(|said| (said.turn_idx, said.answer.content.text())).collect::<Vec<_>>()
     };
     assert_eq!(read().await, []);
     // Sent twice it is said once.
@@ -211,6 +209,34 @@ async fn what_an_answer_should_have_been_is_written_on_a_page_of_its_own() {
     assert_eq!(read().await, [(Some(1), "It left\non Monday.".to_owned())]);
     let shown = world.get(&path, &[]).await.body;
     assert!(shown.contains("demonstration by local") && shown.contains("on Monday.") && shown.contains("Rude"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_answer_that_calls_a_tool_is_corrected_with_its_call() {
+    let (world, sample) = filled().await;
+    let path = format!("/dashboard/traces/{}", sample.traces[0]);
+    let asking = world.get(&format!("{path}?say=1"), &[]).await.body;
+    assert!(asking.contains("name=\"calls\"") && asking.contains("order_lookup {&quot;order&quot;"), "{asking}");
+    let ours = [("origin", world.url.as_str())];
+    let form = |words: &str, calls: &str| format!("as=demonstration&turn=1&words={words}&calls={calls}");
+    for (calls, says) in [
+        ("order_lookup+%7B%22order%22%3A+1%7D%0D%0A%0D%0Aorder_lookup+now", "Line 3 of the calls"),
+        ("nothing_like_it", "`nothing_like_it` was not on offer there, but `order_lookup`"),
+        ("", "says nothing and calls no tool"),
+    ] {
+        let refused = send(&world, &path, &form("", calls), &ours).await;
+        let (status, body) = (refused.status(), refused.text().await.unwrap());
+        assert!(status == 400 && body.contains(says), "{calls}: {body}");
+    }
+    let call = "order_lookup+%7B%22order%22%3A+%22A-2%22%7D%0D%0A";
+    assert_eq!(send(&world, &path, &form("", call), &ours).await.status(), 303);
+    assert_eq!(send(&world, &path, "as=comment&turn=1&words=Late&calls=order_lookup", &ours).await.status(), 303);
+    let trace = world.store.trace(sample.traces[0]).await.unwrap().unwrap();
+    let said = Demonstrations::read(&*world.store).await.unwrap().of(&*world.store, &trace).await.unwrap();
+    let calls: Vec<_> = said.iter().flat_map(|said| &said.answer.tool_calls).collect();
+    assert_eq!((said.len(), calls[0].name.as_str(), calls[0].arguments.as_str()), (1, "order_lookup", r#"{"order": "A-2"}"#));
+    let shown = world.get(&path, &[]).await.body;
+    assert!(shown.contains("demonstration by local") && shown.contains("A-2") && shown.contains("Late"), "{shown}");
 }
 
 #[tokio::test]

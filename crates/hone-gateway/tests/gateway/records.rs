@@ -2,8 +2,9 @@
 
 use crate::upstream::nested;
 use crate::world::{World, messages};
+use hone_gateway::demonstrations::Demonstrations;
 use hone_trace::store::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn a_plain_model_is_asked_about_a_type_of_task_too() {
 #[tokio::test]
 async fn a_conversation_is_known_by_its_words_whatever_its_provider_did_besides() {
     let world = World::open().await;
-    let ask = |messages: serde_json::Value| json!({"model": "claude", "max_tokens": 9, "messages": messages});
+    let ask = |messages: Value| json!({"model": "claude", "max_tokens": 9, "messages": messages});
     let first = world.post("/v1/messages", &ask(json!([{"role": "user", "content": "hi"}])), &[]).await;
     let answer = json!([
         {"type": "redacted_thinking", "data": "x"},
@@ -216,7 +217,7 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
     let told = world.chat("well", said, &[]).await;
     let id = told.json()["id"].as_str().unwrap().to_owned();
     assert_ne!(first["id"], told.json()["id"]);
-    let give = async |body: serde_json::Value| world.post("/v1/feedback", &body, &[]).await;
+    let give = async |body: Value| world.post("/v1/feedback", &body, &[]).await;
     let on_answer = give(json!({"inference_id": id, "metric_name": "helpful", "value": true})).await;
     assert_eq!((on_answer.status, on_answer.json()["turn_idx"].clone()), (200, json!(1)), "{}", on_answer.body);
     for _ in 0..2 {
@@ -257,6 +258,51 @@ async fn feedback_is_a_reward_on_the_answer_or_on_the_episode() {
         assert_eq!((refused.status, refused.json()["error"]["param"].clone()), (400, json!("value")), "{}", refused.body);
         assert!(refused.body.contains("from -1000000 to 1000000"), "{}", refused.body);
     }
+}
+
+#[tokio::test]
+async fn a_demonstration_may_call_the_tools_that_were_on_offer() {
+    let world = World::open().await;
+    let tool = json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}});
+    let body = json!({"model": "well", "messages": messages(&[("user", "hi")]), "tools": [tool]});
+    let told = world.post("/v1/chat/completions", &body, &[]).await;
+    let give = async |value: Value| {
+        let body = json!({"inference_id": told.json()["id"], "metric_name": "demonstration", "value": value, "id": "one"});
+        world.post("/v1/feedback", &body, &[]).await
+    };
+    let call = |name: &str, arguments: &str| json!({"type": "function", "function": {"name": name, "arguments": arguments}});
+    let says = |call: Value| json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    for (value, why) in [
+        (json!({"content": "a"}), "`role` is missing"),
+        (json!({"role": "user", "content": "a"}), "must be `assistant`"),
+        (json!({"role": "assistant", "content": " "}), "says nothing and calls no tool"),
+        (json!(""), "says nothing and calls no tool"),
+        (json!(7), "must be a text, or the message of an assistant"),
+        (json!({"role": "assistant", "content": "a", "mood": "good"}), "`mood` is nothing that a demonstration shows"),
+        (json!({"role": "assistant", "content": [{"type": "image_url"}]}), "must be text"),
+        (says(json!("look")), "tool_calls"),
+        (says(call("look", "{")), "the arguments of `look` are not a JSON object"),
+        (says(call("look", "[1]")), "the arguments of `look` are not a JSON object"),
+        (says(call("leap", "{}")), "`leap` was not on offer there, but `look`"),
+    ] {
+        let refused = give(value.clone()).await;
+        let param = refused.json()["error"]["param"].clone();
+        assert!(refused.status == 400 && param == "value" && refused.body.contains(why), "{value}: {}", refused.body);
+    }
+    // As an answer comes back from a client, with what says nothing.
+    let mut shown = says(call("look", r#"{"at": 1}"#));
+    shown["refusal"] = Value::Null;
+    shown["annotations"] = json!([]);
+    shown["reasoning_content"] = json!("There is a tool.");
+    for _ in 0..2 {
+        assert_eq!(give(shown.clone()).await.json()["turn_idx"], 0);
+    }
+    assert_eq!(give(says(call("look", r#"{"at": 2}"#))).await.status, 409);
+    let trace = world.trace_of(1).await;
+    let said = Demonstrations::read(&*world.store).await.unwrap().of(&*world.store, &trace).await.unwrap();
+    let answer = &said[0].answer;
+    assert_eq!((said.len(), answer.tool_calls[0].arguments.as_str(), answer.extra.len()), (1, r#"{"at": 1}"#, 0));
+    assert_eq!(answer.reasoning.as_deref(), Some("There is a tool."));
 }
 
 /// What nests too deep could be written, and no more be read: not by the store, not by an export, not by a back-up.

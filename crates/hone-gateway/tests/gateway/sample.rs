@@ -10,7 +10,7 @@ use hone_trace::store::{Document, Event, Write};
 use hone_trace::{
     AgentName, Category, Component, Config, Decision, Draws, ErrorEvent, EventId, Giver, GiverKind, Group, GroupId, LlmCall,
     Message, Outcome, OutcomeId, Reward, RewardId, Role, Run, RunId, RunState, Sampled, ScenarioId, Segment, Tenant, Time,
-    ToolCall, ToolRequest, Trace, TraceId, TraceOutcome, Turn, V1,
+    ToolCall, ToolRequest, ToolSpec, Trace, TraceId, TraceOutcome, Turn, V1,
 };
 use serde_json::{Map, Value, json};
 
@@ -131,7 +131,10 @@ pub(crate) fn episode(id: TraceId, tenant: Tenant, started: Time, config: &Confi
         second.errors = vec![ErrorEvent { kind: "policy_refusal".into(), recovered: true, message: HOSTILE.into() }];
         second.decisions = vec![Decision { chosen: "postpone".into(), rationale: "nothing in the policy fits".into() }];
     }
-    trace.segments = vec![Segment { turns: vec![first, second], ..Segment::default() }];
+    let description = Some("What is known of an order".to_owned());
+    let parameters = json!({"type": "object", "properties": {"order": {"type": "integer"}}});
+    let look = ToolSpec { name: "order_lookup".into(), description, parameters, extra: Map::new() };
+    trace.segments = vec![Segment { tools: vec![look], turns: vec![first, second], tail: Vec::new() }];
     trace.metadata.insert("customer".into(), json!(HOSTILE));
     trace.metadata.insert("channel".into(), json!({"kind": "chat", "queue": 3}));
     let part = |name: &str, value, weight| Component { name: name.into(), value, weight };

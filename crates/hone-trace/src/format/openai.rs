@@ -110,6 +110,13 @@ impl Serialize for Conversation {
     }
 }
 
+/// Reads one message in the form of OpenAI's API, or says where and why it is none.
+pub fn read_message(json: &str) -> Result<Message, FormatError> {
+    super::check_line(Format::Openai, json)?;
+    let Read(message) = object::from_line::<Read<Chat>>(json)?;
+    Ok(message.into_message())
+}
+
 /// A message in the form of OpenAI's API, whatever it came from.
 pub fn message_json(message: &Message) -> Value {
     serde_json::to_value(chat::Written::Plain(message)).expect("all keys are texts")

@@ -7,6 +7,7 @@ use crate::context::{Context, TO_BEGIN};
 use crate::cost::precise;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, Style, counted};
+use hone_gateway::demonstrations::shown;
 use hone_gateway::episodes_called;
 use hone_trace::format::is_note;
 use hone_trace::store::{Event, Field, Store, TraceQuery};
@@ -81,6 +82,9 @@ struct Words {
     kind: String,
     turn_idx: Option<u64>,
     words: String,
+    /// The answer, where it should have been more than words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Message>,
     by: Option<String>,
     at: Time,
 }
@@ -94,6 +98,7 @@ async fn feedback(store: &(impl Store + ?Sized), trace: &Trace) -> Result<Vec<Wo
     let words = |Event { kind, at, body, .. }: Event| Words {
         turn_idx: body["turn_idx"].as_u64(),
         words: body["words"].as_str().unwrap_or_default().to_owned(),
+        answer: body.get("answer").map(|_| shown(&body)),
         by: body["by"].as_str().map(str::to_owned),
         kind,
         at,
@@ -211,6 +216,11 @@ fn show_message(message: &Message, printer: &Printer) -> Result<(), Failure> {
     let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let answers = message.tool_call_id.as_ref().map(|id| format!(" (to {id})")).unwrap_or_default();
     printer.line(&[(Style::Note, &format!("  {}{name}{answers}", word(&message.role)))])?;
+    show_said(message, printer)
+}
+
+/// What a message says, thinks and calls.
+fn show_said(message: &Message, printer: &Printer) -> Result<(), Failure> {
     if let Some(reasoning) = &message.reasoning {
         printer.line(&[(Style::Faint, &format!("    (thinks) {}", indent(reasoning)))])?;
     }
@@ -245,7 +255,10 @@ fn show_reward(reward: &Reward, margin: &str, printer: &Printer) -> Result<(), F
 fn show_words(words: &Words, printer: &Printer) -> Result<(), Failure> {
     let by = words.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     printer.line(&[(Style::Strong, &format!("  {}", words.kind)), (Style::Faint, &format!("{by} at {}", words.at))])?;
-    printer.plain(&format!("    {}", indent(&words.words)))
+    match &words.answer {
+        Some(answer) => show_said(answer, printer),
+        None => printer.plain(&format!("    {}", indent(&words.words))),
+    }
 }
 
 /// Further lines begin below the first.

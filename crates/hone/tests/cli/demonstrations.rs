@@ -13,15 +13,8 @@ const SHOWN: &str = "9 9 9 9 9 9 9 9 9";
 /// third nobody said anything.
 fn told() -> (Desk, Listening, Vec<String>) {
     let desk = Desk::of_practice();
-    let provider = Listening::provider(&desk);
-    let line = format!("serve --address 127.0.0.1:0 {TENANT} --model m=http://127.0.0.1:{}/v1#m", provider.port);
-    let served = Listening::start(&desk, &line);
-    let ids = ["one", "two", "three"].map(|text| {
-        let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]}).to_string();
-        let task = format!("x-hone-task: {text}\r\n");
-        let answer: Value = serde_json::from_str(&send(served.port, "/v1/chat/completions", &task, &body)).unwrap();
-        answer["id"].as_str().unwrap().to_owned()
-    });
+    let (served, _provider) = serve(&desk);
+    let ids = ["one", "two", "three"].map(|text| ask(&served, text, &json!([])));
     say(&served, &ids[0], SHOWN);
     let episode = desk.hone(&format!("trace show {} --json {TENANT}", ids[1])).json()[0]["id"].clone();
     let solved = json!({"episode_id": episode, "metric_name": "solved", "value": 1}).to_string();
@@ -29,8 +22,23 @@ fn told() -> (Desk, Listening, Vec<String>) {
     (desk, served, ids.to_vec())
 }
 
-fn say(served: &Listening, id: &str, words: &str) {
-    let body = json!({"inference_id": id, "metric_name": "demonstration", "value": words}).to_string();
+/// A server, and the provider that it asks.
+fn serve(desk: &Desk) -> (Listening, Listening) {
+    let provider = Listening::provider(desk);
+    let line = format!("serve --address 127.0.0.1:0 {TENANT} --model m=http://127.0.0.1:{}/v1#m", provider.port);
+    (Listening::start(desk, &line), provider)
+}
+
+/// Asks something, with these tools on offer; the id of the answer.
+fn ask(served: &Listening, text: &str, tools: &Value) -> String {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": text}], "tools": tools}).to_string();
+    let task = format!("x-hone-task: {text}\r\n");
+    let answer: Value = serde_json::from_str(&send(served.port, "/v1/chat/completions", &task, &body)).unwrap();
+    answer["id"].as_str().unwrap().to_owned()
+}
+
+fn say(served: &Listening, id: &str, answer: impl Into<Value>) {
+    let body = json!({"inference_id": id, "metric_name": "demonstration", "value": answer.into()}).to_string();
     let answer = send(served.port, "/v1/feedback", "", &body);
     assert!(answer.contains("feedback_id"), "{answer}");
 }
@@ -55,6 +63,27 @@ fn an_answer_of_people_is_preferred_to_the_one_that_was_given() {
     let (desk, _served, _) = told();
     let dpo = format!("train dpo --model tiny --run r --threads 1 {TENANT}");
     desk.hone(&dpo).expect(0, "steps", "1 pair of 3 traces to learn from, 1 with answers of people, ");
+}
+
+#[test]
+fn a_tool_that_should_have_been_called_is_learned() {
+    let desk = Desk::of_practice();
+    let (served, _provider) = serve(&desk);
+    let tool = json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}});
+    let id = ask(&served, "one", &json!([tool]));
+    let call = json!({"type": "function", "function": {"name": "look", "arguments": r#"{"at": 9}"#}});
+    say(&served, &id, json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    let shown = desk.hone(&format!("trace show {id} {TENANT}"));
+    shown.expect(0, "calls look({\"at\": 9})", "");
+    let told = desk.hone(&format!("trace show {id} --json {TENANT}")).json();
+    assert_eq!(told[0]["feedback"][0]["answer"]["tool_calls"][0]["name"], "look");
+    let line = format!("data prepare --at-least 1 --validation 0 --test 0 --key key {TENANT}");
+    desk.hone(&format!("{line} --out batch")).expect(0, "nothing was replaced", "1 in train.jsonl");
+    let batch: Value = serde_json::from_str(desk.read("batch/train.jsonl").lines().next().unwrap()).unwrap();
+    let learned = &batch["segments"][0]["turns"][0]["answer"];
+    assert_eq!((&learned["tool_calls"][0]["name"], &learned["content"]), (&json!("look"), &Value::Null), "{batch}");
+    let sft = format!("train sft --model tiny --run r --threads 1 {TENANT}");
+    desk.hone(&sft).expect(0, "steps", "1 of 1 traces to learn from, 1 with answers of people, ");
 }
 
 #[test]
