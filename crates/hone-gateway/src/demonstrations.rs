@@ -43,10 +43,15 @@ impl Demonstrations {
         Ok(ours.map(demonstration).collect())
     }
 
-    /// A trace as it should be learned from: with the answers that people gave, where they did.
+    /// A trace with the answers that people gave, where they did.
+    pub async fn better(&self, store: &dyn Store, trace: &Trace) -> Result<Option<Trace>, StoreError> {
+        let said = self.of(store, trace).await?;
+        Ok(Corrected::of(trace, &said).map(|corrected| corrected.better))
+    }
+
+    /// A trace as it should be learned from: as people said, or as it went.
     pub async fn corrected(&self, store: &dyn Store, trace: Trace) -> Result<Trace, StoreError> {
-        let said = self.of(store, &trace).await?;
-        Ok(Corrected::of(&trace, &said).map_or(trace, |corrected| corrected.better))
+        Ok(self.better(store, &trace).await?.unwrap_or(trace))
     }
 }
 

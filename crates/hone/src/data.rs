@@ -6,7 +6,7 @@ mod key;
 mod prepare;
 mod reveal;
 
-pub(crate) use prepare::{Made, Order};
+pub(crate) use prepare::{Made, Order, SHOWN};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, at_path};

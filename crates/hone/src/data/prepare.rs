@@ -131,11 +131,17 @@ pub(crate) enum Made {
 }
 
 impl Order<'_> {
-    /// Makes a batch of those of these traces of the store that can be learned from.
-    pub(crate) async fn of(&self, traces: &[Trace], store: &dyn Database, context: &Context<'_>) -> Result<Made, Failure> {
+    /// Makes a batch of those of these traces of the store that can be learned from, with what people said their answers should have been.
+    pub(crate) async fn of(
+        &self,
+        traces: &[Trace],
+        said: &Demonstrations,
+        store: &dyn Database,
+        context: &Context<'_>,
+    ) -> Result<Made, Failure> {
         let mut looker = Looker::new(self, context);
         traces.iter().for_each(|trace| looker.see(trace));
-        self.make(looker.seen, store, &Demonstrations::default(), context).await
+        self.make(looker.seen, store, said, context).await
     }
 
     async fn make(
@@ -163,8 +169,18 @@ impl Order<'_> {
         for (idx, part) in batch {
             let facts = &seen.candidates[idx];
             let gone = || Failure::user(format_args!("trace {} is no longer in the store", facts.id));
-            let trace = said.corrected(store, store.trace(facts.id).await?.ok_or_else(gone)?).await?;
-            writer.write(trace, facts, part, &context.settings.data.user_field)?;
+            let trace = store.trace(facts.id).await?.ok_or_else(gone)?;
+            let user_field = &context.settings.data.user_field;
+            let better = said.better(store, &trace).await?;
+            match (better, self.bars.purpose) {
+                (Some(better), Purpose::Sft) => writer.write(better, facts, part, user_field)?,
+                // What is played again goes as it went; what people said is beside it, to be imitated first.
+                (Some(better), Purpose::Rl) if part == Split::Train => {
+                    writer.write(trace, facts, part, user_field)?;
+                    writer.show(better, user_field)?;
+                }
+                _ => writer.write(trace, facts, part, user_field)?,
+            }
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -270,7 +286,26 @@ struct Part {
     digest: Digest,
 }
 
+impl Part {
+    fn new(folder: &Path, name: &str) -> Result<Self, Failure> {
+        let path = folder.join(name);
+        let file = BufWriter::with_capacity(1 << 18, File::create(&path).map_err(at_path(&path))?);
+        let output = Output { file: name.to_owned(), traces: 0, bytes: 0, hash: String::new() };
+        Ok(Self { path, file, output, digest: Digest::default() })
+    }
+
+    fn add(&mut self, trace: &Trace) -> Result<(), Failure> {
+        let line = format::write(trace, Format::Hone) + "\n";
+        self.digest.add(line.as_bytes());
+        self.output.traces += 1;
+        self.output.bytes += line.len() as u64;
+        self.file.write_all(line.as_bytes()).map_err(at_path(&self.path))
+    }
+}
+
 const MANIFEST: &str = "manifest.json";
+/// The answers of people to what is in the part to learn from, where that is not for imitation.
+pub(crate) const SHOWN: &str = "shown.jsonl";
 
 impl Writer {
     fn new(folder: &Path, worker: Anonymiser, key: Key) -> Result<Self, Failure> {
@@ -283,11 +318,7 @@ impl Writer {
         clear(&partial)?;
         let mut parts = BTreeMap::new();
         for split in Split::ALL {
-            let name = format!("{}.jsonl", split.as_str());
-            let path = partial.join(&name);
-            let file = BufWriter::with_capacity(1 << 18, File::create(&path).map_err(at_path(&path))?);
-            let output = Output { file: name, traces: 0, bytes: 0, hash: String::new() };
-            parts.insert(split.as_str(), Part { path, file, output, digest: Digest::default() });
+            parts.insert(split.as_str(), Part::new(&partial, &format!("{}.jsonl", split.as_str()))?);
         }
         Ok(Self {
             folder,
@@ -303,22 +334,30 @@ impl Writer {
         })
     }
 
-    fn write(&mut self, mut trace: Trace, facts: &Facts, split: Split, user_field: &str) -> Result<(), Failure> {
+    fn write(&mut self, trace: Trace, facts: &Facts, split: Split, user_field: &str) -> Result<(), Failure> {
+        let Some(trace) = self.private(trace, split, user_field) else { return Ok(()) };
+        let category = trace.category.as_ref().map_or_else(String::new, ToString::to_string);
+        *self.tasks.entry(category).or_default().entry(facts.difficulty.as_str()).or_default() += 1;
+        self.parts.get_mut(split.as_str()).ok_or_else(|| Failure::bug("a part without a file"))?.add(&trace)
+    }
+
+    /// Writes a trace with the answers of people beside the part to learn from.
+    fn show(&mut self, better: Trace, user_field: &str) -> Result<(), Failure> {
+        let Some(better) = self.private(better, Split::Train, user_field) else { return Ok(()) };
+        if !self.parts.contains_key(SHOWN) {
+            self.parts.insert(SHOWN, Part::new(&self.partial, SHOWN)?);
+        }
+        self.parts.get_mut(SHOWN).ok_or_else(|| Failure::bug("a part without a file"))?.add(&better)
+    }
+
+    /// A trace without anything personal, and nothing where that cannot be reached.
+    fn private(&mut self, mut trace: Trace, split: Split, user_field: &str) -> Option<Trace> {
         self.input.add(format::write(&trace, Format::Hone).as_bytes());
         self.worker.trace(&mut trace);
         self.n_turns_without_ids += disguise(&mut trace, &self.key, split, user_field);
-        if !is_private(&trace) {
-            self.n_not_private += 1;
-            return Ok(());
-        }
-        let category = trace.category.as_ref().map_or_else(String::new, ToString::to_string);
-        *self.tasks.entry(category).or_default().entry(facts.difficulty.as_str()).or_default() += 1;
-        let line = format::write(&trace, Format::Hone) + "\n";
-        let part = self.parts.get_mut(split.as_str()).ok_or_else(|| Failure::bug("a part without a file"))?;
-        part.digest.add(line.as_bytes());
-        part.output.traces += 1;
-        part.output.bytes += line.len() as u64;
-        part.file.write_all(line.as_bytes()).map_err(at_path(&part.path))
+        let is_private = is_private(&trace);
+        self.n_not_private += u64::from(!is_private);
+        is_private.then_some(trace)
     }
 
     /// Makes all files durable, the manifest last.
@@ -413,7 +452,7 @@ fn hold(partial: &Path, folder: &Path) -> Result<File, Failure> {
 /// Removes what a killed process left in this folder, and refuses what is not of a batch.
 fn clear(partial: &Path) -> Result<(), Failure> {
     let mut ours: Vec<String> = Split::ALL.iter().map(|split| format!("{}.jsonl", split.as_str())).collect();
-    ours.extend([MANIFEST.to_owned(), format!("{MANIFEST}.partial")]);
+    ours.extend([MANIFEST.to_owned(), format!("{MANIFEST}.partial"), SHOWN.to_owned()]);
     let mut paths = Vec::new();
     for entry in fs::read_dir(partial).map_err(at_path(partial))? {
         let entry = entry.map_err(at_path(partial))?;

@@ -2,18 +2,19 @@
 
 use crate::clock::now;
 use crate::context::Context;
-use crate::data::{Made, Order};
+use crate::data::{Made, Order, SHOWN};
 use crate::deploy::word;
 use crate::failure::{Failure, at_path};
 use crate::train::{Finished, RunArgs, imitate, practise};
 use hone_data::facts::Facts;
 use hone_data::gate::{Bars, Checker, Dirt, HeldOut, Pool, Purpose, Verdict, personal};
-use hone_data::prepare::Plan;
+use hone_data::prepare::{Output, Plan};
+use hone_gateway::demonstrations::Demonstrations;
 use hone_store::Database;
-use hone_trace::Trace;
+use hone_trace::{Trace, TraceId};
 use hone_train::settings::Given;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,9 @@ pub(super) struct School<'a> {
 pub(super) struct Batch {
     pub(super) folder: PathBuf,
     pub(super) n_traces: u64,
+    /// Those of the part to learn from of which people said what their answers should have been.
+    #[serde(default)]
+    pub(super) n_shown: u64,
 }
 
 /// A run that has ended.
@@ -135,15 +139,24 @@ impl School<'_> {
     }
 
     /// A batch of what may be learned from: clean, private, balanced over types of task.
-    pub(super) fn prepare(&self, purpose: Purpose, pool: &[Trace], held_out: HeldOut, plan: Plan) -> Result<Batch, Failure> {
+    pub(super) fn prepare(
+        &self,
+        purpose: Purpose,
+        pool: &[Trace],
+        said: &Demonstrations,
+        held_out: HeldOut,
+        plan: Plan,
+    ) -> Result<Batch, Failure> {
         let settings = &self.context.settings;
         let folder = settings.folder.join("batches");
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let folder = folder.join(&self.name);
         let order = Order { out: &folder, bars: self.bars(purpose), plan, key: &settings.data.key_file, map: None, held_out };
-        match self.runtime.block_on(order.of(pool, &**self.store, self.context))? {
+        match self.runtime.block_on(order.of(pool, said, &**self.store, self.context))? {
             Made::Batch { manifest, .. } => {
-                Ok(Batch { folder, n_traces: manifest.outputs.iter().map(|output| output.traces).sum() })
+                let (shown, parts): (Vec<_>, Vec<_>) = manifest.outputs.iter().partition(|output| output.file == SHOWN);
+                let n = |outputs: Vec<&Output>| outputs.iter().map(|output| output.traces).sum();
+                Ok(Batch { folder, n_traces: n(parts), n_shown: n(shown) })
             }
             Made::TooFew { n_points, .. } => Err(Failure::bug(format_args!("{n_points} points passed the gate and are too few"))),
         }
@@ -152,6 +165,13 @@ impl School<'_> {
     /// Warms an adapter up by imitating a batch, from where another run ended if one is named.
     pub(super) fn warm_up(&self, model: &str, batch: &Batch, from: Option<&str>, given: &Given) -> Result<Trained, Failure> {
         let mut traces = read(&batch.folder.join("train.jsonl"))?;
+        if batch.n_shown > 0 {
+            // Where people gave an answer, theirs is imitated, however good the other was.
+            let shown = read(&batch.folder.join(SHOWN))?;
+            let corrected: HashSet<TraceId> = shown.iter().map(|trace| trace.id).collect();
+            traces.retain(|trace| !corrected.contains(&trace.id));
+            traces.extend(shown);
+        }
         // By what was said, not by ids, which another loop of the same seed does not share.
         let said = |trace: &Trace| -> Vec<String> {
             let messages = trace.turns().flat_map(|turn| turn.input.iter().chain([&turn.answer]));

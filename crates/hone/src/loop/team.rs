@@ -25,6 +25,7 @@ use hone_data::prepare::Plan;
 use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::{Limits, Played};
+use hone_gateway::demonstrations::Demonstrations;
 use hone_gateway::registry;
 use hone_reward::Recipe;
 use hone_store::Database;
@@ -293,7 +294,8 @@ impl Team<'_> {
             return Ok(None);
         }
         let plan = Plan { seed: self.args.seed, points_max: N_TRACES_MAX, validation: VALIDATION, test: TEST };
-        let batch = school.prepare(Purpose::Rl, &pool, held_out, plan)?;
+        let said = self.runtime.block_on(Demonstrations::read(&*self.store))?;
+        let batch = school.prepare(Purpose::Rl, &pool, &said, held_out, plan)?;
         let manifest = batch.folder.join("manifest.json");
         let hash = BlobHash::of(&std::fs::read(&manifest).map_err(at_path(&manifest))?);
         for part in [Split::Validation, Split::Test] {
@@ -306,7 +308,8 @@ impl Team<'_> {
                 .hint("questions that differ in numbers alone, and all of one user, stay together; collect more"));
             }
         }
-        self.say("data", &format!("{} traces in {}", batch.n_traces, batch.folder.display()));
+        let shown = if batch.n_shown == 0 { String::new() } else { format!(", {} with answers of people", batch.n_shown) };
+        self.say("data", &format!("{} traces in {}{shown}", batch.n_traces, batch.folder.display()));
         Ok(Some(Dealt { batch, hash }))
     }
 

@@ -22,11 +22,12 @@ use hone_engine::peft;
 use hone_env::Player;
 use hone_env::rollout::Played;
 use hone_eval::{Episode, Measures};
+use hone_gateway::demonstrations::Demonstrations;
 use hone_store::Database;
 use hone_trace::store::{Document, Put, Write};
 use hone_trace::{AdapterId, AgentName, BlobHash, Config, Draws, Time, Trace};
 use hone_train::loss::Method;
-use hone_train::settings::Given;
+use hone_train::settings::{Algorithm, Given};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -221,7 +222,7 @@ impl<'a> Turn<'a> {
         }
         // What it reports by are tasks that are in no trace at all.
         let plan = Plan { seed: self.args.seed, points_max: N_POINTS_MAX, validation: 0.0, test: 0.0 };
-        let batch = school.prepare(Purpose::Sft, pool, self.ground.to_hold_out()?, plan)?;
+        let batch = school.prepare(Purpose::Sft, pool, &Demonstrations::default(), self.ground.to_hold_out()?, plan)?;
         self.say("data", &format!("{} traces worth imitating in {}", batch.n_traces, batch.folder.display()));
         Ok(Some(batch))
     }
@@ -234,7 +235,8 @@ impl<'a> Turn<'a> {
     pub(super) fn warm_up(&self, arbiter: &Arbiter<'_>, batch: &Batch) -> Result<Trained, Failure> {
         // In a control the batch was chosen by the rewards of others, and what each earned itself is not asked again.
         let quality_min = if self.args.control { f64::MIN } else { 0.5 };
-        let given = Given { quality_min: Some(quality_min), lr: self.small(1e-3), ..self.given() };
+        let given = Given { quality_min: Some(quality_min), ..self.given() };
+        let given = self.with_usual(given, Algorithm::Sft, Given { lr: self.small(1e-3), ..Given::default() });
         let trained = self.school().warm_up(arbiter.model(), batch, self.standing.run.as_deref(), &given)?;
         self.say("train", &format!("SFT on {} traces: {}", batch.n_traces, trained.why));
         Ok(trained)
@@ -242,21 +244,28 @@ impl<'a> Turn<'a> {
 
     pub(super) fn practise(&self, arbiter: &Arbiter<'_>) -> Result<Trained, Failure> {
         let is_small = self.args.model.is_none();
-        let given = Given {
-            steps: Some(self.args.steps),
+        let answer_tokens = u32::try_from(self.ground.lengths().0).ok();
+        let given = Given { steps: Some(self.args.steps), answer_tokens, ..self.given() };
+        let usual = Given {
             scenarios: is_small.then_some(32),
             samples: is_small.then_some(8),
-            answer_tokens: u32::try_from(self.ground.lengths().0).ok(),
             lr: self.small(3e-3),
             loss: Some(Method::Dapo),
             deviation_min: Some(0.05),
             validate_every: is_small.then_some(20),
             validation: is_small.then_some(200),
-            ..self.given()
+            ..Given::default()
         };
+        let given = self.with_usual(given, Algorithm::Grpo, usual);
         let trained = self.school().practise(arbiter.model(), WORLD, &given, self.args.control, None)?;
         self.say("train", &format!("GRPO: {}", trained.why));
         Ok(trained)
+    }
+
+    /// What is given, and the loop's own choice where the user's file says nothing.
+    fn with_usual(&self, given: Given, algorithm: Algorithm, usual: Given) -> Given {
+        let filed = self.context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
+        given.or(filed).or(usual)
     }
 
     /// A learning rate for a model made from nothing; others have the usual one.

@@ -73,6 +73,11 @@ fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     let served = Listening::start(&desk, "serve --address 127.0.0.1:0 --context 256 --threads 1");
     desk.hone("loop --agent helper --steps 1").expect(1, "", "gate `points` refuses: 0 of 10");
     let before = ask(served.port, 0..300);
+    // Of some somebody says what the answer should have been.
+    for number in (0..300).step_by(10) {
+        let said = format!(r#"{{"episode_id":"ask-{number}","metric_name":"demonstration","value":"hello to you"}}"#);
+        assert!(send(served.port, "/v1/feedback", "", &said).contains("feedback_id"));
+    }
 
     let mut learning = Killed(desk.command("loop --agent helper --steps 20 --tasks 50 --json").spawn().unwrap());
     // It is promoted by a person here; by evidence it would be after some thousand episodes.
@@ -91,6 +96,12 @@ fn an_agent_learns_from_its_own_traffic_and_takes_it_over() {
     assert_eq!(learning.0.wait().unwrap().code(), Some(0));
     let after = ask(served.port, 300..600);
     assert!(after > before + 90, "{before} of 300 answers were good before, and {after} after");
+
+    // Answers of people are imitated where what they answer is learned from; what is played again goes as it went.
+    let batch = |file: &str| desk.read(&format!(".hone/batches/agent-helper-2/{file}.jsonl"));
+    let shown = batch("shown");
+    assert!((1..=30).contains(&shown.lines().count()) && shown.lines().all(|line| line.contains("hello to you")), "{shown}");
+    assert!(["train", "validation", "test"].iter().all(|part| !batch(part).contains("hello to you")));
 
     // A loop that has ended says the same again, and the next one begins where it ended.
     let again = desk.hone("loop --agent helper --resume --json").expect(0, "\"promoted\"", "").json()[0].clone();

@@ -3,9 +3,10 @@
 use super::Desk;
 use serde_json::Value;
 
-const SMALL: &str = "loop --pages 1000 --traces 200 --episodes 150 --steps 2 --tasks 50 --json";
-/// Bars that so few episodes can reach.
-const BARS: &str = "[data]\nsft_points = 50\nrl_points = 100\ntask_types = 3\ntask_points = 5\n";
+const SMALL: &str = "loop --pages 400 --traces 200 --episodes 150 --steps 2 --tasks 50 --json";
+/// Bars that so few episodes can reach, and little practice.
+const BARS: &str = "[data]\nsft_points = 50\nrl_points = 100\ntask_types = 3\ntask_points = 5\n
+[train.grpo]\nscenarios = 8\nvalidation = 40\n";
 
 fn desk() -> Desk {
     let desk = Desk::new();
@@ -39,10 +40,10 @@ fn every_stage_leaves_its_records_and_the_seed_fixes_the_table() {
     }
     let script = first["script"]["completion"].as_f64().unwrap();
     assert!((0.5..0.8).contains(&script), "easy tickets and some others: {script}");
-    // The script's 200, 150 of the first agent, two steps of 16 by 16, 200 tasks to validate by before and after them, and twice 50
+    // The script's 200, 150 of the first agent, two steps of 8 by 8, 40 tasks to validate by before and after them, and twice 50
     // tasks three times.
     let n_traces = desk.hone("trace list --limit 2000 --json").expect(0, "\"id\"", "").json().len();
-    assert_eq!(n_traces, 200 + 150 + 2 * 256 + 2 * 200 + 2 * 150);
+    assert_eq!(n_traces, 200 + 150 + 2 * 64 + 2 * 40 + 2 * 150);
     desk.hone("train list").expect(0, "desk-grpo", "");
     desk.hone("deploy status desk").expect(0, "v0 serves", "");
 
@@ -81,7 +82,8 @@ fn a_pool_that_is_too_small_is_refused_by_the_name_of_the_gate() {
     let again = again.expect(1, "", "gate `points` refuses").expect(1, "", "the loop `desk` ends here");
     assert!(!again.err.contains("episodes; \n"), "{}", again.err);
     // Who asks for less goes on.
-    let less = "[data]\nsft_points = 1\nrl_points = 1\nclean_percent = 0\ntask_types = 1\ntask_points = 1\n";
+    let less = "[data]\nsft_points = 1\nrl_points = 1\nclean_percent = 0\ntask_types = 1\ntask_points = 1\n
+[train.grpo]\nscenarios = 2\nvalidation = 20\n";
     std::fs::write(desk.path("hone.toml"), less).unwrap();
     let on = desk.hone("loop --resume");
     assert!(on.err.contains("traces worth imitating") && !on.err.contains("ends here"), "{}", on.err);
