@@ -2,7 +2,7 @@
 //! adapter, the latency of one sequence, and how far the sampler's log-probabilities are from the trainer's.
 //!
 //! `gpu decode SHAPE BATCH…`, `gpu policy SHAPE BATCH…` (with an adapter), `gpu cut SHAPE BATCH…` (with top-p), `gpu train SHAPE SEQUENCES`,
-//! `gpu rates SHAPE 1`; one JSON object per line.
+//! `gpu rates SHAPE 1`; one JSON object per line. A batch is a number of sequences, or `1x8192`: with prompts of so many tokens.
 
 use std::error::Error;
 use std::io::Write;
@@ -33,22 +33,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("gpu decode|policy|cut|train|rates SHAPE SIZE…".into());
     };
     let config = shapes::named(shape).ok_or_else(|| format!("shape `{shape}` is none of {:?}", shapes::NAMES))?;
-    let sizes = sizes.iter().map(|size| size.parse()).collect::<Result<Vec<usize>, _>>()?;
+    let sizes = sizes.iter().map(|size| batch(size)).collect::<Result<Vec<Batch>, _>>()?;
     let kept = CudaOptions { cache: Some(std::env::temp_dir().join("hone-kernels")), ..CudaOptions::default() };
     let cuda = Cuda::open(&kept)?;
     if what == "rates" {
         return say(what, shape, 1, &rates(&cuda)).map_err(Into::into);
     }
     let start = Instant::now();
-    let mut model = Model::load(&cuda, &RandomWeights { config, seed: 1 }, 2048, Passes::ForwardBackward)?;
+    let longest = sizes.iter().map(|size| size.prompt_len).max().unwrap_or(0).max(SEQUENCE);
+    let mut model = Model::load(&cuda, &RandomWeights { config, seed: 1 }, longest + NEW, Passes::ForwardBackward)?;
     cuda.wait();
     let load_s = start.elapsed().as_secs_f64();
     for &size in &sizes {
         let facts = match &what[..] {
-            "train" => train(&cuda, &mut model, size),
+            "train" => train(&cuda, &mut model, size.n_sequences),
             _ => return decode(cuda, model, shape, what, &sizes),
         };
-        say(what, shape, size, &format!("{facts},\"load_s\":{load_s:.2}"))?;
+        say(what, shape, size.n_sequences, &format!("{facts},\"load_s\":{load_s:.2}"))?;
     }
     Ok(())
 }
@@ -83,10 +84,23 @@ fn prompt(seed: u64, len: usize, vocab: usize) -> Vec<u32> {
     (0..len as u64).map(|i| (stream.bits(i) % vocab as u64) as u32).collect()
 }
 
-fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usize]) -> Result<(), Box<dyn Error>> {
+/// So many sequences behind so many tokens each.
+#[derive(Clone, Copy)]
+struct Batch {
+    n_sequences: usize,
+    prompt_len: usize,
+}
+
+fn batch(text: &str) -> Result<Batch, std::num::ParseIntError> {
+    let (n_sequences, prompt_len) = text.split_once('x').map_or((text, None), |(n, len)| (n, Some(len)));
+    Ok(Batch { n_sequences: n_sequences.parse()?, prompt_len: prompt_len.map_or(Ok(PROMPT), str::parse)? })
+}
+
+fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[Batch]) -> Result<(), Box<dyn Error>> {
     let config = model.config.clone();
-    let largest = sizes.iter().copied().max().unwrap_or(1);
-    let n_pages = largest * (PROMPT + NEW).div_ceil(16) + 16;
+    let largest = sizes.iter().map(|size| size.n_sequences).max().unwrap_or(1);
+    let n_pages_of = |size: &Batch| size.n_sequences * (size.prompt_len + NEW).div_ceil(16);
+    let n_pages = sizes.iter().map(n_pages_of).max().unwrap_or(0) + 16;
     let limits = BatchLimits { n_pages, n_sequences_max: largest, n_rows_max: 32_768, queue_len_max: 65_536 };
     let mut host = Host::new(cuda, model, limits);
     let adapter = (what == "policy").then(|| {
@@ -99,11 +113,11 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
         }
         host.load(&weights)
     });
-    for &size in sizes {
+    for &Batch { n_sequences: size, prompt_len } in sizes {
         for round in 0..3 {
             let mut requests = Vec::new();
             for i in 0..size as u64 {
-                let mut request = Request::new(prompt(i + 1000 * round, PROMPT, config.vocab), NEW);
+                let mut request = Request::new(prompt(i + 1000 * round, prompt_len, config.vocab), NEW);
                 // What knows nothing repeats nothing.
                 (request.seed, request.sequence, request.guesses) = (9, i, false);
                 request.adapter = adapter.and_then(|version| host.pin(version));
@@ -137,7 +151,7 @@ fn decode(cuda: Cuda, model: Model<Cuda>, shape: &str, what: &str, sizes: &[usiz
             let per_token_us = decode_s / (NEW - 1) as f64 * 1e6;
             let whole = (n + size) as f64 / all_s;
             let facts = format!(
-                "\"round\":{round},\"tok_s\":{tok_s:.0},\"with_prompt_tok_s\":{whole:.0},\"step_us\":{per_token_us:.1},\"prefill_s\":{prefill_s:.4},\"steps\":{n_steps}"
+                "\"prompt\":{prompt_len},\"round\":{round},\"tok_s\":{tok_s:.0},\"with_prompt_tok_s\":{whole:.0},\"step_us\":{per_token_us:.1},\"prefill_s\":{prefill_s:.4},\"steps\":{n_steps}"
             );
             say(what, shape, size, &facts)?;
             // Without what was left of the vocabulary, training would find another log-probability.

@@ -33,7 +33,10 @@ impl Code {
                 let (cut, decode) = (include_str!("kernels/cut.cu"), include_str!("kernels/decode.cu"));
                 [COMMON, rows, gates, head, cut, decode].join("\n")
             }
-            Self::Attention(_) => [COMMON, include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu")].join("\n"),
+            Self::Attention(_) => {
+                let (attention, attend) = (include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu"));
+                [COMMON, attention, attend, include_str!("kernels/attend_far.cu")].join("\n")
+            }
             Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),
         }
     }

@@ -6,6 +6,7 @@
 //! training finds. Sizes of batch are rounded up to a few; the rows that fill a batch write to a page of nobody.
 
 mod drawing;
+mod far;
 mod project;
 mod ring;
 mod room;

@@ -160,7 +160,8 @@ fn host(spec: &str) -> Option<Host<Cuda>> {
 fn host_by(spec: &str, options: &CudaOptions) -> Option<Host<Cuda>> {
     drop(gpu()?);
     let cuda = Cuda::open(options).ok()?;
-    let model = Model::load(&cuda, &weights(spec), 256, Passes::Forward).expect("random weights");
+    let source = weights(spec);
+    let model = Model::load(&cuda, &source, source.0.config.context_len, Passes::Forward).expect("random weights");
     Some(Host::new(cuda, model, BatchLimits { n_pages: 512, n_sequences_max: 64, n_rows_max: 256, queue_len_max: 64 }))
 }
 
@@ -251,40 +252,81 @@ fn what_is_sampled_by_many_rows_of_wide_heads_is_what_is_trained() {
     assert_eq!(drawn, trained);
 }
 
+/// Attention over many keys takes two launches of many blocks of threads: heads of several widths, one of them padded, and few and many that
+/// share a key. Answers begin before, at and behind the ends of pages, of blocks of keys, and of those that are looked at together.
+#[test]
+fn what_is_drawn_behind_many_tokens_is_what_is_trained() {
+    const FAR: [&str; 4] = [
+        "d128,l2,h4,kv2,ff256,v512,ctx2304",
+        "d160,l1,h10,kv1,ff256,v512,ctx2304",
+        "d144,l1,h6,kv2,ff256,v512,ctx2304",
+        "d384,l1,h6,kv2,ff256,v512,ctx2304",
+    ];
+    for spec in FAR {
+        let Some(mut host) = host(spec) else { return };
+        for (i, (n_prompt, n_samples)) in [(500, 1), (600, 3), (1023, 1), (1020, 2), (2200, 1)].into_iter().enumerate() {
+            let mut request = Request::new(ids(70 + i as u64, n_prompt), n_new());
+            (request.n_samples, request.seed, request.guesses) = (n_samples, 8, false);
+            let prompt = request.prompt.clone();
+            let samples = host.sample(vec![request]).expect("a sound request").remove(0);
+            let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
+            let packed = Packed::new(&[Group { prompt, completions }]);
+            let scored = host.score(None, &packed, &plain_targets(&packed, 1.0));
+            let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
+            let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
+            assert_eq!(drawn, trained, "{spec}: {n_prompt} tokens, {n_samples} samples");
+        }
+        drawn_with_guesses_is_drawn_without(&mut host, spec, &[(0.0, None)], &[(510, 1), (700, 2), (1017, 1), (2200, 1)]);
+    }
+}
+
 /// What a sequence may say next is fed with what is due, in rows of its own, and changes no bit.
 #[test]
 fn what_is_drawn_with_guesses_is_what_is_drawn_without() {
     for spec in [TINY, SHARED] {
         let Some(mut host) = host(spec) else { return };
         let version = host.load(&learned(&weights(spec).0.config));
-        let mut most = 0;
-        for (temperature, adapter) in [(0.0, None), (0.0, Some(version)), (1.0, Some(version))] {
-            for (i, (n_prompt, n_samples)) in [(5, 1), (16, 3), (58, 1), (70, 2), (121, 4)].into_iter().enumerate() {
-                let mut drawn = |guesses: bool| {
-                    // What was said before is said again, or may be.
-                    let prompt = ids(40 + i as u64, 5).into_iter().cycle().take(n_prompt).collect();
-                    let mut request = Request::new(prompt, n_new());
-                    (request.n_samples, request.seed, request.guesses) = (n_samples, 8, guesses);
-                    request.sampler.temperature = temperature;
-                    request.adapter = adapter.and_then(|version| host.pin(version));
-                    host.submit(request).expect("a sound request");
-                    let mut drawn = vec![Vec::new(); n_samples];
-                    while !host.is_idle() {
-                        for event in host.sample_ahead() {
-                            most = most.max(if guesses { event.tokens.len() } else { 0 });
-                            let of_event = event.tokens.iter().map(|token| (token.id, token.logprob.to_bits()));
-                            drawn[event.sample].extend(of_event);
-                        }
-                    }
-                    drawn
-                };
-                let (with, without) = (drawn(true), drawn(false));
-                assert_eq!(with, without, "{spec}: {n_prompt} tokens, temperature {temperature}, adapter {adapter:?}");
-            }
-        }
+        let policies = [(0.0, None), (0.0, Some(version)), (1.0, Some(version))];
+        let prompts = [(5, 1), (16, 3), (58, 1), (70, 2), (121, 4)];
+        let most = drawn_with_guesses_is_drawn_without(&mut host, spec, &policies, &prompts);
         // A burst has two tokens where something may be guessed.
         assert!(most > 2 || products_by() == ProductsBy::Ours, "nothing was guessed");
     }
+}
+
+/// Compares both, and tells how many tokens came at once at most.
+fn drawn_with_guesses_is_drawn_without(
+    host: &mut Host<Cuda>,
+    spec: &str,
+    policies: &[(f32, Option<AdapterVersion>)],
+    prompts: &[(usize, usize)],
+) -> usize {
+    let mut most = 0;
+    for &(temperature, adapter) in policies {
+        for (i, &(n_prompt, n_samples)) in prompts.iter().enumerate() {
+            let mut drawn = |guesses: bool| {
+                // What was said before is said again, or may be.
+                let prompt = ids(40 + i as u64, 5).into_iter().cycle().take(n_prompt).collect();
+                let mut request = Request::new(prompt, n_new());
+                (request.n_samples, request.seed, request.guesses) = (n_samples, 8, guesses);
+                request.sampler.temperature = temperature;
+                request.adapter = adapter.and_then(|version| host.pin(version));
+                host.submit(request).expect("a sound request");
+                let mut drawn = vec![Vec::new(); n_samples];
+                while !host.is_idle() {
+                    for event in host.sample_ahead() {
+                        most = most.max(if guesses { event.tokens.len() } else { 0 });
+                        let of_event = event.tokens.iter().map(|token| (token.id, token.logprob.to_bits()));
+                        drawn[event.sample].extend(of_event);
+                    }
+                }
+                drawn
+            };
+            let (with, without) = (drawn(true), drawn(false));
+            assert_eq!(with, without, "{spec}: {n_prompt} tokens, temperature {temperature}, adapter {adapter:?}");
+        }
+    }
+    most
 }
 
 /// What the host draws, or a rule cuts, comes from the same rows as what is drawn without the host.

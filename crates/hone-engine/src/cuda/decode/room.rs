@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::far::Far;
 use super::{Gives, Kind};
 use crate::backend::{BurstRow, Draws};
 use crate::config::ModelConfig;
@@ -79,6 +80,8 @@ pub(super) struct Room {
     pub(super) hidden: Memory,
     pub(super) logits: Memory,
     pub(super) parts: Memory,
+    /// How keys are attended to by many blocks of threads, where there may be many keys.
+    pub(super) far: Option<Far>,
     /// What may be drawn, where samplers cut.
     pub(super) left: Option<Left>,
 }
@@ -116,6 +119,7 @@ impl Room {
             hidden: zeros(2 * widest),
             logits: drawn(4 * logits_stride(config.vocab)),
             parts: drawn(8 * config.vocab.div_ceil(SEGMENT)),
+            far: Far::new(&cuda.device, config, n_rows, n_pages_max),
             left: cuts.then(|| Left::new(cuda, n_rows, config.vocab)),
         }
     }

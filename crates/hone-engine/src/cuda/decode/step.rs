@@ -48,6 +48,9 @@ struct One {
     eps: f32,
     scale: f32,
     behind: u64,
+    scores: u64,
+    largest: u64,
+    n_blocks_max: i32,
 }
 
 /// One step of all rows, as launches.
@@ -135,15 +138,21 @@ impl<B: OnGpu> Step<'_, B> {
             eps: config.norm_eps,
             scale: (1.0 / (head_dim as f64).sqrt()) as f32,
             behind: room.start(Start::Behind),
+            scores: 0,
+            largest: 0,
+            n_blocks_max: 0,
         };
-        let name = match (room.several, fan <= 8) {
-            (false, true) => "attend_one",
-            (false, false) => "attend_one_wide",
-            (true, true) => "attend_several",
-            (true, false) => "attend_several_wide",
-        };
-        let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
-        device.launch_with(Code::Attention(kv.width), name, grid, &mut one);
+        let (code, wide) = (Code::Attention(kv.width), if fan <= 8 { "" } else { "_wide" });
+        if let Some(far) = &room.far {
+            (one.scores, one.largest, one.n_blocks_max) = (far.scores.address(), far.largest.address(), far.n_blocks_max as i32);
+            let scores = if room.several { "attend_scores_several" } else { "attend_scores" };
+            device.launch_with(code, &format!("{scores}{wide}"), far.of_scores(kv, room.n_rows), &mut one);
+            device.launch_with(code, &format!("attend_values{wide}"), far.of_values(kv, room.n_rows), &mut one);
+        } else {
+            let attend = if room.several { "attend_several" } else { "attend_one" };
+            let grid = Grid { blocks: (ring.n_rows, n_kv_heads), threads: THREADS, shared: ring.bytes, early: true };
+            device.launch_with(code, &format!("{attend}{wide}"), grid, &mut one);
+        }
         self.project(layer, Projection::O, Input::Act(room.attended.address()), self.stream());
     }
 

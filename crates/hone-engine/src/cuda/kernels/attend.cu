@@ -12,6 +12,9 @@ struct One {
     int n_rows, n_pages_max, fan, n_kv_heads, head_dim, stride, n_pieces;
     float eps, scale;
     const u32 *behind;
+    // Of attention in two launches (`attend_far.cu`), between them: scores, and the largest of them. And for how many blocks of keys there is room.
+    float *scores, *largest;
+    int n_blocks_max;
 };
 
 // Blocks that a multiprocessor is to hold; who launches them counts on it.
