@@ -1,0 +1,701 @@
+// All layers of one sequence's next token in one launch: how far it goes (see `run`). Not part of hone: `main.cu` measures it.
+//
+// A step of one row waits for hand-overs and not for bytes, so blocks of threads stay, and what they hand over stays near. Clusters of
+// eight blocks have a part of every layer each: one for every key head (its queries, key and value, attention, and a part of O), the
+// others for 256 gates each (with their ups and a part of down). Inside a cluster values go through distributed shared memory;
+// between clusters go sums alone, twice a layer, by words that are there when they are no longer NOTHING. Weights stream two
+// layers ahead: to shared memory, and from there to the registers of the warps that multiply by them.
+//
+// Norms, products and attention are computed as hone's other kernels do. But O and down are summed in parts, of K_O and K_DOWN inputs,
+// because a cluster has no more: hone sums them whole, so this is not its sum, and to take it in, all others would have to sum as it does.
+
+#define CLUSTER 8
+#define FOURS (DIM / 4)
+#define STEPS_DIM (DIM / 16)
+// Query heads that share a key head, and outputs of QKV that belong to one; between heads in shared memory is a gap for its banks.
+#define FAN (HEADS / KV_HEADS)
+#define ENTRIES ((FAN + 2) * WIDTH)
+#define PITCH (WIDTH + 8)
+// Tiles of queries and keys of a block, each eight elements and those they are turned with; and eight elements of the value.
+#define TURNED_TILES ((FAN + 1) * WIDTH / 16 / CLUSTER)
+#define K_O (FAN * WIDTH)
+#define GATES 256
+#define K_DOWN GATES
+#define FEEDERS (FFN / GATES)
+// Rows of a block: of QKV, of gates (with as many ups), of O and of down, which are as many as the columns that it takes in.
+#define ENTRY_ROWS (ENTRIES / CLUSTER)
+#define GATE_ROWS (GATES / CLUSTER)
+#define OUT_ROWS (DIM / CLUSTER)
+#define OUT_TILES ((OUT_ROWS + 15) / 16)
+#define TAKERS (OUT_ROWS / 4)
+// What a block hands over, in whole lines of memory.
+#define BLOCK_WORDS ((OUT_ROWS + 31) / 32 * 32)
+// A sum that is not there yet. It is no number that a sum could be: those are made another.
+#define NOTHING 0x7fffdeadu
+#define SLOTS 2
+// Blocks of keys that are attended at once, and pieces in each of both rings.
+#define AT_ONCE 4
+
+// Looks after which a hand-over is given up: something is broken, and an error is better than a machine that hangs.
+#define LOOKS_MAX (1 << 20)
+
+struct alignas(64) Map {
+    u64 words[16];
+};
+
+struct alignas(64) Layer {
+    Map qkv, o, gate_up, down;
+    const float *attn_gain, *mlp_gain;
+    u16 *keys, *values;
+};
+
+struct Alone {
+    const Layer *layers;
+    float *stream;
+    const float *angles;
+    const u32 *positions, *pages;
+    // What is handed over, of O and of down, by two layers in turn, and how many layers were computed before this step.
+    u32 *o_sums, *down_sums, *n_before;
+    int n_layers, n_pages_max;
+    float eps, scale;
+};
+
+// ---- shared memory
+
+struct Shared {
+    // Weights on their way: rows of QKV or of gates, rows of O or of down. Then keys and values.
+    alignas(1024) char first[(2 * GATE_ROWS > ENTRY_ROWS ? 2 * GATE_ROWS : ENTRY_ROWS) * DIM * 2];
+    alignas(1024) char second[OUT_ROWS * (K_DOWN > K_O ? K_DOWN : K_O) * 2];
+    alignas(128) u16 keys[AT_ONCE][PIECE], values[AT_ONCE][PIECE];
+    // The stream, its norm, and what becomes of it: heads or gated products, attended values.
+    alignas(16) float x[DIM];
+    alignas(128) u16 normed[DIM + 64];
+    alignas(16) u16 entries[(FAN + 2) * PITCH];
+    alignas(16) u16 gated[GATES];
+    alignas(16) u16 attended[K_O];
+    alignas(16) u16 weights[AT_ONCE][8 * (KEYS + 8)];
+    float4 taken[FEEDERS > KV_HEADS ? FEEDERS : KV_HEADS][TAKERS];
+    float4 tops[4][9], parts[8][4];
+    alignas(16) float sums[OUT_TILES * 16];
+    u64 first_full, first_empty, second_full, second_empty, handed, entered, cleared, sent;
+    u64 block_full[AT_ONCE], block_empty[AT_ONCE];
+};
+
+// Four warps that multiply first; four that attend, multiply second and norm; one that does so with the rows that are left, and puts in
+// the newest key; one that brings weights, one that brings keys and values, one that sums what is taken in.
+#define FIRST_WARPS 4
+#define ROW_WARP FIRST_WARPS
+#define ROW_WARPS 5
+#define WEIGHTS_WARP (ROW_WARP + ROW_WARPS)
+#define KEYS_WARP (WEIGHTS_WARP + 1)
+#define SUMS_WARP (KEYS_WARP + 1)
+#define ALONE_THREADS (32 * (SUMS_WARP + 1))
+
+// The thread and its lane, read once: to the compiler they are worth a register, and reading them again takes long.
+__device__ __forceinline__ int this_thread() {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
+__device__ __forceinline__ void let_wait(u32 barrier, u32 parity) {
+    u32 done = 0;
+#pragma unroll 1
+    for (int looks = 0; !done; looks++) {
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+        if (looks > LOOKS_MAX) __trap();
+    }
+}
+
+__device__ __forceinline__ u32 in_block(u32 address, u32 block) {
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+    return there;
+}
+
+// Four words to another block's shared memory, whose barrier counts their bytes.
+__device__ __forceinline__ void hand(u32 to, const u32 *words, u32 barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(barrier)
+                 : "memory");
+}
+
+__device__ __forceinline__ uint4 look(const u32 *at) {
+    uint4 v;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void put(u32 *at, uint4 v) { asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
+
+__device__ __forceinline__ u32 handed_over(float x) {
+    u32 bits = __float_as_uint(x);
+    return bits == NOTHING ? 0x7fffffffu : bits;
+}
+
+// Puts nothing there, and returns when it is.
+__device__ __forceinline__ void clear(u32 *at) {
+    u64 nothing = (u64)NOTHING << 32 | NOTHING, x, y;
+    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(x) : "l"(at), "l"(nothing) : "memory");
+    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(y) : "l"(at + 2), "l"(nothing) : "memory");
+    asm volatile("" ::"l"(x), "l"(y) : "memory");
+}
+
+// Lets so many cycles pass.
+__device__ __forceinline__ void pause(u32 cycles) {
+    auto now = []() {
+        u32 cycle;
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(cycle));
+        return cycle;
+    };
+    u32 begun = now();
+    while (now() - begun < cycles) {}
+}
+
+template <int N>
+__device__ __forceinline__ void together(int barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
+template <int N>
+__device__ __forceinline__ void arrive(int barrier) { asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
+
+#define TAKEN 1
+#define NORMED 2
+#define ATTEND 3
+#define ATTENDED 4
+#define SUMMED 5
+
+
+__device__ __forceinline__ void bring_rows(u32 to, const Map *map, int row, int half, int chunk, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to), "l"(map), "n"(0), "r"(row), "r"(half), "r"(chunk), "r"(barrier) : "memory");
+}
+
+// The same where both operands take the inputs of a sixteen in another order: a lane has four that stand beside each other, so the right one comes
+// by eight bytes. All sixteen are summed at once, so their order does not matter.
+__device__ __forceinline__ void load_tile_by_fours(int lane, u32 *a, u32 boxes, int box, int k) {
+    int row = lane >> 2, quad = lane & 3;
+    u32 at = boxes + k / 4 * 1024 + row * 128 + (((k % 4 * 2 + (quad >> 1)) ^ row) * 16) + (quad & 1) * 8;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(a[0]), "=r"(a[2]) : "r"(at) : "memory");
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(a[1]), "=r"(a[3]) : "r"(at + box) : "memory");
+}
+
+// The k-th sixteen inputs of sixteen rows, which lie by eights: `box` bytes from one to the next, each 128 bytes of all eight rows after
+// the other.
+__device__ __forceinline__ void load_tile(int lane, u32 *a, u32 boxes, int box, int k) {
+    int row = lane & 7;
+    load4_at(a, boxes + (lane & 8 ? box : 0) + k / 4 * 1024 + row * 128 + (((k % 4 * 2 + (lane >> 4)) ^ row) * 16));
+}
+
+__device__ __forceinline__ void group_multiply(float *d, const u32 *a, u64 right, int more) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "r"(more));
+}
+
+// ---- the part of the warps that multiply first: rows of QKV, or gates and ups
+
+template <bool ATTENDS>
+__device__ __forceinline__ void multiply_first(const Alone &alone, Shared &shared, u32 rank) {
+    int thread = this_thread(), warp = __shfl_sync(FULL, thread >> 5, 0), lane = thread & 31;
+    constexpr int ROWS = ATTENDS ? ENTRY_ROWS : 2 * GATE_ROWS;
+    u32 full = shared_address(&shared.first_full), empty = shared_address(&shared.first_empty), handed = shared_address(&shared.handed);
+    // Of a tile that has but eight rows, the others are the same again; of one that has none, somebody else's.
+    int first_row = min(warp * 16, (ROWS - 1) / 16 * 16), n_boxes = min(2, (ROWS - first_row) / 8);
+    u32 tile = shared_address(shared.first) + first_row / 8 * (DIM * 16);
+    int box = n_boxes == 2 ? DIM * 16 : 0;
+    // A lane hands eight elements to one block, of a tile that is turned two lanes: of the first half of a head and of the second.
+    int half = lane >> 3 & 1, block = lane & (CLUSTER - 1), tile_at = rank * TURNED_TILES + warp, eight = tile_at % (WIDTH / 16) * 8;
+    bool turns = ATTENDS && warp < TURNED_TILES, hands = ATTENDS ? lane < (turns ? 2 * CLUSTER : CLUSTER) && warp <= TURNED_TILES : lane < CLUSTER;
+    const u16 *there = !ATTENDS ? shared.gated + rank * GATE_ROWS + warp * 8
+                       : turns  ? shared.entries + tile_at / (WIDTH / 16) * PITCH + half * (WIDTH / 2) + eight
+                                : shared.entries + (FAN + 1) * PITCH + rank * 8;
+    u32 to = in_block(shared_address(there), block), counted = in_block(handed, block);
+    float cosine = 1.0f, sine = 0.0f;
+    if (ATTENDS) {
+        await_previous();
+        const float *angles = alone.angles + (i64)alone.positions[0] * WIDTH + eight + (lane >> 2);
+        if (turns) cosine = angles[0], sine = angles[WIDTH / 2];
+    }
+    u32 a[STEPS_DIM][4];
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers; layer++) {
+        let_wait(full, layer & 1);
+#pragma unroll
+        for (int k = 0; k < STEPS_DIM; k++) load_tile(lane, a[k], tile, box, k);
+        __syncwarp();
+        if (lane == 0) barrier_arrive(empty);
+        float d[4] = {};
+        // Anew for each layer, or all steps of it would be kept in registers. Without swizzle, the eights of a column stand one behind the
+        // other, and only the first of eight columns is wanted.
+        u64 vector = (u64)((__shfl_sync(FULL, shared_address(shared.normed), 0) & 0x3ffff) >> 4) | 1ull << 16 | 8ull << 32;
+#pragma unroll
+        for (int k = 0; k < STEPS_DIM; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) asm volatile("" : "+r"(a[k][i])::"memory");
+        together<32 * (FIRST_WARPS + ROW_WARPS)>(NORMED);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int k = 0; k < STEPS_DIM; k++) group_multiply(d, a[k], vector + 2 * k, k > 0);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+        // Of eight columns only the first is wanted: rows 0 to 7 are with lanes 0, 4, …, and those eight further beside them.
+        float first = d[0], second = d[2];
+        if (ATTENDS) rotate(d[0], d[2], cosine, sine, &first, &second);
+        else first = gated(d[0], d[2]);
+        u32 low = pack(first, __shfl_xor_sync(FULL, first, 4)), words[4];
+        if (ATTENDS) {
+            u32 high = __shfl_sync(FULL, pack(second, __shfl_xor_sync(FULL, second, 4)), lane & ~3);
+            low = lane & 1 ? high : low;
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) words[i] = __shfl_sync(FULL, low, 8 * i + (ATTENDS ? half : 0));
+        if (hands) hand(to, words, counted);
+    }
+}
+
+// ---- what other clusters hand over
+
+// A cluster's part of this block's columns, as soon as it is there.
+__device__ __forceinline__ float4 take(int lane, const u32 *part, u32 rank) {
+    const u32 *from = part + rank * BLOCK_WORDS + lane * 4;
+    uint4 v;
+#pragma unroll 1
+    for (int looks = 0;; looks++) {
+        v = look(from);
+        if (__all_sync((1u << TAKERS) - 1, v.x != NOTHING && v.y != NOTHING && v.z != NOTHING && v.w != NOTHING)) break;
+        if (looks > LOOKS_MAX) __trap();
+    }
+    return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
+}
+
+// Where the sums of a layer are handed over.
+__device__ __forceinline__ u32 *slot_of(u32 *sums, u32 layer, int n_clusters) { return sums + layer % SLOTS * n_clusters * CLUSTER * BLOCK_WORDS; }
+
+// Each of some warps takes in a part; one more sums them in their order, and hands the sum to all blocks of the cluster.
+template <bool ATTENDS>
+__device__ __forceinline__ void take_part(Shared &shared, const u32 *sums, int part, u32 rank, int lane) {
+    constexpr int WARPS = ATTENDS ? FEEDERS : KV_HEADS + 1;
+    if (lane < TAKERS) shared.taken[part][lane] = take(lane, sums + part * CLUSTER * BLOCK_WORDS, rank);
+    __syncwarp();
+    arrive<32 * WARPS>(TAKEN);
+}
+
+template <bool ATTENDS>
+__device__ __forceinline__ void sum_parts_taken(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
+    constexpr int PARTS = ATTENDS ? FEEDERS : KV_HEADS, WARPS = ATTENDS ? FEEDERS : KV_HEADS + 1;
+    int lane = this_thread() & 31, column = rank * OUT_ROWS + 4 * min(lane, TAKERS - 1);
+    await_previous();
+    u32 begun = *alone.n_before, there[CLUSTER], entered[CLUSTER], *mine = ATTENDS ? alone.o_sums : alone.down_sums;
+#pragma unroll
+    for (int i = 0; i < CLUSTER; i++) there[i] = in_block(shared_address(shared.x + column), i), entered[i] = in_block(shared_address(&shared.entered), i);
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers + (ATTENDS && cluster == 0); layer++) {
+        float4 sum = make_float4(0, 0, 0, 0), last = sum;
+        if (ATTENDS && layer == 0) sum = *(const float4 *)(alone.stream + column);
+        else {
+            if (ATTENDS && lane < TAKERS) last = take(lane, slot_of(alone.down_sums, begun + layer - 1, FEEDERS) + (PARTS - 1) * CLUSTER * BLOCK_WORDS, rank);
+            __syncwarp();
+            together<32 * WARPS>(TAKEN);
+#pragma unroll
+            for (int i = 0; i < PARTS; i++) {
+                float4 part = ATTENDS && i == PARTS - 1 ? last : shared.taken[i][min(lane, TAKERS - 1)];
+                sum = i == 0 ? part : make_float4(__fadd_rn(sum.x, part.x), __fadd_rn(sum.y, part.y), __fadd_rn(sum.z, part.z), __fadd_rn(sum.w, part.w));
+            }
+        }
+        if (layer == alone.n_layers) {
+            if (lane < TAKERS) *(float4 *)(alone.stream + column) = sum;
+            if (rank == 0 && lane == 0) *alone.n_before = begun + alone.n_layers;
+            break;
+        }
+        u32 words[4] = {__float_as_uint(sum.x), __float_as_uint(sum.y), __float_as_uint(sum.z), __float_as_uint(sum.w)};
+        if (lane < TAKERS)
+#pragma unroll
+            for (int i = 0; i < CLUSTER; i++) hand(there[i], words, entered[i]);
+        // What this block handed over a layer ago was taken by all who now handed something over to it. It is nothing again, for all to see, before
+        // this layer's is handed over.
+        if (lane < TAKERS) clear(slot_of(mine, begun + layer + 1, ATTENDS ? KV_HEADS : FEEDERS) + (cluster * CLUSTER + rank) * BLOCK_WORDS + 4 * lane);
+        __syncwarp();
+        if (lane == 0) barrier_arrive(shared_address(&shared.cleared));
+    }
+}
+
+// ---- the part of the warps that have rows of the stream
+
+// x / DIM, rounded once; where that underflows, nothing is left of it beside the eps of a norm.
+__device__ __forceinline__ float mean(float x) {
+    constexpr float inverse = 1.0f / DIM;
+    float q = __fmul_rn(x, inverse);
+    return fmaf(fmaf(-(float)DIM, q, x), inverse, q);
+}
+
+// The norm of the stream, when all of it is here.
+__device__ __forceinline__ void enter(const Alone &alone, Shared &shared, const float4 &gain, int layer, int thread) {
+    int lane = thread & 31;
+    let_wait(shared_address(&shared.entered), layer & 1);
+    float sum = 0.0f;
+    float4 own = ((const float4 *)shared.x)[min(thread, FOURS - 1)];
+#pragma unroll
+    for (int j = 0; j < (FOURS + 31) / 32; j++) {
+        float4 v = lane + 32 * j < FOURS ? ((const float4 *)shared.x)[lane + 32 * j] : make_float4(0, 0, 0, 0);
+        sum = dot4(v, v, sum);
+    }
+    float inverse = rsqrtf(mean(warp_sum(sum)) + alone.eps);
+    if (thread < FOURS)
+        ((uint2 *)shared.normed)[thread] = make_uint2(pack(own.x * inverse * gain.x, own.y * inverse * gain.y), pack(own.z * inverse * gain.z, own.w * inverse * gain.w));
+    before_copies();
+    arrive<32 * (FIRST_WARPS + ROW_WARPS)>(NORMED);
+    if (thread == 32 * (ROW_WARPS - 1)) barrier_expect(shared_address(&shared.entered), DIM * 4);
+}
+
+template <int STEPS_HERE>
+__device__ __forceinline__ void load_second(Shared &shared, u32 (*a)[4], int layer, int thread) {
+    int warp = thread >> 5, lane = thread & 31;
+    constexpr int BOX = STEPS_HERE / 4 * 1024;
+    let_wait(shared_address(&shared.second_full), layer & 1);
+    u32 tile = shared_address(shared.second) + 2 * warp * BOX;
+    int box = warp * 16 + 8 < OUT_ROWS ? BOX : 0;
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k++) load_tile_by_fours(lane, a[k], tile, box, k);
+    __syncwarp();
+    if (lane == 0) barrier_arrive(shared_address(&shared.second_empty));
+}
+
+// Rows of O or of down: sixteen of a warp, over a part of their inputs. Handed over by one warp, with what they are added to where that is
+// asked for.
+template <int STEPS_HERE>
+__device__ __forceinline__ void multiply_second(Shared &shared, const u32 (*a)[4], const u16 *vector, u32 *to, bool adds, u32 rank, int thread) {
+    int warp = thread >> 5, lane = thread & 31, quad = lane & 3, row = warp * 16 + (lane >> 2) + (quad & 1) * 8;
+    float d[4] = {};
+    // The same in all eight columns.
+    u32 b[STEPS_HERE][2], from = shared_address(vector) + quad * 8;
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k++) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(b[k][0]), "=r"(b[k][1]) : "r"(from + k * 32) : "memory");
+    float there = adds && row < OUT_ROWS ? shared.x[rank * OUT_ROWS + row] : 0.0f;
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k++) multiply(d, a[k], b[k]);
+    float sum = quad ? d[2] : d[0];
+    if (quad < 2) shared.sums[row] = adds ? __fadd_rn(there, sum) : sum;
+    if (warp > 0) return arrive<32 * ROW_WARPS>(SUMMED);
+    together<32 * ROW_WARPS>(SUMMED);
+    if (lane < TAKERS) {
+        float4 four = ((const float4 *)shared.sums)[lane];
+        put(to + rank * BLOCK_WORDS + 4 * lane, make_uint4(handed_over(four.x), handed_over(four.y), handed_over(four.z), handed_over(four.w)));
+    }
+    if (lane == 0) barrier_arrive(shared_address(&shared.sent));
+}
+
+// ---- attention of a key head
+
+__device__ __forceinline__ const u16 *by_width_of(int lane, const u16 *rows, int k) {
+    int row = (lane & 7) + ((lane >> 4) << 3);
+    return rows + row * WIDTH + ((16 * k + (lane & 8)) ^ turn(row, WIDTH));
+}
+
+__device__ __forceinline__ const u16 *by_row_of(int lane, const u16 *rows, int k) {
+    int row = lane & 15;
+    return rows + row * WIDTH + ((16 * k + (lane & 16) / 2) ^ turn(row, WIDTH));
+}
+
+// The largest of what the eight lanes of a column have, of eight values each: a lane gets the one that its row says.
+__device__ __forceinline__ float largest_of_rows(int group, float *v) {
+#pragma unroll
+    for (int half = 4; half > 0; half >>= 1) {
+        bool high = group & half;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            float sent = high ? v[i] : v[i + half], kept = high ? v[i + half] : v[i];
+            v[i] = fmaxf(kept, __shfl_xor_sync(FULL, sent, 4 * half));
+        }
+    }
+    return v[0];
+}
+
+struct Others {
+    static constexpr bool ends = false;
+};
+
+struct Last {
+    static constexpr bool ends = true;
+};
+
+// Queries are the right operand, so that a lane has two keys of two of them; each sum is that of the other kernels of attention, in their
+// order. Up to AT_ONCE blocks of keys are looked at together, for nothing of that depends on the blocks before.
+__device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared, int last, i64 newest, u16 *page_keys, u16 *page_values, int layer, u32 used, int thread) {
+    int warp = thread >> 5, lane = thread & 31, group = lane >> 2, quad = lane & 3;
+    int n_blocks = last / KEYS + 1;
+    bool odd = group & 1;
+    float factor = alone.scale * LOG2E;
+    u32 keys[AT_ONCE][STEPS][4];
+    auto load_keys = [&](int first, int b) {
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row_of(lane, shared.keys[(used + first + b) % AT_ONCE] + warp * 16 * WIDTH, k));
+    };
+    // The last block is the last of those that are looked at together, so the first of them may be none: then it is anything, and nothing
+    // comes of its scores.
+    int begin = n_blocks - (n_blocks + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    auto await_blocks = [&](int first) {
+#pragma unroll 1
+        for (int block = max(first, 0); block < first + AT_ONCE; block++) {
+            u32 use = used + block;
+            let_wait(shared_address(&shared.block_full[use % AT_ONCE]), use / AT_ONCE & 1);
+        }
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) load_keys(first, b);
+    };
+    await_blocks(begin);
+    let_wait(shared_address(&shared.handed), layer & 1);
+    u32 q[STEPS][2];
+#pragma unroll
+    for (int k = 0; k < STEPS; k += 2) load4(q[k], shared.entries + min(lane & 7, FAN - 1) * PITCH + 16 * k + (lane >> 3) * 8);
+    float o[4] = {}, tops[2] = {NEVER, NEVER}, sum = 0.0f, inverse = 0.0f;
+    auto attend_blocks = [&](int first, auto which) {
+        constexpr bool ends = which.ends;
+        u32 use = used + first;
+        // The newest key and value come after the others were loaded. A warp needs but some keys, and but its own part of the values' width.
+        if constexpr (ends) {
+            u32 slot = (used + n_blocks - 1) % AT_ONCE;
+            int turned = turn(last, WIDTH), eight = lane < 8 ? 8 * lane : warp * 16 + 8 * (lane & 1);
+            bool of_key = lane < 8, needed = of_key ? last % KEYS / 16 == warp : lane < 10;
+            if (needed) {
+                uint4 chunk = *(const uint4 *)(shared.entries + (of_key ? FAN : FAN + 1) * PITCH + eight);
+                *(uint4 *)((of_key ? shared.keys : shared.values)[slot] + last % KEYS * WIDTH + (eight ^ turned)) = chunk;
+                if (page_keys) *(uint4 *)((of_key ? page_keys : page_values) + newest + (eight ^ turned)) = chunk;
+            }
+            __syncwarp();
+            if (last % KEYS / 16 == warp) load_keys(first, AT_ONCE - 1);
+        }
+        float s[AT_ONCE][4] = {};
+#pragma unroll
+        for (int k = 0; k < STEPS; k++)
+#pragma unroll
+            for (int b = 0; b < AT_ONCE; b++) multiply(s[b], keys[b][k], q[k]);
+        float largest[2 * AT_ONCE];
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+            int key = (first + b) * KEYS + warp * 16 + group;
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[b][i] = key >= 0 && key + i / 2 * 8 <= last ? s[b][i] * factor : NEVER;
+            largest[2 * b] = fmaxf(s[b][0], s[b][2]), largest[2 * b + 1] = fmaxf(s[b][1], s[b][3]);
+        }
+        ((float *)&shared.tops[quad][group])[warp] = largest_of_rows(group, largest);
+        u32 values[AT_ONCE][KEYS / 16][4];
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++)
+#pragma unroll
+            for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width_of(lane, shared.values[(use + b) % AT_ONCE] + k * 16 * WIDTH, warp));
+        together<128>(ATTEND);
+        float shrinks[AT_ONCE][2];
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float4 of_warps = shared.tops[quad][2 * b + i];
+                float now = fmaxf(fmaxf(fmaxf(of_warps.x, of_warps.y), fmaxf(of_warps.z, of_warps.w)), tops[i]);
+                shrinks[b][i] = power2(tops[i] - now), tops[i] = now;
+                s[b][i] = power2(s[b][i] - now), s[b][i + 2] = power2(s[b][i + 2] - now);
+            }
+        }
+        // Of two lanes with neighbouring keys, each gets all four of one query.
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+            float low = __shfl_xor_sync(FULL, odd ? s[b][0] : s[b][1], 4), high = __shfl_xor_sync(FULL, odd ? s[b][2] : s[b][3], 4);
+            float each[4] = {odd ? low : s[b][0], odd ? s[b][1] : low, odd ? high : s[b][2], odd ? s[b][3] : high};
+            u16 *weights = shared.weights[b] + (2 * quad + odd) * (KEYS + 8) + warp * 16 + (group & ~1);
+            *(u32 *)weights = pack(each[0], each[1]), *(u32 *)(weights + 8) = pack(each[2], each[3]);
+            sum = __fmul_rn(sum, odd ? shrinks[b][1] : shrinks[b][0]);
+#pragma unroll
+            for (int i = 0; i < 4; i++) sum += each[i];
+        }
+        if constexpr (ends) ((float *)&shared.parts[2 * quad + odd][group / 2])[warp] = sum;
+        together<128>(ATTEND);
+        // All that a warp needs of these pieces is in its registers.
+        if (lane < AT_ONCE && first + lane >= 0) barrier_arrive(shared_address(&shared.block_empty[(use + lane) % AT_ONCE]));
+        u32 p[2][KEYS / 32][4];
+        auto load_weights = [&](int b) {
+#pragma unroll
+            for (int k = 0; k < KEYS / 32; k++) load4(p[b % 2][k], shared.weights[b] + (lane & 7) * (KEYS + 8) + k * 32 + (lane >> 3) * 8);
+        };
+        load_weights(0);
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+            if (b + 1 < AT_ONCE) load_weights(b + 1);
+            // What is not there may be no number, and is not even multiplied by nothing.
+            if (b + 1 < AT_ONCE && first + b < 0) continue;
+#pragma unroll
+            for (int i = 0; i < 4; i++) o[i] *= shrinks[b][i % 2];
+#pragma unroll
+            for (int k = 0; k < KEYS / 16; k++) multiply(o, values[b][k], p[b % 2][k / 2] + k % 2 * 2);
+            // The normaliser, which is whole when the last blocks are; it waits for nothing here.
+            if constexpr (ends) if (b + 1 == AT_ONCE) {
+                float of_quads[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float4 part = shared.parts[group][i];
+                    of_quads[i] = (part.x + part.y) + (part.z + part.w);
+                }
+                inverse = __frcp_rn((of_quads[0] + of_quads[1]) + (of_quads[2] + of_quads[3]));
+            }
+        }
+    };
+#pragma unroll 1
+    for (int first = begin; first + AT_ONCE < n_blocks; first += AT_ONCE) {
+        attend_blocks(first, Others());
+        together<128>(ATTEND);
+        await_blocks(first + AT_ONCE);
+    }
+    attend_blocks(n_blocks - AT_ONCE, Last());
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float own = __shfl_sync(FULL, inverse, (2 * quad + i) % 8 * 4);
+        u16 *to = shared.attended + (2 * quad + i) * WIDTH + warp * 16 + group;
+        if (2 * quad + i < FAN) to[0] = to_bf16(o[i] * own), to[8] = to_bf16(o[i + 2] * own);
+    }
+}
+
+// ---- a block's part
+
+// Cycles after a hand-over in which no weights are asked for.
+#define PAUSE 700
+
+template <bool ATTENDS, bool HELPS>
+__device__ __forceinline__ void rows_of_stream(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
+    int thread = this_thread() - 32 * ROW_WARP, warp = thread >> 5, lane = thread & 31;
+    constexpr int STEPS_HERE = (ATTENDS ? K_O : K_DOWN) / 16;
+    u32 a[STEPS_HERE][4];
+    await_previous();
+    int last = ATTENDS ? alone.positions[0] : 0;
+    i64 newest = ATTENDS ? (((i64)alone.pages[last / PAGE] * KV_HEADS + cluster) * PAGE + last % PAGE) * WIDTH : 0;
+    u32 begun = *alone.n_before, n_blocks = last / KEYS + 1;
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers; layer++) {
+        const Layer &at = alone.layers[layer];
+        float4 gain = make_float4(0, 0, 0, 0);
+        if (thread < FOURS) gain = ((const float4 *)(ATTENDS ? at.attn_gain : at.mlp_gain))[thread];
+        u16 *keys = ATTENDS && !HELPS && rank == 0 ? at.keys : nullptr, *values = ATTENDS && !HELPS && rank == 0 ? at.values : nullptr;
+        load_second<STEPS_HERE>(shared, a, layer, thread);
+        // Who hands over knows that its slot was cleared in the layer before; it will be again when all parts of this layer are taken.
+        if (!HELPS && warp == 0 && layer > 0) let_wait(shared_address(&shared.cleared), layer & 1 ^ 1);
+        if (ATTENDS && layer > 0) take_part<true>(shared, slot_of(alone.down_sums, begun + layer - 1, FEEDERS), warp, rank, lane);
+        if (!ATTENDS && warp < KV_HEADS) take_part<false>(shared, slot_of(alone.o_sums, begun + layer, KV_HEADS), warp, rank, lane);
+        enter(alone, shared, gain, layer, thread);
+        if (ATTENDS) {
+            if (HELPS) {
+                let_wait(shared_address(&shared.handed), layer & 1);
+                if (lane == 0) barrier_expect(shared_address(&shared.handed), ENTRIES * 2);
+            } else attend_alone(alone, shared, last, newest, keys, values, layer, layer * n_blocks, thread);
+            together<32 * ROW_WARPS>(ATTENDED);
+            multiply_second<STEPS_HERE>(shared, a, shared.attended, slot_of(alone.o_sums, begun + layer, KV_HEADS) + cluster * CLUSTER * BLOCK_WORDS, cluster == 0, rank, thread);
+        } else {
+            let_wait(shared_address(&shared.handed), layer & 1);
+            if (HELPS && lane == 0) barrier_expect(shared_address(&shared.handed), GATES * 2);
+            multiply_second<STEPS_HERE>(shared, a, shared.gated, slot_of(alone.down_sums, begun + layer, FEEDERS) + cluster * CLUSTER * BLOCK_WORDS, cluster == 0, rank, thread);
+        }
+    }
+    if (ATTENDS && cluster == 0) take_part<true>(shared, slot_of(alone.down_sums, begun + alone.n_layers - 1, FEEDERS), warp, rank, lane);
+}
+
+template <bool ATTENDS>
+__device__ __forceinline__ void bring_weights(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
+    u32 first = shared_address(shared.first), second = shared_address(shared.second);
+    u32 first_full = shared_address(&shared.first_full), first_empty = shared_address(&shared.first_empty);
+    u32 second_full = shared_address(&shared.second_full), second_empty = shared_address(&shared.second_empty), sent = shared_address(&shared.sent);
+    constexpr int BOX = DIM * 16, STEPS_HERE = (ATTENDS ? K_O : K_DOWN) / 16, BOX2 = STEPS_HERE / 4 * 1024;
+    constexpr int BOXES = ATTENDS ? ENTRY_ROWS / 8 : GATE_ROWS / 8;
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers; layer++) {
+        const Layer &at = alone.layers[layer];
+        let_wait(first_empty, layer & 1 ^ 1);
+        // Requests for weights would stand in the way of what is handed over.
+        if (!ATTENDS && layer > 1) let_wait(sent, layer & 1), pause(PAUSE);
+        barrier_expect(first_full, ATTENDS ? BOXES * BOX : 2 * BOXES * BOX);
+#pragma unroll 1
+        for (int i = 0; i < BOXES; i++) {
+            if (ATTENDS) {
+                int tile = rank * TURNED_TILES + i / 2, head = tile / (WIDTH / 16), turned_row = tile % (WIDTH / 16) * 8 + i % 2 * (WIDTH / 2);
+                int row = i == 2 * TURNED_TILES ? (HEADS + KV_HEADS + cluster) * WIDTH + rank * 8 : (head < FAN ? cluster * FAN + head : HEADS + cluster) * WIDTH + turned_row;
+                bring_rows(first + i * BOX, &at.qkv, row, 0, 0, first_full);
+            } else {
+                bring_rows(first + 2 * i * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + 8 * i, 0, 0, first_full);
+                bring_rows(first + (2 * i + 1) * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + 8 * i, 1, 0, first_full);
+            }
+        }
+        let_wait(second_empty, layer & 1 ^ 1);
+        if (ATTENDS && layer > 0) let_wait(sent, layer & 1 ^ 1), pause(PAUSE);
+        barrier_expect(second_full, OUT_ROWS / 8 * BOX2);
+#pragma unroll 1
+        for (int i = 0; i < OUT_ROWS / 8; i++) bring_rows(second + i * BOX2, ATTENDS ? &at.o : &at.down, rank * OUT_ROWS + 8 * i, 0, cluster * (STEPS_HERE / 4), second_full);
+    }
+}
+
+__device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u32 kv_head) {
+    await_previous();
+    int lane = threadIdx.x & 31, last = alone.positions[0];
+    u32 use = 0;
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers; layer++) {
+        const Layer &at = alone.layers[layer];
+        u32 held = 0;
+#pragma unroll 1
+        for (int block = 0; block * KEYS <= last; block++, use++) {
+            int first = block * PER_BLOCK, n_keys = min(KEYS, last - block * KEYS);
+            u32 slot = use % AT_ONCE, parity = use / AT_ONCE & 1 ^ 1;
+            if (first % 32 == 0) held = first + lane < alone.n_pages_max ? alone.pages[first + lane] : 0;
+            i64 page = ((i64)__shfl_sync(FULL, held, (first + lane) % 32) * KV_HEADS + kv_head) * PAGE_SIZE;
+            let_wait(shared_address(&shared.block_empty[slot]), parity);
+            if (block == 0 && layer > 0) {
+                let_wait(shared_address(&shared.sent), layer & 1 ^ 1);
+                pause(PAUSE);
+            }
+            before_copies();
+            fetch_piece(shared.keys[slot], at.keys + page, n_keys, false, shared_address(&shared.block_full[slot]));
+            fetch_piece(shared.values[slot], at.values + page, n_keys, true, shared_address(&shared.block_full[slot]));
+        }
+    }
+}
+
+// Who multiplies first has all of a tile in registers, and who attends much of keys and values.
+#define REGISTERS_FIRST 184
+#define REGISTERS_ATTEND 208
+#define REGISTERS_HELP 112
+
+template <bool ATTENDS>
+__device__ __forceinline__ void part_of(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
+    int warp = threadIdx.x >> 5;
+    if (warp == ROW_WARP + 4) rows_of_stream<ATTENDS, true>(alone, shared, cluster, rank);
+    else if (warp == WEIGHTS_WARP) {
+        if ((threadIdx.x & 31) == 0) bring_weights<ATTENDS>(alone, shared, cluster, rank);
+    } else if (warp == SUMS_WARP) sum_parts_taken<ATTENDS>(alone, shared, cluster, rank);
+    else if (ATTENDS) bring_keys(alone, shared, cluster);
+}
+
+extern "C" __global__ void __launch_bounds__(ALONE_THREADS, 1) alone_step(const __grid_constant__ Alone alone) {
+    Shared &shared = *(Shared *)memory;
+    u32 rank, cluster = blockIdx.x / CLUSTER;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    let_next_start();
+    if (threadIdx.x == 0) {
+        barrier_init(shared_address(&shared.first_full), 1), barrier_init(shared_address(&shared.first_empty), FIRST_WARPS);
+        barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), ROW_WARPS);
+        barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.entered), 1);
+        barrier_init(shared_address(&shared.cleared), 1), barrier_init(shared_address(&shared.sent), 1);
+        for (int i = 0; i < AT_ONCE; i++) {
+            barrier_init(shared_address(&shared.block_full[i]), 2 * LANES), barrier_init(shared_address(&shared.block_empty[i]), 4);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        barrier_expect(shared_address(&shared.handed), cluster < KV_HEADS ? ENTRIES * 2 : GATES * 2);
+        barrier_expect(shared_address(&shared.entered), DIM * 4);
+    }
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    if (threadIdx.x < 32 * FIRST_WARPS) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS_FIRST));
+        if (cluster < KV_HEADS) multiply_first<true>(alone, shared, rank);
+        else multiply_first<false>(alone, shared, rank);
+    } else if (threadIdx.x < 32 * (ROW_WARP + 4)) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS_ATTEND));
+        if (cluster < KV_HEADS) rows_of_stream<true, false>(alone, shared, cluster, rank);
+        else rows_of_stream<false, false>(alone, shared, cluster - KV_HEADS, rank);
+    } else {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS_HELP));
+        if (cluster < KV_HEADS) part_of<true>(alone, shared, cluster, rank);
+        else part_of<false>(alone, shared, cluster - KV_HEADS, rank);
+    }
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
