@@ -4,10 +4,12 @@
 // it some sixty times), and the least mean time of a launch.
 
 #define WIDTH 64
+#ifndef DIM
 #define DIM 576
 #define HEADS 9
 #define KV_HEADS 3
 #define FFN 1536
+#endif
 #include "kernels.cu"
 
 #include <cuda.h>
@@ -66,10 +68,10 @@ static std::vector<u16> matrix(size_t len, float scale) {
 // A matrix for the copy engine: boxes of eight rows and some chunks of 64 columns.
 static Map map(u16 *matrix, size_t rows, size_t halves, size_t cols, u32 chunks) {
     static auto encode = (decltype(&cuTensorMapEncodeTiled))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuTensorMapEncodeTiled");
-    cuuint64_t sizes[4] = {64, rows, halves, cols / 64}, strides[3] = {cols * 2, rows * cols * 2, 128};
-    cuuint32_t box[4] = {64, 8, 1, chunks}, each[4] = {1, 1, 1, 1};
+    cuuint64_t sizes[5] = {64, rows, halves, 1, cols / 64}, strides[4] = {cols * 2, rows * cols * 2, cols * 2, 128};
+    cuuint32_t box[5] = {64, 8, 1, 1, chunks}, each[5] = {1, 1, 1, 1, 1};
     CUtensorMap made;
-    CUresult status = encode(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, matrix, sizes, strides, box, each, CU_TENSOR_MAP_INTERLEAVE_NONE,
+    CUresult status = encode(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5, matrix, sizes, strides, box, each, CU_TENSOR_MAP_INTERLEAVE_NONE,
                              CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (status) printf("CUDA: a map of a matrix (error %d)\n", status), exit(2);
     Map ours;
@@ -168,7 +170,7 @@ int main(int n_args, char **args) {
         layer.attn_gain = layer.mlp_gain = gain, layer.keys = upload(w.keys), layer.values = upload(w.values);
         layers.push_back(layer);
     }
-    auto slots = [](int n_clusters) { return upload(std::vector<u32>(SLOTS * n_clusters * CLUSTER * BLOCK_WORDS, NOTHING)); };
+    auto slots = [](int n_clusters) { return upload(std::vector<u32>(2 * LAYERS * n_clusters * CLUSTER * BLOCK_WORDS, NOTHING)); };
     Alone alone = {};
     alone.layers = upload(layers), alone.stream = upload(model.stream), alone.angles = upload(model.angles), alone.pages = upload(model.pages);
     alone.o_sums = slots(KV_HEADS), alone.down_sums = slots(FEEDERS), alone.n_before = upload(std::vector<u32>(1));
@@ -176,13 +178,9 @@ int main(int n_args, char **args) {
     u32 *position = upload(std::vector<u32>(1));
     alone.positions = position;
 
-    cudaLaunchAttribute cluster;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = CLUSTER, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = CLUSTER * (KV_HEADS + FEEDERS), config.blockDim = ALONE_THREADS, config.dynamicSmemBytes = sizeof(Shared);
-    config.attrs = &cluster, config.numAttrs = 1;
-    check(cudaFuncSetAttribute(alone_step, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)));
+    config.gridDim = CLUSTER * (KV_HEADS + FEEDERS), config.blockDim = ALONE_THREADS, config.dynamicSmemBytes = sizeof(Shared) + 1024;
+    check(cudaFuncSetAttribute(alone_step, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared) + 1024));
     check(cudaStreamCreate(&config.stream));
     cudaGraph_t graph;
     cudaGraphExec_t ready;
@@ -197,6 +195,11 @@ int main(int n_args, char **args) {
         u32 last = atoi(args[i]);
         std::vector<float> found(DIM);
         check(cudaMemcpy(position, &last, 4, cudaMemcpyHostToDevice));
+        for (int l = 0; l < LAYERS; l++) {
+            const Weights &w = model.layers[l];
+            check(cudaMemcpy(layers[l].keys, w.keys.data(), w.keys.size() * 2, cudaMemcpyHostToDevice));
+            check(cudaMemcpy(layers[l].values, w.values.data(), w.values.size() * 2, cudaMemcpyHostToDevice));
+        }
         check(cudaMemcpy(alone.stream, model.stream.data(), DIM * 4, cudaMemcpyHostToDevice));
         check(cudaLaunchKernelEx(&config, alone_step, alone));
         check(cudaStreamSynchronize(config.stream));

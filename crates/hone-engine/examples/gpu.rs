@@ -1,7 +1,7 @@
 //! What one GPU does with a model of a named shape and random weights: tokens per second of decoding and of training a LoRA
 //! adapter, the latency of one sequence, and how far the sampler's log-probabilities are from the trainer's.
 //!
-//! `gpu decode SHAPE BATCH…`, `gpu policy SHAPE BATCH…` (with an adapter), `gpu cut SHAPE BATCH…` (with top-p), `gpu train SHAPE SEQUENCES`,
+//! `gpu decode SHAPE BATCH…`, `gpu alone SHAPE 1` (for one answer at a time), `gpu policy SHAPE BATCH…` (with an adapter), `gpu cut SHAPE BATCH…` (with top-p), `gpu train SHAPE SEQUENCES`,
 //! `gpu rates SHAPE 1`; one JSON object per line. A batch is a number of sequences, or `1x8192`: with prompts of so many tokens.
 
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use hone_engine::backend::{Backend, Put, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request};
-use hone_engine::cuda::{Cuda, CudaOptions};
+use hone_engine::cuda::{Answers, Cuda, CudaOptions};
 use hone_engine::host::Host;
 use hone_engine::layout::{Group, Packed};
 use hone_engine::lora::{LoraSpec, LoraWeights};
@@ -30,11 +30,12 @@ const TOP_P: f32 = 0.95;
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, shape, sizes @ ..] = &args[..] else {
-        return Err("gpu decode|policy|cut|train|rates SHAPE SIZE…".into());
+        return Err("gpu decode|alone|policy|cut|train|rates SHAPE SIZE…".into());
     };
     let config = shapes::named(shape).ok_or_else(|| format!("shape `{shape}` is none of {:?}", shapes::NAMES))?;
     let sizes = sizes.iter().map(|size| batch(size)).collect::<Result<Vec<Batch>, _>>()?;
-    let kept = CudaOptions { cache: Some(std::env::temp_dir().join("hone-kernels")), ..CudaOptions::default() };
+    let answers = if what == "alone" { Answers::One } else { Answers::Many };
+    let kept = CudaOptions { cache: Some(std::env::temp_dir().join("hone-kernels")), answers, ..CudaOptions::default() };
     let cuda = Cuda::open(&kept)?;
     if what == "rates" {
         return say(what, shape, 1, &rates(&cuda)).map_err(Into::into);

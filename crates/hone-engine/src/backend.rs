@@ -10,15 +10,18 @@
 //! The contract that makes sampling and training agree: an output row depends only on its own inputs (for attention,
 //! on the keys up to its own position), through one order of summation that does not vary with the other rows of the
 //! call, their number, or the number of workers.
-//! Only [`Backend::burst`], a path around the model's own passes where a machine has a shorter one, knows of layers and adapters.
+//! Only [`Backend::burst`], a path around the model's own passes where a machine has a shorter one, knows of layers and adapters, and
+//! only [`Backend::settle`] beside it of a model's sizes.
 //! Knows nothing of token meaning.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::config::ModelConfig;
 use crate::forward::AdapterRows;
 use crate::layout::Layout;
 use crate::model::Model;
+use crate::param::Proj;
 use crate::random::Stream;
 use crate::sampler::{Drawn, SamplerOptions};
 
@@ -264,6 +267,9 @@ pub trait Backend: Send + Sync + 'static {
     fn weight(&self, values: &Self::Buf, rows: usize, cols: usize, trainable: bool) -> Self::Weight;
     /// Lays weights that share an input side by side, where that lets one product do for several. Changes no value.
     fn adjoin(&self, _weights: &mut [&mut Self::Weight]) {}
+    /// Says how products with this weight are summed, where that depends on the model. Asked of every projection's weight before its first
+    /// product.
+    fn settle(&self, _config: &ModelConfig, _proj: Proj, _weight: &mut Self::Weight) {}
     /// Makes a packed weight ready for the backward product (idempotent).
     fn prepare_backward(&self, weight: &mut Self::Weight);
     /// Rounds `scale · x` to the form a product consumes.

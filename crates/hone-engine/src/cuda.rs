@@ -3,11 +3,12 @@
 //! Nothing of CUDA is needed to build hone. The driver, the compiler and the matrix products are found while running
 //! ([`library`]); our kernels are compiled for the GPU that is there and kept on disk ([`compile`], [`cache`]), as is which way to compute was the fastest ([`kept`]); matrix products are
 //! cuBLASLt's, by algorithms that were seen to agree to the bit ([`product`]), or in decoding our own where they are faster and give the
-//! same ([`few`], [`wide`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
+//! same ([`few`], [`wide`]); where answers are to come one at a time, the products of some small models are summed in parts, whoever computes them ([`alone`]); everything else is a kernel of our own in `kernels/`. One stream, one allocator that keeps what it was given ([`device`]).
 //!
 //! Every operation is compared with the readable backend by `tests/engine/cuda.rs`. Knows nothing of layers but where decoding is
 //! one graph ([`decode`]).
 
+mod alone;
 mod cache;
 mod compile;
 mod cut;
@@ -26,6 +27,7 @@ mod product;
 mod wide;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 pub(crate) use decode::OnGpu;
@@ -74,6 +76,37 @@ pub struct CudaOptions {
     pub cache: Option<PathBuf>,
     /// Whose matrix products are taken.
     pub products: ProductsBy,
+    /// How many answers there are at a time.
+    pub answers: Answers,
+}
+
+/// How many answers there are at a time, as a rule: what a GPU is to be quick at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// Many, and training.
+    #[default]
+    Many,
+    /// One. Where the GPU and the model are such that all layers of a token can be one launch, their products are summed for that,
+    /// by whatever computes them: an answer alone is sooner there, all else takes longer. To one backend of a GPU at a time: such a launch
+    /// waits for room that another one may hold.
+    One,
+}
+
+/// A word that is no number of answers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no number of answers: write many or one")]
+pub struct UnknownAnswers(String);
+
+impl FromStr for Answers {
+    type Err = UnknownAnswers;
+
+    fn from_str(word: &str) -> Result<Self, UnknownAnswers> {
+        match word {
+            "many" => Ok(Self::Many),
+            "one" => Ok(Self::One),
+            other => Err(UnknownAnswers(other.to_owned())),
+        }
+    }
 }
 
 /// Who computes matrix products.
@@ -104,6 +137,7 @@ pub struct GpuFacts {
 /// The backend of one GPU.
 pub struct Cuda {
     device: Arc<Device>,
+    answers: Answers,
     products: product::Products,
     decoders: std::sync::Mutex<decode::Decoders>,
     choices: decode::Choices,
@@ -116,7 +150,7 @@ impl Cuda {
         let device = Arc::new(Device::open(options)?);
         let products = product::Products::open(&device, options)?;
         let (decoders, choices, agreed) = Default::default();
-        Ok(Self { device, products, decoders, choices, agreed })
+        Ok(Self { device, answers: options.answers, products, decoders, choices, agreed })
     }
 
     /// What is known of the GPU.
@@ -196,6 +230,8 @@ pub struct Weight {
     rows: usize,
     cols: usize,
     stride: usize,
+    /// Inputs that are summed by themselves; parts are added one after the other.
+    part: usize,
 }
 
 impl Weight {

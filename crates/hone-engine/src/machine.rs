@@ -10,12 +10,14 @@ use crate::backend::{
     AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, Linear, LinearBackward, Low, Moved, Put, Scored, ScoredGrad,
     Support, Target, Turn,
 };
+use crate::config::ModelConfig;
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, CudaOptions, OnGpu, Unavailable};
 use crate::forward::AdapterRows;
 use crate::layout::Layout;
 use crate::memory::Place;
 use crate::model::Model;
+use crate::param::Proj;
 use crate::random::Stream;
 use crate::sampler::{Drawn, SamplerOptions};
 
@@ -254,6 +256,10 @@ impl Backend for Machine {
             Self::Cpu(cpu) => cpu.adjoin(&mut weights.iter_mut().map(|weight| weight.cpu_mut()).collect::<Vec<_>>()),
             Self::Cuda(cuda) => cuda.adjoin(&mut weights.iter_mut().map(|weight| weight.cuda_mut()).collect::<Vec<_>>()),
         }
+    }
+
+    fn settle(&self, config: &ModelConfig, proj: Proj, weight: &mut Weight) {
+        on!(self, [], [weight], |backend| backend.settle(config, proj, weight));
     }
 
     fn prepare_backward(&self, weight: &mut Weight) {

@@ -74,7 +74,7 @@ impl<B: Backend> Model<B> {
         let mut blocks = Vec::with_capacity(config.n_layers);
         for layer in 0..config.n_layers {
             let [q, k, v, o, gate, up, down] = Proj::ALL;
-            let weight = |proj: Proj| matrix(ParamId::Weight(layer, proj));
+            let weight = |proj: Proj| matrix(ParamId::Weight(layer, proj)).map(|weight| settled(backend, &config, proj, weight));
             let mut weights = [weight(q)?, weight(k)?, weight(v)?, weight(o)?, weight(gate)?, weight(up)?, weight(down)?];
             let [q_weight, k_weight, v_weight, _, gate_weight, up_weight, _] = &mut weights;
             backend.adjoin(&mut [q_weight, k_weight, v_weight]);
@@ -124,7 +124,9 @@ impl<B: Backend> Model<B> {
             ParamId::FinalNorm => self.final_norm = backend.copy(values),
             ParamId::AttnNorm(layer) => self.blocks[layer].attn_norm = backend.copy(values),
             ParamId::MlpNorm(layer) => self.blocks[layer].mlp_norm = backend.copy(values),
-            ParamId::Weight(layer, proj) => self.blocks[layer].weights[proj as usize] = matrix(),
+            ParamId::Weight(layer, proj) => {
+                self.blocks[layer].weights[proj as usize] = settled(backend, &self.config, proj, matrix());
+            }
             ParamId::Bias(layer, proj) => {
                 if let Some(biases) = &mut self.blocks[layer].biases {
                     biases[proj as usize] = backend.copy(values);
@@ -143,6 +145,12 @@ impl<B: Backend> Model<B> {
         let ModelConfig { n_heads, n_kv_heads, head_dim, .. } = self.config;
         Heads { n_heads, n_kv_heads, head_dim }
     }
+}
+
+/// A projection's weight of which the backend knows how its products are summed.
+fn settled<B: Backend>(backend: &B, config: &ModelConfig, proj: Proj, mut weight: B::Weight) -> B::Weight {
+    backend.settle(config, proj, &mut weight);
+    weight
 }
 
 /// cos then sin of every pair, position by position, computed in f64.

@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::Unavailable;
+use super::alone;
 use super::cache::Cache;
 use super::library::{Handle, Nvrtc};
 use super::wide::{self, Family};
@@ -22,6 +23,8 @@ pub(super) enum Code {
     Attention(usize),
     /// Products by groups of warps.
     Wide(Family),
+    /// All layers of one sequence, for models of these sizes.
+    Alone { dim: usize, n_heads: usize, n_kv_heads: usize, ffn: usize },
 }
 
 impl Code {
@@ -38,14 +41,28 @@ impl Code {
                 [COMMON, attention, attend, include_str!("kernels/attend_far.cu")].join("\n")
             }
             Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),
+            Self::Alone { .. } => {
+                let (attention, attend) = (include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu"));
+                [COMMON, attention, attend, include_str!("kernels/alone.cu")].join("\n")
+            }
         }
     }
 
     /// For a GPU of this architecture, or for its variant that alone has groups of warps.
     fn options(self, architecture: &str) -> Vec<String> {
-        let variant = if matches!(self, Self::Wide(_)) { "a" } else { "" };
-        let width = if let Self::Attention(width) = self { Some(format!("-DWIDTH={width}")) } else { None };
-        [format!("--gpu-architecture={architecture}{variant}"), "--std=c++17".to_owned()].into_iter().chain(width).collect()
+        let variant = if matches!(self, Self::Wide(_) | Self::Alone { .. }) { "a" } else { "" };
+        let sizes = match self {
+            Self::Rows | Self::Wide(_) => vec![],
+            Self::Attention(width) => vec![("WIDTH", width)],
+            Self::Alone { dim, n_heads, n_kv_heads, ffn } => {
+                vec![("WIDTH", alone::HEAD), ("DIM", dim), ("HEADS", n_heads), ("KV_HEADS", n_kv_heads), ("FFN", ffn)]
+            }
+        };
+        let sizes = sizes.iter().map(|(name, size)| format!("-D{name}={size}"));
+        // Functions without a mark, as lambdas with `auto` are, run on the GPU.
+        let options =
+            [format!("--gpu-architecture={architecture}{variant}"), "--std=c++17".to_owned(), "-default-device".to_owned()];
+        options.into_iter().chain(sizes).collect()
     }
 }
 
@@ -86,9 +103,10 @@ impl Compiler {
 
 /// All of our sources, as a hash.
 pub(super) fn sources() -> String {
-    let wide = [Family::Many, Family::Few, Family::Adapted].map(Code::Wide);
+    let wide = Family::ALL.map(Code::Wide);
     let mut hasher = blake3::Hasher::new();
-    [Code::Rows, Code::Attention(0)].into_iter().chain(wide).for_each(|code| {
+    let alone = Code::Alone { dim: 0, n_heads: 0, n_kv_heads: 0, ffn: 0 };
+    [Code::Rows, Code::Attention(0), alone].into_iter().chain(wide).for_each(|code| {
         hasher.update(code.source().as_bytes()).update(b"\0");
     });
     hasher.finalize().to_hex().to_string()
@@ -149,13 +167,13 @@ mod tests {
     use super::*;
 
     /// Compiles all of it for an architecture, if the compiler is where the loader looks.
-    fn check(architecture: &str, families: &[Family]) {
+    fn check(architecture: &str, more: &[Code]) {
         if let Err(missing) = Nvrtc::find(&[]) {
             return eprintln!("skipped: {missing}");
         }
         let compiler = Compiler { folders: vec![], cache: Arc::default(), architecture: architecture.to_owned(), checked: false };
         let attention = [16, 64, 80, 128, 256].map(Code::Attention);
-        for code in [Code::Rows].into_iter().chain(attention).chain(families.iter().map(|&family| Code::Wide(family))) {
+        for code in [Code::Rows].into_iter().chain(attention).chain(more.iter().copied()) {
             let compiled = compiler.code(code);
             assert!(matches!(&compiled, Ok(code) if !code.is_empty()), "{code:?} for {architecture}: {compiled:?}");
         }
@@ -168,7 +186,9 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_gpus_with_groups() {
-        check("sm_90", &[Family::Many, Family::Few, Family::Adapted]);
+        let sizes = [[576, 9, 3, 1536], [192, 3, 1, 512], [64, 2, 2, 256]];
+        let alone = sizes.map(|[dim, n_heads, n_kv_heads, ffn]| Code::Alone { dim, n_heads, n_kv_heads, ffn });
+        check("sm_90", &Family::ALL.map(Code::Wide).into_iter().chain(alone).collect::<Vec<_>>());
     }
 
     #[test]

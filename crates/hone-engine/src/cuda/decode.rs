@@ -5,6 +5,7 @@
 //! each, where their weights lie side by side), and so does every rounding: what is drawn here has the log-probability that
 //! training finds. Sizes of batch are rounded up to a few; the rows that fill a batch write to a page of nobody.
 
+mod alone;
 mod drawing;
 mod far;
 mod project;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use alone::Alone;
 use drawing::Drawing;
 pub(super) use project::Choices;
 pub(super) use ring::ROWS_MAX as SEQUENCE_ROWS_MAX;
@@ -142,6 +144,11 @@ impl Cuda {
         plans
     }
 
+    /// How many of the steps that are recorded now compute all of their layers in one launch.
+    pub fn n_in_one_launch(&self) -> usize {
+        locked(&self.decoders).kept.iter().filter(|decoder| decoder.room.alone.is_some()).count()
+    }
+
     /// How projections of decoding were computed when they were first met: each kind, and the microseconds of the fastest ways.
     pub fn ways(&self) -> Vec<String> {
         let choices = locked(&self.choices);
@@ -242,7 +249,11 @@ impl Cuda {
                 }
                 let first = Planned { plan: Plan::first(Logits::All), is_searched: false, n_bursts: 0 };
                 let planned = plans.entry(kind).or_insert(first);
-                let room = Arc::new(Room::new(self, &model.config, kind, n_pages_max));
+                let mut room = Room::new(self, &model.config, kind, n_pages_max);
+                if n_rows == 1 && !several && adapter.is_none() {
+                    room.alone = Alone::new(self, model, kvs, n_pages_max);
+                }
+                let room = Arc::new(room);
                 let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
                 kept.push(Decoder { kind, key, graph, room });
                 kept.len() - 1

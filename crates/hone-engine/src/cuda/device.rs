@@ -290,18 +290,33 @@ impl Device {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return;
         }
-        let launch = Launch {
+        let launch = self.launch_of(grid);
+        self.enter();
+        // SAFETY: each argument is as large as what the kernel's source declares in its place; all outlive the call.
+        let status = unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers.as_mut_ptr(), ptr::null_mut()) };
+        self.check(name, status);
+    }
+
+    fn launch_of(&self, grid: Grid) -> Launch {
+        Launch {
             blocks: [grid.blocks.0 as u32, grid.blocks.1 as u32, 1],
             threads: [grid.threads as u32, 1, 1],
             shared: grid.shared as u32,
             stream: self.stream,
             attributes: &Attribute::EARLY_START,
             n_attributes: u32::from(grid.early && self.capability.0 >= 9),
-        };
+        }
+    }
+
+    /// Whether so many clusters of a kernel's blocks of threads have room on this GPU at once: multiprocessors beside each other are not
+    /// always as many as a cluster needs. A driver that does not say is taken at its number of multiprocessors.
+    pub(super) fn has_room(&self, code: Code, name: &str, grid: Grid, n_clusters: usize) -> bool {
+        let (Kernel(function), launch) = (self.kernel(name, code), self.launch_of(Grid { early: false, ..grid }));
+        let mut n_at_once = 0;
         self.enter();
-        // SAFETY: each argument is as large as what the kernel's source declares in its place; all outlive the call.
-        let status = unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers.as_mut_ptr(), ptr::null_mut()) };
-        self.check(name, status);
+        // SAFETY: the pointers are to live locals.
+        let status = unsafe { (self.driver.cuOccupancyMaxActiveClusters)(&mut n_at_once, function, &launch) };
+        status != 0 || n_at_once as usize >= n_clusters
     }
 
     /// Whether so many words of four bytes are the same, bit by bit.

@@ -66,6 +66,8 @@ pub(super) struct Few {
     pub(super) n_each: i32,
     pub(super) scale: f32,
     pub(super) eps: f32,
+    /// Stages of a part that is summed by itself: see `n_stages_of`.
+    pub(super) part: i32,
 }
 
 /// A size of tile, with the names of its kernels: plain, with an adapter, of a norm, of a norm with an adapter.
@@ -104,6 +106,12 @@ pub(super) static TILES: [Tile; 4] = [
 /// True when the kernels take this shape.
 pub(super) fn fits(n: usize, then: Then) -> bool {
     n.is_multiple_of(if then == Then::Gate { 16 } else { 8 })
+}
+
+/// How many stages a part of so many of `k` inputs has: 0 when all inputs are one part, nothing where the kernels do not take such parts.
+pub(super) fn n_stages_of(part: usize, k: usize, then: Then) -> Option<i32> {
+    let takes = then == Then::Add && part.is_multiple_of(DEPTH) && k.is_multiple_of(part);
+    if part >= k { Some(0) } else { takes.then_some((part / DEPTH) as i32) }
 }
 
 /// True when the kernels take the norm of rows of this width.
@@ -177,5 +185,22 @@ impl Few {
         let normed = (tile.rows.min(self.rows as usize) + 1) * ((self.k as usize).next_multiple_of(DEPTH) + 8) * 2;
         let (resident, streamed) = if self.stream == 0 { (0, tile.rows) } else { (normed, 0) };
         resident + low + tile.n_stages * (streamed + tile.cols + extra) * ROW * 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_whole_stages_and_are_added() {
+        let check = |part: usize, k: usize, then: Then, expected: Option<i32>| assert_eq!(n_stages_of(part, k, then), expected);
+        check(192, 576, Then::Add, Some(3));
+        check(256, 1536, Then::Add, Some(4));
+        check(576, 576, Then::Set, Some(0));
+        check(192, 192, Then::Gate, Some(0));
+        check(192, 576, Then::Set, None);
+        check(96, 576, Then::Add, None);
+        check(128, 576, Then::Add, None);
     }
 }

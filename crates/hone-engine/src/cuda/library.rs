@@ -117,6 +117,7 @@ functions! {
         cuModuleGetFunction: (*mut Handle, Handle, *const c_char);
         cuFuncGetAttribute: (*mut c_int, c_int, Handle);
         cuFuncSetAttribute: (Handle, c_int, c_int);
+        cuOccupancyMaxActiveClusters: (*mut c_int, Handle, *const Launch);
         cuLaunchKernelEx: (*const Launch, Handle, *mut *mut c_void, *mut *mut c_void);
     }
 }

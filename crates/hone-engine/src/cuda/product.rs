@@ -157,6 +157,18 @@ impl Products {
         }
     }
 
+    /// Computes a forward product of which each part of so many inputs is summed by itself, and added to those before it.
+    pub(super) fn multiply_parts(&self, shape: Shape, part: usize, left: Address, right: Address, put: Put, out: Address) {
+        if part >= shape.k {
+            return self.multiply(shape, left, right, put, out);
+        }
+        for start in (0..shape.k).step_by(part) {
+            let of_part = Shape { k: part.min(shape.k - start), ..shape };
+            let [left, right] = [left, right].map(|address| address + (start * 2) as u64);
+            self.multiply(of_part, left, right, if start == 0 { put } else { Put::Add }, out);
+        }
+    }
+
     /// How many of the algorithms that were tried for a weight's shape agree to the bit: (shape, agreeing, tried).
     pub(super) fn agreement(&self) -> Vec<((usize, usize), usize, usize)> {
         let tuned = locked(&self.tuned);

@@ -22,6 +22,8 @@ const NORMED_ROWS_MAX: usize = 16;
 const SHARES: [usize; 3] = [4, 2, 1];
 /// The rank of adapters that are computed with the product.
 const RANK: usize = 16;
+/// Most rows of the right operand whose parts are added: what is there is held beside the sums, as in the kernels.
+const PARTS_RIGHT_MAX: usize = 64;
 
 /// Rows of the left operand, 64 for a group of four warps, and of the right one. Turned, outputs are the left one, and there may be fewer.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +70,15 @@ pub(super) enum Family {
     Few,
     /// With an adapter.
     Adapted,
+    /// As the three above, of inputs that are summed in parts: few models have such products.
+    ManyParts,
+    FewParts,
+    AdaptedParts,
+}
+
+impl Family {
+    /// Every family.
+    pub(super) const ALL: [Self; 6] = [Self::Many, Self::Few, Self::Adapted, Self::ManyParts, Self::FewParts, Self::AdaptedParts];
 }
 
 /// How a product is computed.
@@ -80,6 +91,8 @@ pub(super) struct Way {
     pub(super) normed: bool,
     /// Columns of the low-rank part.
     n_low: usize,
+    /// Whether inputs are summed in parts.
+    in_parts: bool,
     /// Stages take at most one of so many parts of a multiprocessor's memory: the kernel behind starts beside those that leave it room.
     share: usize,
 }
@@ -110,13 +123,17 @@ struct Wide {
     mode: i32,
     n_stages: i32,
     eps: f32,
+    /// Stages of a part.
+    part: i32,
 }
 
 /// All ways that the kernels of a family have.
 fn all(family: Family) -> Vec<Way> {
     let each = |(tile, each): &(Tile, &'static [usize])| {
         let tile = *tile;
-        each.iter().map(move |&n_each| Way { tile, n_each, normed: false, n_low: 0, share: SHARES[0] }).collect::<Vec<_>>()
+        each.iter()
+            .map(move |&n_each| Way { tile, n_each, normed: false, n_low: 0, in_parts: false, share: SHARES[0] })
+            .collect::<Vec<_>>()
     };
     let of_tiles = |turned: bool| TILES.iter().filter(|(tile, _)| tile.turned == turned).flat_map(each).collect::<Vec<_>>();
     match family {
@@ -128,7 +145,16 @@ fn all(family: Family) -> Vec<Way> {
         Family::Adapted => {
             ADAPTED.iter().flat_map(each).flat_map(|way| [RANK, 2 * RANK].map(|n_low| Way { n_low, ..way })).collect()
         }
+        Family::ManyParts => in_parts(Family::Many),
+        Family::FewParts => in_parts(Family::Few),
+        Family::AdaptedParts => in_parts(Family::Adapted),
     }
+}
+
+/// Those of a family that there are for parts too: what these are added to has room, and is neither a norm's product nor a gate.
+fn in_parts(family: Family) -> Vec<Way> {
+    let takes = |way: &Way| way.tile.right <= PARTS_RIGHT_MAX && !way.normed && way.n_low <= RANK;
+    all(family).into_iter().filter(takes).map(|way| Way { in_parts: true, ..way }).collect()
 }
 
 /// The ways in which a product can be computed on this GPU.
@@ -136,7 +162,12 @@ pub(super) fn ways(few: &Few, device: &Device, then: Then) -> Vec<Way> {
     if !device.has_groups() {
         return vec![];
     }
-    let families: &[Family] = if few.rank == 0 { &[Family::Many, Family::Few] } else { &[Family::Adapted] };
+    let families: &[Family] = match (few.rank, few.part) {
+        (0, 0) => &[Family::Many, Family::Few],
+        (0, _) => &[Family::ManyParts, Family::FewParts],
+        (_, 0) => &[Family::Adapted],
+        _ => &[Family::AdaptedParts],
+    };
     // Each with another number of stages.
     let each = |way: Way| {
         let mut ways = SHARES.map(|share| Way { share, ..way }).to_vec();
@@ -171,9 +202,10 @@ pub(super) fn source(family: Family) -> String {
     }
     text.push_str(include_str!("kernels/wide.cu"));
     for way in ways {
-        let Way { tile: Tile { left, right, turned }, n_each, normed, n_low, .. } = way;
+        let Way { tile: Tile { left, right, turned }, n_each, normed, n_low, in_parts, .. } = way;
         let n_groups = left.div_ceil(64);
-        let _ = writeln!(text, "WIDE({}, {n_groups}, {left}, {right}, {n_each}, {turned}, {normed}, {n_low})", way.name());
+        let sizes = format!("{n_groups}, {left}, {right}, {n_each}");
+        let _ = writeln!(text, "WIDE({}, {sizes}, {turned}, {normed}, {n_low}, {in_parts})", way.name());
     }
     text
 }
@@ -217,6 +249,7 @@ impl Way {
             mode: then as i32,
             n_stages: n_stages as i32,
             eps: few.eps,
+            part: few.part / self.n_each as i32,
         };
         let shared = n_stages * stage + beside + self.slack();
         let threads = 2 * self.tile.left.next_multiple_of(64) + 32;
@@ -238,7 +271,14 @@ impl Way {
                 && self.n_low == if then == Then::Gate { 2 * RANK } else { RANK };
         let aligned = few.x.is_multiple_of(16) && few.w.is_multiple_of(16) && k.is_multiple_of(STEP * self.n_each);
         let staged = self.n_stages(few, device) >= 2.min(k / (STEP * self.n_each));
-        normed && sized && gated && adapted && aligned && staged
+        normed && sized && gated && adapted && aligned && staged && self.takes_parts(few, then)
+    }
+
+    /// Whether this is a way for the parts of a product: a part has whole stages.
+    fn takes_parts(&self, few: &Few, then: Then) -> bool {
+        let of_part = few.part as usize;
+        let whole = of_part.is_multiple_of(self.n_each) && (few.k as usize).is_multiple_of(STEP * of_part.max(1));
+        if self.in_parts { of_part > 0 && whole && then == Then::Add } else { of_part == 0 }
     }
 
     /// The axes of the input, the weights and the adapter's first matrix as the copy engine sees them: rows of a piece, pieces that belong
@@ -285,10 +325,13 @@ impl Way {
     }
 
     fn family(&self) -> Family {
-        match (self.n_low, self.tile.turned) {
-            (0, false) => Family::Many,
-            (0, true) => Family::Few,
-            _ => Family::Adapted,
+        match (self.n_low, self.tile.turned, self.in_parts) {
+            (0, false, false) => Family::Many,
+            (0, true, false) => Family::Few,
+            (_, _, false) => Family::Adapted,
+            (0, false, true) => Family::ManyParts,
+            (0, true, true) => Family::FewParts,
+            (_, _, true) => Family::AdaptedParts,
         }
     }
 
@@ -296,7 +339,8 @@ impl Way {
         let Tile { left, right, turned } = self.tile;
         let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
         let low = if self.n_low > 0 { format!("_low{}", self.n_low) } else { String::new() };
-        format!("wide_{left}_{right}_{}{}{}{low}", self.n_each, mark(turned, "_turned"), mark(self.normed, "_normed"))
+        let (turned, normed, parts) = (mark(turned, "_turned"), mark(self.normed, "_normed"), mark(self.in_parts, "_parts"));
+        format!("wide_{left}_{right}_{}{turned}{normed}{low}{parts}", self.n_each)
     }
 }
 
@@ -309,7 +353,7 @@ mod tests {
 
     #[test]
     fn every_way_has_a_kernel_of_its_own() {
-        for family in [Family::Many, Family::Few, Family::Adapted] {
+        for family in Family::ALL {
             let (source, ways) = (source(family), all(family));
             for way in &ways {
                 assert_eq!(way.family(), family, "{way}");
@@ -323,7 +367,7 @@ mod tests {
     #[test]
     fn stages_hold_what_comes_at_once() {
         let few = Few { rows: 256, n: 3072, k: 576, x_stride: 576, w_stride: 576, ..Few::default() };
-        for way in [Family::Many, Family::Few, Family::Adapted].into_iter().flat_map(all) {
+        for way in Family::ALL.into_iter().flat_map(all) {
             let brought = |axes: [Axis; 4]| 128 * axes.iter().map(|&(_, _, at_once)| at_once).product::<usize>();
             for then in [Then::Set, Then::Gate] {
                 let (x, w, a) = way.axes(&few, then);
@@ -331,5 +375,21 @@ mod tests {
                 assert_eq!(way.sizes(&few).0, x_bytes + brought(w) + brought(a), "{way} {then:?}");
             }
         }
+    }
+    #[test]
+    fn parts_have_ways_of_their_own() {
+        // Which of all ways are taken for parts of so many chunks.
+        let check = |part: i32, k: i32, then: Then, is_taken: &dyn Fn(&Way) -> bool| {
+            let few = Few { k, part, ..Few::default() };
+            for way in Family::ALL.into_iter().flat_map(all) {
+                assert_eq!(way.takes_parts(&few, then), is_taken(&way), "{way}: parts of {part} of {k}, {then:?}");
+            }
+        };
+        check(0, 576, Then::Add, &|way| !way.in_parts);
+        check(0, 576, Then::Gate, &|way| !way.in_parts);
+        check(3, 576, Then::Add, &|way| way.in_parts && [1, 3].contains(&way.n_each));
+        check(4, 1536, Then::Add, &|way| way.in_parts && [1, 2, 4].contains(&way.n_each));
+        check(4, 576, Then::Add, &|_| false);
+        check(3, 576, Then::Set, &|_| false);
     }
 }

@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::operations::{self, Ops, close};
 use crate::rule::Rule;
-use hone_engine::backend::{Ask, Backend, Dtype, Scored, ScoredGrad};
+use hone_engine::backend::{Ask, Backend, Dtype, Put, Scored, ScoredGrad};
 use hone_engine::batch::{BatchLimits, Request, RequestId};
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
-use hone_engine::cuda::{Cuda, CudaOptions, ProductsBy};
+use hone_engine::cuda::{Answers, Cuda, CudaOptions, ProductsBy};
 use hone_engine::host::{AdapterVersion, Host, Sample};
 use hone_engine::layout::{Group, Packed};
 use hone_engine::lora::{LoraSpec, LoraWeights};
@@ -55,6 +55,8 @@ operations::operation_tests! { check }
 const TINY: &str = "d128,l3,h4,kv2,ff256,v512,ctx256";
 /// Heads so wide that few fit onto the GPU at once.
 const WIDE: &str = "d2048,l1,h8,kv8,ff64,v512,ctx256";
+/// Sums O in two parts and down in three, where groups of warps multiply.
+const IN_PARTS: &str = "d384,l3,h6,kv2,ff768,v512,ctx256";
 /// Ten heads ask the same keys.
 const SHARED: &str = "d160,l1,h10,kv1,ff64,v512,ctx256";
 
@@ -152,6 +154,12 @@ fn the_same_seed_gives_the_same_adapter() {
     }
 }
 
+/// For one answer at a time, and the right to it: two backends for one would wait for each other's room.
+fn for_one() -> (CudaOptions, MutexGuard<'static, ()>) {
+    static FOR_ONE: Mutex<()> = Mutex::new(());
+    (CudaOptions { answers: Answers::One, ..options() }, FOR_ONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// A host of its own, as a host takes its backend with it.
 fn host(spec: &str) -> Option<Host<Cuda>> {
     host_by(spec, &options())
@@ -188,12 +196,88 @@ fn tokens(samples: &[Vec<Sample>]) -> Vec<(u32, u32)> {
 
 #[test]
 fn what_is_sampled_is_what_is_trained() {
-    sampled_is_trained(TINY);
+    sampled_is_trained(TINY, &options());
 }
 
 #[test]
 fn what_is_sampled_by_many_heads_of_one_key_is_what_is_trained() {
-    sampled_is_trained(SHARED);
+    sampled_is_trained(SHARED, &options());
+}
+
+/// In parts, the library takes several products, and our kernels one each.
+#[test]
+fn what_is_sampled_in_parts_is_what_is_trained() {
+    let (options, _guard) = for_one();
+    sampled_is_trained(IN_PARTS, &options);
+    let Some(mut host) = host_by(IN_PARTS, &options) else { return };
+    host.sample(requests(SamplerOptions::default(), None)).expect("sound requests");
+    let gpu = host.backend();
+    let (has_groups, ways) = (gpu.facts().capability == (9, 0), gpu.ways());
+    assert_eq!(ways.iter().any(|way| way.contains("_parts")), has_groups, "{ways:#?}");
+}
+
+/// All layers of one sequence in one launch: of a key head that one query head asks and that three ask, and of the sizes that it was made for. Prompts
+/// end before, at and behind the ends of pages and of the blocks of keys that are looked at together.
+#[test]
+fn what_is_drawn_in_one_launch_is_what_is_trained() {
+    const SPECS: [&str; 3] =
+        ["d64,l2,h1,kv1,ff256,v512,ctx640", "d192,l3,h3,kv1,ff512,v512,ctx640", "d576,l4,h9,kv3,ff1536,v512,ctx640"];
+    let (options, _guard) = for_one();
+    for spec in SPECS {
+        let Some(mut host) = host_by(spec, &options) else { return };
+        for (i, len) in [1, 16, 47, 63, 64, 130, 240, 255, 300, 513].into_iter().enumerate() {
+            let mut request = Request::new(ids(40 + i as u64, len), n_new());
+            (request.seed, request.sequence) = (8, i as u64);
+            let prompt = request.prompt.clone();
+            let samples = host.sample(vec![request]).expect("a sound request").remove(0);
+            let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
+            let packed = Packed::new(&[Group { prompt, completions }]);
+            let scored = host.score(None, &packed, &plain_targets(&packed, 1.0));
+            let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
+            let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
+            assert_eq!(drawn, trained, "{spec}, {len} tokens");
+        }
+        let gpu = host.backend();
+        assert_eq!(gpu.n_in_one_launch() > 0, gpu.facts().capability == (9, 0), "{spec}");
+    }
+    // Nobody asked for that here.
+    let Some(mut host) = host(SPECS[1]) else { return };
+    host.sample(requests(SamplerOptions::default(), Some(1))).expect("a sound request");
+    let gpu = host.backend();
+    assert!(gpu.n_in_one_launch() == 0 && !gpu.ways().iter().any(|way| way.contains("_parts")), "{:#?}", gpu.ways());
+}
+
+/// Each part of the inputs is a product of its own, set or added, and the others are added to it in order.
+#[test]
+fn parts_are_added_one_after_the_other() {
+    let (options, _guard) = for_one();
+    let Some(host) = host_by(IN_PARTS, &options) else { return };
+    let gpu = host.backend();
+    let (config, has_groups) = (weights(IN_PARTS).0.config, gpu.facts().capability == (9, 0));
+    let (rows, n) = (80, config.dim);
+    let drawn = |i: u64, len: usize| (0..len as u64).map(|at| Stream::new(9, i).normal(at)).collect::<Vec<f32>>();
+    for (proj, cols, part) in [(Proj::O, 384, 192), (Proj::Down, 768, 256), (Proj::Q, 384, 384)] {
+        let part = if has_groups { part } else { cols };
+        let (x, w, y) = (drawn(1, rows * cols), drawn(2, n * cols), drawn(3, rows * n));
+        let of = |matrix: &[f32], from: usize| matrix.chunks(cols).flat_map(|row| &row[from..from + part]).copied().collect();
+        let multiply = |x: &[f32], w: &[f32], proj: Proj, put: Put, y: &mut <Cuda as Backend>::Buf| {
+            let cols = x.len() / rows;
+            let (mut w, x) = (gpu.weight(&gpu.upload(w), n, cols, false), gpu.act(&gpu.upload(x), rows, cols, 1.0));
+            gpu.settle(&config, proj, &mut w);
+            Backend::linear(gpu, &x, 0..rows, &w, put, y, 0);
+        };
+        for put in [Put::Set, Put::Add] {
+            let [mut at_once, mut in_turn] = [(), ()].map(|()| gpu.upload(&y));
+            multiply(&x, &w, proj, put, &mut at_once);
+            for from in (0..cols).step_by(part) {
+                let (x, w): (Vec<f32>, Vec<f32>) = (of(&x, from), of(&w, from));
+                // Queries are summed whole.
+                multiply(&x, &w, Proj::Q, if from == 0 { put } else { Put::Add }, &mut in_turn);
+            }
+            let bits = |y| gpu.download(y).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert!(bits(&at_once) == bits(&in_turn), "{proj:?} {put:?}");
+        }
+    }
 }
 
 /// Two adapters of one rank, of all projections and of two of them, take different kernels for the same sizes, whichever comes first.
@@ -210,8 +294,8 @@ fn what_is_sampled_with_adapters_of_one_rank_is_what_is_trained() {
     }
 }
 
-fn sampled_is_trained(spec: &str) {
-    let Some(mut host) = host(spec) else { return };
+fn sampled_is_trained(spec: &str, options: &CudaOptions) {
+    let Some(mut host) = host_by(spec, options) else { return };
     let version = host.load(&learned(&weights(spec).0.config));
     for (temperature, adapter) in [(0.7, Some(version)), (1.0, Some(version)), (1.0, None)] {
         assert_sampled_is_trained(&mut host, spec, temperature, adapter);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::alone::Alone;
 use super::far::Far;
 use super::{Gives, Kind};
 use crate::backend::{BurstRow, Draws};
@@ -84,6 +85,8 @@ pub(super) struct Room {
     pub(super) far: Option<Far>,
     /// What may be drawn, where samplers cut.
     pub(super) left: Option<Left>,
+    /// All layers in one launch, for one sequence of a small model.
+    pub(super) alone: Option<Alone>,
 }
 
 impl Room {
@@ -121,6 +124,7 @@ impl Room {
             parts: drawn(8 * config.vocab.div_ceil(SEGMENT)),
             far: Far::new(&cuda.device, config, n_rows, n_pages_max),
             left: cuts.then(|| Left::new(cuda, n_rows, config.vocab)),
+            alone: None,
         }
     }
 

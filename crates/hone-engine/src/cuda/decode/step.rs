@@ -67,6 +67,21 @@ impl<B: OnGpu> Step<'_, B> {
     /// From the tokens' rows in the stream to those of the next tokens, or to the input of the head.
     pub(super) fn run(&self) {
         let Self { model, room, .. } = *self;
+        if let Some(alone) = &room.alone {
+            alone.run(self.cuda, model, room);
+        } else {
+            self.layers();
+        }
+        self.norm(&model.final_norm);
+        if room.gives == Gives::Tokens {
+            self.score();
+            self.cut();
+            self.draw();
+        }
+    }
+
+    fn layers(&self) {
+        let Self { model, room, .. } = *self;
         let config = &model.config;
         for (layer, (block, kv)) in model.blocks.iter().zip(self.kvs).enumerate() {
             self.attention(layer, block, B::gpu_kv(kv));
@@ -74,12 +89,6 @@ impl<B: OnGpu> Step<'_, B> {
             let gated = Out { address: hidden, stride, then: Then::Gate };
             self.project(layer, Projection::GateUp, Input::Norm(&block.mlp_norm), gated);
             self.project(layer, Projection::Down, Input::Act(hidden), self.stream());
-        }
-        self.norm(&model.final_norm);
-        if room.gives == Gives::Tokens {
-            self.score();
-            self.cut();
-            self.draw();
         }
     }
 

@@ -18,7 +18,8 @@ struct Stretch {
     int end, from;
 };
 
-// The input is `x`, or the norm of `stream`. The low-rank part comes from `low`, or is computed here with `a`.
+// The input is `x`, or the norm of `stream`. The low-rank part comes from `low`, or is computed here with `a`. With a `part`, each so many
+// steps of DEPTH are summed by themselves and added to what is there, one part after the other.
 struct Few {
     const u16 *x, *w, *low, *a;
     const float *stream, *gain;
@@ -27,6 +28,7 @@ struct Few {
     Stretch stretches[3];
     int rows, n, k, x_stride, w_stride, y_stride, mode, rank, low_stride, n_each;
     float scale, eps;
+    int part;
 };
 
 // Rows of the stream to shared memory, normed and rounded as `norm_act` does: a warp has a row, two at a time.
@@ -198,6 +200,20 @@ __device__ __forceinline__ void few_rows(const Few &few) {
         const int first = (first_tile + tile) * step_cols;
         const bool with_low = LOW && (tile == 0 || !gate);
         float sums[MT][NT][4] = {}, lows[MT][LT][4] = {};
+        // Adds the sums of a part to what the next one is added to, which begins with zero.
+        auto add_part = [&]() {
+#pragma unroll
+            for (int m = 0; m < MT; m++)
+#pragma unroll
+                for (int t = 0; t < NT; t++)
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        float2 &there = old[m][t][i];
+                        float *of = sums[m][t] + 2 * i;
+                        there = make_float2(__fadd_rn(there.x, of[0]), __fadd_rn(there.y, of[1]));
+                        of[0] = 0.0f, of[1] = 0.0f;
+                    }
+        };
         // The adapter's b, asked for before it is needed.
         u32 behind[NT][2];
         auto load_behind = [&](int t, int k, u32 *b) {
@@ -212,6 +228,7 @@ __device__ __forceinline__ void few_rows(const Few &few) {
         if (rank)
 #pragma unroll
             for (int t = 0; t < NT; t++) load_behind(t, 0, behind[t]);
+        int part_end = few.part > 0 ? few.part : n_steps;
         for (int step = 0; step < n_steps; step++) {
             // The stage of the step before this one is free, and the next step's first part is loaded during this one's last.
             if (next_tile < n_tiles) {
@@ -219,6 +236,10 @@ __device__ __forceinline__ void few_rows(const Few &few) {
                 if (!NORMED) fetch_rows(free_slot);
             }
             fetch_commit();
+            if (!NORMED && step == part_end) {
+                part_end += few.part;
+                add_part();
+            }
 #pragma unroll
             for (int k = 0; k < DEPTH / 16; k++) {
                 if (k + 1 < DEPTH / 16) {

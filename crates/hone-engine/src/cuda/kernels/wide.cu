@@ -24,6 +24,8 @@ struct Wide {
     u16 *act;
     int rows, n, k, y_stride, mode, n_stages;
     float eps;
+    // Stages of a part that is summed by itself.
+    int part;
 };
 
 // Steps of the inner dimension of a stage: a row of it is 128 bytes, whose sixteens are swapped by the row (`SWIZZLE_128B`).
@@ -101,7 +103,8 @@ __device__ __forceinline__ int stretch_of(const Behind &behind, int w_row) { ret
 // A block's part of a product. The left operand has 64 rows for each of GROUPS groups of four warps, of which LEFT_ROWS are there; the right
 // one has BN. Turned, the left one are weights. A stage has EACH chunks of 64 steps, of which there are whole stages. NORMED: x is the
 // norm of the stream, computed here. LOW columns beside the others are the low-rank part of an adapter, or of the two of gates and ups.
-template <int GROUPS, int LEFT_ROWS, int BN, int EACH, bool TURNED, bool NORMED, int LOW>
+// PARTS: the inner dimension has parts of whole stages, each summed by itself and added to what is there, one after the other.
+template <int GROUPS, int LEFT_ROWS, int BN, int EACH, bool TURNED, bool NORMED, int LOW, bool PARTS>
 struct Block {
     static constexpr int X_ROWS = TURNED ? BN : LEFT_ROWS, OUTS = TURNED ? LEFT_ROWS : BN, CHUNK_X = X_ROWS * 128, CHUNK_W = OUTS * 128;
     // A stage has its chunks of x, then those of w, then those of the adapter's a.
@@ -109,6 +112,7 @@ struct Block {
     // Eights of a thread's sums, and of gates where there are; what sums are added to is loaded before them where it has room.
     static constexpr int EIGHTS = BN / 8, GATES = TURNED ? EIGHTS : EIGHTS / 2, GATE_ROWS = TURNED ? 1 : 2;
     static constexpr bool EARLY = BN <= 64;
+    static_assert(!PARTS || (EARLY && !NORMED), "parts are added to what is loaded before them, and have no norm");
 
     const Wide &wide;
     // With gates, a tile has half as many outputs, and one thread gets a gate and its up.
@@ -224,6 +228,64 @@ struct Block {
         group_wait<0>();
     }
 
+    // The same of parts. A loop of its own, so that the compiler makes the one above as if there were no parts. Two sets of sums take turns:
+    // those of a part are added while the first stage of the next one is multiplied. The low-rank part has no parts.
+    __device__ __forceinline__ void multiply_parts() {
+        constexpr int LEFT = (TURNED ? CHUNK_W : CHUNK_X) / 16, RIGHT = (TURNED ? CHUNK_X : CHUNK_W) / 16;
+        const u64 x_first = operand(ring + (TURNED ? 0 : (warp >> 2) * 64 * 128));
+        const u64 w_first = operand(ring + ALL_X + (TURNED ? (warp >> 2) * 64 * 128 : 0)), a_first = operand(ring + ALL_XW);
+        u64 x = x_first, w = w_first, a = a_first;
+        int slot = 0, phase = 0, n_stages = wide.n_stages, step = 0;
+        // Multiplies the next stage, the one at `from` of its part. All stages before it are done then.
+        auto multiply_stage = [&](float *to, int from) {
+            stage_wait(fulls + 8 * slot, phase);
+            group_begin();
+#pragma unroll
+            for (int i = 0; i < 4 * EACH; i++) {
+                u64 left = (TURNED ? w : x) + i / 4 * LEFT + i % 4 * 2, right = (TURNED ? x : w) + i / 4 * RIGHT + i % 4 * 2;
+                group_multiply<BN>(to, left, right, from + i > 0);
+                if constexpr (LOW > 0) group_multiply<LOW>(lows, left, a + i / 4 * (LOW * 128 / 16) + i % 4 * 2, step + i > 0);
+            }
+            group_commit();
+            group_wait<1>();
+            if (step > 0 && lane == 0) barrier_arrive(empties + 8 * (slot == 0 ? n_stages - 1 : slot - 1));
+            x += STAGE / 16, w += STAGE / 16, a += STAGE / 16, step++;
+            if (++slot == n_stages) slot = 0, phase ^= 1, x = x_first, w = w_first, a = a_first;
+        };
+        auto multiply_part = [&](float *to, float *before) {
+            multiply_stage(to, 0);
+            add_part(before);
+            for (int from = 1; from < wide.part; from++) multiply_stage(to, from);
+        };
+        float others[BN / 2];
+        for (int from = 0; from < wide.part; from++) multiply_stage(sums, from);
+        while (step < n_steps) {
+            multiply_part(others, sums);
+            if (step == n_steps) {
+                group_wait<0>();
+#pragma unroll
+                for (int i = 0; i < BN / 2; i++) sums[i] = others[i];
+                return;
+            }
+            multiply_part(sums, others);
+        }
+        group_wait<0>();
+    }
+
+    // Adds the sums of a part to what the next one is added to.
+    __device__ __forceinline__ void add_part(float *of) {
+        // To the compiler, they are there before they were waited for.
+#pragma unroll
+        for (int i = 0; i < BN / 2; i++) asm volatile("" : "+f"(of[i]));
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float2 &there = old[EARLY ? j : 0][i];
+                there = make_float2(__fadd_rn(there.x, of[4 * j + 2 * i]), __fadd_rn(there.y, of[4 * j + 2 * i + 1]));
+            }
+    }
+
     // Adds what is there, and then the low-rank part, which is a product of its own, as in the general pass.
     __device__ __forceinline__ void add() {
         if (wide.mode == ADD)
@@ -299,18 +361,19 @@ struct Block {
         if (EARLY && wide.mode == ADD)
 #pragma unroll
             for (int j = 0; j < EIGHTS; j++) old[EARLY ? j : 0][0] = there_at(j, 0), old[EARLY ? j : 0][1] = there_at(j, 1);
-        multiply_all();
+        if constexpr (PARTS) multiply_parts();
+        else multiply_all();
         add();
         if (gate) write_gated();
         else write();
     }
 };
 
-template <int GROUPS, int LEFT_ROWS, int BN, int EACH, bool TURNED, bool NORMED, int LOW>
+template <int GROUPS, int LEFT_ROWS, int BN, int EACH, bool TURNED, bool NORMED, int LOW, bool PARTS>
 __device__ __forceinline__ void wide_product(const Wide &wide) {
     extern __shared__ uint4 memory[];
     __shared__ u64 full[STAGES_MAX], empty[STAGES_MAX];
-    Block<GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW> block(wide, full, empty, memory);
+    Block<GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW, PARTS> block(wide, full, empty, memory);
     let_next_start();
     if (threadIdx.x < wide.n_stages) {
         barrier_init(block.fulls + 8 * threadIdx.x, 1);
@@ -322,7 +385,7 @@ __device__ __forceinline__ void wide_product(const Wide &wide) {
     else if (one_of_warp()) block.bring_all();
 }
 
-#define WIDE(NAME, GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW)                                             \
+#define WIDE(NAME, GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW, PARTS)                                      \
     extern "C" __global__ void __launch_bounds__(128 * GROUPS + 32, 1) NAME(const __grid_constant__ Wide wide) { \
-        wide_product<GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW>(wide);                                    \
+        wide_product<GROUPS, LEFT_ROWS, BN, EACH, TURNED, NORMED, LOW, PARTS>(wide);                             \
     }

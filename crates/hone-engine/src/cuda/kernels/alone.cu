@@ -1,4 +1,4 @@
-// All layers of one sequence's next token in one launch: how far it goes (see `run`). Not part of hone: `main.cu` measures it.
+// All layers of one sequence's next token in one launch.
 //
 // A step of one row waits for hand-overs and not for bytes, so blocks of threads stay, and what they hand over stays near. Clusters of
 // eight blocks have a part of every layer each: one for every key head (its queries, key and value, attention, and a part of O), the
@@ -6,8 +6,10 @@
 // between clusters go sums alone, twice a layer, by words that are there when they are no longer NOTHING. Weights stream two
 // layers ahead: to shared memory, and from there to the registers of the warps that multiply by them.
 //
-// Norms, products and attention are computed as hone's other kernels do. But O and down are summed in parts, of K_O and K_DOWN inputs,
-// because a cluster has no more: hone sums them whole, so this is not its sum, and to take it in, all others would have to sum as it does.
+// O and down are summed in parts, of K_O and K_DOWN inputs, because a cluster has no more; so for such a model they are everywhere. All
+// else is summed as the other kernels do, so the bits are theirs.
+//
+// Compiled for one shape: DIM, HEADS, KV_HEADS, FFN, and heads of WIDTH 64.
 
 #define CLUSTER 8
 #define FOURS (DIM / 4)
@@ -26,13 +28,11 @@
 #define ENTRY_ROWS (ENTRIES / CLUSTER)
 #define GATE_ROWS (GATES / CLUSTER)
 #define OUT_ROWS (DIM / CLUSTER)
-#define OUT_TILES ((OUT_ROWS + 15) / 16)
 #define TAKERS (OUT_ROWS / 4)
 // What a block hands over, in whole lines of memory.
 #define BLOCK_WORDS ((OUT_ROWS + 31) / 32 * 32)
 // A sum that is not there yet. It is no number that a sum could be: those are made another.
 #define NOTHING 0x7fffdeadu
-#define SLOTS 2
 // Blocks of keys that are attended at once, and pieces in each of both rings.
 #define AT_ONCE 4
 
@@ -54,7 +54,7 @@ struct Alone {
     float *stream;
     const float *angles;
     const u32 *positions, *pages;
-    // What is handed over, of O and of down, by two layers in turn, and how many layers were computed before this step.
+    // What is handed over, of O and of down: a slot for each layer, twice, for a step clears what the one before left. And how many steps there were.
     u32 *o_sums, *down_sums, *n_before;
     int n_layers, n_pages_max;
     float eps, scale;
@@ -74,22 +74,20 @@ struct Shared {
     alignas(16) u16 gated[GATES];
     alignas(16) u16 attended[K_O];
     alignas(16) u16 weights[AT_ONCE][8 * (KEYS + 8)];
-    float4 taken[FEEDERS > KV_HEADS ? FEEDERS : KV_HEADS][TAKERS];
     float4 tops[4][9], parts[8][4];
-    alignas(16) float sums[OUT_TILES * 16];
-    u64 first_full, first_empty, second_full, second_empty, handed, entered, cleared, sent;
+    u64 first_full, first_empty, second_full, second_empty, handed, entered, sent;
     u64 block_full[AT_ONCE], block_empty[AT_ONCE];
 };
 
-// Four warps that multiply first; four that attend, multiply second and norm; one that does so with the rows that are left, and puts in
-// the newest key; one that brings weights, one that brings keys and values, one that sums what is taken in.
+// Four warps that multiply first; four that attend, multiply second and norm; one that does so with the rows that are left; one that brings
+// weights, one that brings keys and values, and the keeper.
 #define FIRST_WARPS 4
 #define ROW_WARP FIRST_WARPS
 #define ROW_WARPS 5
 #define WEIGHTS_WARP (ROW_WARP + ROW_WARPS)
 #define KEYS_WARP (WEIGHTS_WARP + 1)
-#define SUMS_WARP (KEYS_WARP + 1)
-#define ALONE_THREADS (32 * (SUMS_WARP + 1))
+#define KEEPER_WARP (KEYS_WARP + 1)
+#define ALONE_THREADS (32 * (KEEPER_WARP + 1))
 
 // The thread and its lane, read once: to the compiler they are worth a register, and reading them again takes long.
 __device__ __forceinline__ int this_thread() {
@@ -125,19 +123,11 @@ __device__ __forceinline__ uint4 look(const u32 *at) {
     return v;
 }
 
-__device__ __forceinline__ void put(u32 *at, uint4 v) { asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory"); }
+__device__ __forceinline__ void put(u32 *at, u32 v) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory"); }
 
 __device__ __forceinline__ u32 handed_over(float x) {
     u32 bits = __float_as_uint(x);
     return bits == NOTHING ? 0x7fffffffu : bits;
-}
-
-// Puts nothing there, and returns when it is.
-__device__ __forceinline__ void clear(u32 *at) {
-    u64 nothing = (u64)NOTHING << 32 | NOTHING, x, y;
-    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(x) : "l"(at), "l"(nothing) : "memory");
-    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(y) : "l"(at + 2), "l"(nothing) : "memory");
-    asm volatile("" ::"l"(x), "l"(y) : "memory");
 }
 
 // Lets so many cycles pass.
@@ -156,24 +146,15 @@ __device__ __forceinline__ void together(int barrier) { asm volatile("bar.sync %
 template <int N>
 __device__ __forceinline__ void arrive(int barrier) { asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
 
-#define TAKEN 1
 #define NORMED 2
 #define ATTEND 3
 #define ATTENDED 4
-#define SUMMED 5
-
+// Who attends, who multiplies by O behind them, and the keeper.
+#define ATTENDED_WARPS (FIRST_WARPS + ROW_WARPS + 1)
 
 __device__ __forceinline__ void bring_rows(u32 to, const Map *map, int row, int half, int chunk, u32 barrier) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to), "l"(map), "n"(0), "r"(row), "r"(half), "r"(chunk), "r"(barrier) : "memory");
-}
-
-// The same where both operands take the inputs of a sixteen in another order: a lane has four that stand beside each other, so the right one comes
-// by eight bytes. All sixteen are summed at once, so their order does not matter.
-__device__ __forceinline__ void load_tile_by_fours(int lane, u32 *a, u32 boxes, int box, int k) {
-    int row = lane >> 2, quad = lane & 3;
-    u32 at = boxes + k / 4 * 1024 + row * 128 + (((k % 4 * 2 + (quad >> 1)) ^ row) * 16) + (quad & 1) * 8;
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(a[0]), "=r"(a[2]) : "r"(at) : "memory");
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(a[1]), "=r"(a[3]) : "r"(at + box) : "memory");
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to), "l"(map), "n"(0), "r"(row), "r"(half), "n"(0), "r"(chunk), "r"(barrier)
+                 : "memory");
 }
 
 // The k-th sixteen inputs of sixteen rows, which lie by eights: `box` bytes from one to the next, each 128 bytes of all eight rows after
@@ -189,10 +170,106 @@ __device__ __forceinline__ void group_multiply(float *d, const u32 *a, u64 right
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "r"(more));
 }
 
+// ---- what other clusters hand over
+
+__device__ __forceinline__ bool all_there(uint4 v) { return v.x != NOTHING && v.y != NOTHING && v.z != NOTHING && v.w != NOTHING; }
+
+// Four columns of the stream: the sum of what clusters have handed over, in their order, as soon as all of it is there.
+template <int PARTS>
+__device__ __forceinline__ float4 take(const u32 *from) {
+    uint4 found[PARTS];
+    bool all = false;
+#pragma unroll 1
+    for (int looks = 0; !all; looks++) {
+#pragma unroll
+        for (int i = 0; i < PARTS; i++) found[i] = look(from + i * CLUSTER * BLOCK_WORDS);
+        all = true;
+#pragma unroll
+        for (int i = 0; i < PARTS; i++) all &= all_there(found[i]);
+        if (looks > LOOKS_MAX) __trap();
+    }
+    float4 sum = make_float4(__uint_as_float(found[0].x), __uint_as_float(found[0].y), __uint_as_float(found[0].z), __uint_as_float(found[0].w));
+#pragma unroll
+    for (int i = 1; i < PARTS; i++) {
+        sum.x = __fadd_rn(sum.x, __uint_as_float(found[i].x)), sum.y = __fadd_rn(sum.y, __uint_as_float(found[i].y));
+        sum.z = __fadd_rn(sum.z, __uint_as_float(found[i].z)), sum.w = __fadd_rn(sum.w, __uint_as_float(found[i].w));
+    }
+    return sum;
+}
+
+// Where the sums of a layer are handed over, by so many clusters.
+__device__ __forceinline__ u32 *slot_of(const Alone &alone, u32 *sums, u32 step, int layer, int n_clusters) {
+    return sums + (i64)((step & 1) * alone.n_layers + layer) * n_clusters * CLUSTER * BLOCK_WORDS;
+}
+
+// Where this block hands over its own.
+template <bool ATTENDS>
+__device__ __forceinline__ u32 *sums_of(const Alone &alone, u32 step, int layer, u32 cluster, u32 rank) {
+    return slot_of(alone, ATTENDS ? alone.o_sums : alone.down_sums, step, layer, ATTENDS ? KV_HEADS : FEEDERS) + (cluster * CLUSTER + rank) * BLOCK_WORDS;
+}
+
+// Behind each hand-over inside of the cluster: lets the next one come, puts the newest key and value to their page, and clears what this block
+// handed over in the step before.
+template <bool ATTENDS>
+__device__ __forceinline__ void keep(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
+    int lane = this_thread() & 31, eight = lane % 8 * 8;
+    await_previous();
+    int last = ATTENDS ? alone.positions[0] : 0;
+    i64 newest = ATTENDS ? (((i64)alone.pages[last / PAGE] * KV_HEADS + cluster) * PAGE + last % PAGE) * WIDTH + (eight ^ turn(last, WIDTH)) : 0;
+    u32 step = *alone.n_before + 1;
+#pragma unroll 1
+    for (int layer = 0; layer < alone.n_layers; layer++) {
+        let_wait(shared_address(&shared.handed), layer & 1);
+        if (lane == 0) barrier_expect(shared_address(&shared.handed), (ATTENDS ? ENTRIES : GATES) * 2);
+        if (ATTENDS) {
+            // Who attends goes on when this was read: then others may hand over the next.
+            uint4 chunk = *(const uint4 *)(shared.entries + (FAN + lane / 8 % 2) * PITCH + eight);
+            arrive<32 * ATTENDED_WARPS>(ATTENDED);
+            const Layer &at = alone.layers[layer];
+            if (rank == 0 && lane < 16) *(uint4 *)((lane < 8 ? at.keys : at.values) + newest) = chunk;
+        }
+        u32 *left = sums_of<ATTENDS>(alone, step, layer, cluster, rank);
+        if (lane < TAKERS) *(uint4 *)(left + 4 * lane) = make_uint4(NOTHING, NOTHING, NOTHING, NOTHING);
+        __syncwarp();
+    }
+}
+
+// ---- rows of O or of down: sixteen of a warp, over a part of their inputs
+
+template <int STEPS_HERE>
+__device__ __forceinline__ void load_second(Shared &shared, u32 (*a)[4], int layer, int first_row, int lane) {
+    constexpr int BOX = STEPS_HERE / 4 * 1024;
+    let_wait(shared_address(&shared.second_full), layer & 1);
+    // Of a tile that has but eight rows, the others are the same again; of one that has none, somebody else's.
+    int row = min(first_row, (OUT_ROWS - 1) / 16 * 16), box = row + 8 < OUT_ROWS ? BOX : 0;
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k++) load_tile(lane, a[k], shared_address(shared.second) + row / 8 * BOX, box, k);
+    __syncwarp();
+    if (lane == 0) barrier_arrive(shared_address(&shared.second_empty));
+}
+
+// The stream is added to where that is asked for.
+template <int STEPS_HERE>
+__device__ __forceinline__ void multiply_second(const Alone &alone, Shared &shared, const u32 (*a)[4], const u16 *vector, u32 *to, bool adds, u32 rank, int layer, int first_row, int lane) {
+    int quad = lane & 3, row = first_row + (lane >> 2) + (quad & 1) * 8;
+    float d[4] = {}, there = adds ? shared.x[rank * OUT_ROWS + min(row, OUT_ROWS - 1)] : 0.0f;
+    // The same in all eight columns.
+    u32 b[STEPS_HERE][2];
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k += 2) load4(b[k], vector + 16 * k + (lane >> 3) * 8);
+    // All of it is asked for before the first is used.
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < STEPS_HERE; k++) multiply(d, a[k], b[k]);
+    float sum = quad ? d[2] : d[0];
+    if (quad < 2 && row < OUT_ROWS) put(to + row, handed_over(adds ? __fadd_rn(there, sum) : sum));
+    if (first_row == 0 && lane == 0) barrier_arrive(shared_address(&shared.sent));
+}
+
 // ---- the part of the warps that multiply first: rows of QKV, or gates and ups
 
 template <bool ATTENDS>
-__device__ __forceinline__ void multiply_first(const Alone &alone, Shared &shared, u32 rank) {
+__device__ __forceinline__ void multiply_first(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
     int thread = this_thread(), warp = __shfl_sync(FULL, thread >> 5, 0), lane = thread & 31;
     constexpr int ROWS = ATTENDS ? ENTRY_ROWS : 2 * GATE_ROWS;
     u32 full = shared_address(&shared.first_full), empty = shared_address(&shared.first_empty), handed = shared_address(&shared.handed);
@@ -213,7 +290,9 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
         const float *angles = alone.angles + (i64)alone.positions[0] * WIDTH + eight + (lane >> 2);
         if (turns) cosine = angles[0], sine = angles[WIDTH / 2];
     }
-    u32 a[STEPS_DIM][4];
+    constexpr int STEPS_SECOND = (ATTENDS ? K_O : K_DOWN) / 16;
+    await_previous();
+    u32 step = *alone.n_before, a[STEPS_DIM > STEPS_SECOND ? STEPS_DIM : STEPS_SECOND][4];
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         let_wait(full, layer & 1);
@@ -247,72 +326,12 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
 #pragma unroll
         for (int i = 0; i < 4; i++) words[i] = __shfl_sync(FULL, low, 8 * i + (ATTENDS ? half : 0));
         if (hands) hand(to, words, counted);
-    }
-}
 
-// ---- what other clusters hand over
-
-// A cluster's part of this block's columns, as soon as it is there.
-__device__ __forceinline__ float4 take(int lane, const u32 *part, u32 rank) {
-    const u32 *from = part + rank * BLOCK_WORDS + lane * 4;
-    uint4 v;
-#pragma unroll 1
-    for (int looks = 0;; looks++) {
-        v = look(from);
-        if (__all_sync((1u << TAKERS) - 1, v.x != NOTHING && v.y != NOTHING && v.z != NOTHING && v.w != NOTHING)) break;
-        if (looks > LOOKS_MAX) __trap();
-    }
-    return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
-}
-
-// Where the sums of a layer are handed over.
-__device__ __forceinline__ u32 *slot_of(u32 *sums, u32 layer, int n_clusters) { return sums + layer % SLOTS * n_clusters * CLUSTER * BLOCK_WORDS; }
-
-// Each of some warps takes in a part; one more sums them in their order, and hands the sum to all blocks of the cluster.
-template <bool ATTENDS>
-__device__ __forceinline__ void take_part(Shared &shared, const u32 *sums, int part, u32 rank, int lane) {
-    constexpr int WARPS = ATTENDS ? FEEDERS : KV_HEADS + 1;
-    if (lane < TAKERS) shared.taken[part][lane] = take(lane, sums + part * CLUSTER * BLOCK_WORDS, rank);
-    __syncwarp();
-    arrive<32 * WARPS>(TAKEN);
-}
-
-template <bool ATTENDS>
-__device__ __forceinline__ void sum_parts_taken(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
-    constexpr int PARTS = ATTENDS ? FEEDERS : KV_HEADS, WARPS = ATTENDS ? FEEDERS : KV_HEADS + 1;
-    int lane = this_thread() & 31, column = rank * OUT_ROWS + 4 * min(lane, TAKERS - 1);
-    await_previous();
-    u32 begun = *alone.n_before, there[CLUSTER], entered[CLUSTER], *mine = ATTENDS ? alone.o_sums : alone.down_sums;
-#pragma unroll
-    for (int i = 0; i < CLUSTER; i++) there[i] = in_block(shared_address(shared.x + column), i), entered[i] = in_block(shared_address(&shared.entered), i);
-#pragma unroll 1
-    for (int layer = 0; layer < alone.n_layers + (ATTENDS && cluster == 0); layer++) {
-        float4 sum = make_float4(0, 0, 0, 0), last = sum;
-        if (ATTENDS && layer == 0) sum = *(const float4 *)(alone.stream + column);
-        else {
-            if (ATTENDS && lane < TAKERS) last = take(lane, slot_of(alone.down_sums, begun + layer - 1, FEEDERS) + (PARTS - 1) * CLUSTER * BLOCK_WORDS, rank);
-            __syncwarp();
-            together<32 * WARPS>(TAKEN);
-#pragma unroll
-            for (int i = 0; i < PARTS; i++) {
-                float4 part = ATTENDS && i == PARTS - 1 ? last : shared.taken[i][min(lane, TAKERS - 1)];
-                sum = i == 0 ? part : make_float4(__fadd_rn(sum.x, part.x), __fadd_rn(sum.y, part.y), __fadd_rn(sum.z, part.z), __fadd_rn(sum.w, part.w));
-            }
-        }
-        if (layer == alone.n_layers) {
-            if (lane < TAKERS) *(float4 *)(alone.stream + column) = sum;
-            if (rank == 0 && lane == 0) *alone.n_before = begun + alone.n_layers;
-            break;
-        }
-        u32 words[4] = {__float_as_uint(sum.x), __float_as_uint(sum.y), __float_as_uint(sum.z), __float_as_uint(sum.w)};
-        if (lane < TAKERS)
-#pragma unroll
-            for (int i = 0; i < CLUSTER; i++) hand(there[i], words, entered[i]);
-        // What this block handed over a layer ago was taken by all who now handed something over to it. It is nothing again, for all to see, before
-        // this layer's is handed over.
-        if (lane < TAKERS) clear(slot_of(mine, begun + layer + 1, ATTENDS ? KV_HEADS : FEEDERS) + (cluster * CLUSTER + rank) * BLOCK_WORDS + 4 * lane);
-        __syncwarp();
-        if (lane == 0) barrier_arrive(shared_address(&shared.cleared));
+        load_second<STEPS_SECOND>(shared, a, layer, 16 * warp, lane);
+        u32 *sums = sums_of<ATTENDS>(alone, step, layer, cluster, rank);
+        if (ATTENDS) together<32 * ATTENDED_WARPS>(ATTENDED);
+        else let_wait(handed, layer & 1);
+        multiply_second<STEPS_SECOND>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums, cluster == 0, rank, layer, 16 * warp, lane);
     }
 }
 
@@ -323,6 +342,24 @@ __device__ __forceinline__ float mean(float x) {
     constexpr float inverse = 1.0f / DIM;
     float q = __fmul_rn(x, inverse);
     return fmaf(fmaf(-(float)DIM, q, x), inverse, q);
+}
+
+// Some columns of the stream for all blocks of the cluster.
+template <bool ATTENDS>
+__device__ __forceinline__ void take_in(const Alone &alone, Shared &shared, u32 step, int layer, u32 rank, int lane) {
+    if (lane >= TAKERS) return;
+    int column = rank * OUT_ROWS + 4 * lane;
+    float4 own;
+    if (!ATTENDS) own = take<KV_HEADS>(slot_of(alone, alone.o_sums, step, layer, KV_HEADS) + rank * BLOCK_WORDS + 4 * lane);
+    else if (layer > 0) own = take<FEEDERS>(slot_of(alone, alone.down_sums, step, layer - 1, FEEDERS) + rank * BLOCK_WORDS + 4 * lane);
+    else own = *(const float4 *)(alone.stream + column);
+    if (layer == alone.n_layers) {
+        *(float4 *)(alone.stream + column) = own;
+        return;
+    }
+    u32 words[4] = {__float_as_uint(own.x), __float_as_uint(own.y), __float_as_uint(own.z), __float_as_uint(own.w)};
+#pragma unroll
+    for (int i = 0; i < CLUSTER; i++) hand(in_block(shared_address(shared.x + column), i), words, in_block(shared_address(&shared.entered), i));
 }
 
 // The norm of the stream, when all of it is here.
@@ -342,43 +379,6 @@ __device__ __forceinline__ void enter(const Alone &alone, Shared &shared, const 
     before_copies();
     arrive<32 * (FIRST_WARPS + ROW_WARPS)>(NORMED);
     if (thread == 32 * (ROW_WARPS - 1)) barrier_expect(shared_address(&shared.entered), DIM * 4);
-}
-
-template <int STEPS_HERE>
-__device__ __forceinline__ void load_second(Shared &shared, u32 (*a)[4], int layer, int thread) {
-    int warp = thread >> 5, lane = thread & 31;
-    constexpr int BOX = STEPS_HERE / 4 * 1024;
-    let_wait(shared_address(&shared.second_full), layer & 1);
-    u32 tile = shared_address(shared.second) + 2 * warp * BOX;
-    int box = warp * 16 + 8 < OUT_ROWS ? BOX : 0;
-#pragma unroll
-    for (int k = 0; k < STEPS_HERE; k++) load_tile_by_fours(lane, a[k], tile, box, k);
-    __syncwarp();
-    if (lane == 0) barrier_arrive(shared_address(&shared.second_empty));
-}
-
-// Rows of O or of down: sixteen of a warp, over a part of their inputs. Handed over by one warp, with what they are added to where that is
-// asked for.
-template <int STEPS_HERE>
-__device__ __forceinline__ void multiply_second(Shared &shared, const u32 (*a)[4], const u16 *vector, u32 *to, bool adds, u32 rank, int thread) {
-    int warp = thread >> 5, lane = thread & 31, quad = lane & 3, row = warp * 16 + (lane >> 2) + (quad & 1) * 8;
-    float d[4] = {};
-    // The same in all eight columns.
-    u32 b[STEPS_HERE][2], from = shared_address(vector) + quad * 8;
-#pragma unroll
-    for (int k = 0; k < STEPS_HERE; k++) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(b[k][0]), "=r"(b[k][1]) : "r"(from + k * 32) : "memory");
-    float there = adds && row < OUT_ROWS ? shared.x[rank * OUT_ROWS + row] : 0.0f;
-#pragma unroll
-    for (int k = 0; k < STEPS_HERE; k++) multiply(d, a[k], b[k]);
-    float sum = quad ? d[2] : d[0];
-    if (quad < 2) shared.sums[row] = adds ? __fadd_rn(there, sum) : sum;
-    if (warp > 0) return arrive<32 * ROW_WARPS>(SUMMED);
-    together<32 * ROW_WARPS>(SUMMED);
-    if (lane < TAKERS) {
-        float4 four = ((const float4 *)shared.sums)[lane];
-        put(to + rank * BLOCK_WORDS + 4 * lane, make_uint4(handed_over(four.x), handed_over(four.y), handed_over(four.z), handed_over(four.w)));
-    }
-    if (lane == 0) barrier_arrive(shared_address(&shared.sent));
 }
 
 // ---- attention of a key head
@@ -417,12 +417,16 @@ struct Last {
 
 // Queries are the right operand, so that a lane has two keys of two of them; each sum is that of the other kernels of attention, in their
 // order. Up to AT_ONCE blocks of keys are looked at together, for nothing of that depends on the blocks before.
-__device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared, int last, i64 newest, u16 *page_keys, u16 *page_values, int layer, u32 used, int thread) {
+__device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared, int last, int layer, u32 used, int thread) {
     int warp = thread >> 5, lane = thread & 31, group = lane >> 2, quad = lane & 3;
     int n_blocks = last / KEYS + 1;
     bool odd = group & 1;
     float factor = alone.scale * LOG2E;
-    u32 keys[AT_ONCE][STEPS][4];
+    u32 keys[AT_ONCE][STEPS][4], values[AT_ONCE][KEYS / 16][4];
+    auto load_values = [&](int first, int b) {
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width_of(lane, shared.values[(used + first + b) % AT_ONCE] + k * 16 * WIDTH, warp));
+    };
     auto load_keys = [&](int first, int b) {
 #pragma unroll
         for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row_of(lane, shared.keys[(used + first + b) % AT_ONCE] + warp * 16 * WIDTH, k));
@@ -438,6 +442,9 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
         }
 #pragma unroll
         for (int b = 0; b < AT_ONCE; b++) load_keys(first, b);
+        // All values but those of the last block, where the newest one may be missing yet.
+#pragma unroll
+        for (int b = 0; b + 1 < AT_ONCE; b++) load_values(first, b);
     };
     await_blocks(begin);
     let_wait(shared_address(&shared.handed), layer & 1);
@@ -448,38 +455,38 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
     auto attend_blocks = [&](int first, auto which) {
         constexpr bool ends = which.ends;
         u32 use = used + first;
-        // The newest key and value come after the others were loaded. A warp needs but some keys, and but its own part of the values' width.
-        if constexpr (ends) {
+        float s[AT_ONCE + 1][4] = {};
+        // The newest value comes after the others were loaded. A warp needs but its own part of the values' width.
+        if (ends && lane < 2) {
             u32 slot = (used + n_blocks - 1) % AT_ONCE;
-            int turned = turn(last, WIDTH), eight = lane < 8 ? 8 * lane : warp * 16 + 8 * (lane & 1);
-            bool of_key = lane < 8, needed = of_key ? last % KEYS / 16 == warp : lane < 10;
-            if (needed) {
-                uint4 chunk = *(const uint4 *)(shared.entries + (of_key ? FAN : FAN + 1) * PITCH + eight);
-                *(uint4 *)((of_key ? shared.keys : shared.values)[slot] + last % KEYS * WIDTH + (eight ^ turned)) = chunk;
-                if (page_keys) *(uint4 *)((of_key ? page_keys : page_values) + newest + (eight ^ turned)) = chunk;
-            }
-            __syncwarp();
-            if (last % KEYS / 16 == warp) load_keys(first, AT_ONCE - 1);
+            int eight = warp * 16 + 8 * lane;
+            *(uint4 *)(shared.values[slot] + last % KEYS * WIDTH + (eight ^ turn(last, WIDTH))) = *(const uint4 *)(shared.entries + (FAN + 1) * PITCH + eight);
         }
-        float s[AT_ONCE][4] = {};
+        // The newest key, as each of sixteen.
+        u32 newest[STEPS][4];
+        if (ends)
+#pragma unroll
+            for (int k = 0; k < STEPS; k++) load4(newest[k], shared.entries + FAN * PITCH + 16 * k + (lane >> 4) * 8);
 #pragma unroll
         for (int k = 0; k < STEPS; k++)
 #pragma unroll
-            for (int b = 0; b < AT_ONCE; b++) multiply(s[b], keys[b][k], q[k]);
+            for (int b = 0; b < AT_ONCE + ends; b++) multiply(s[b], b < AT_ONCE ? keys[b][k] : newest[k], q[k]);
         float largest[2 * AT_ONCE];
 #pragma unroll
         for (int b = 0; b < AT_ONCE; b++) {
             int key = (first + b) * KEYS + warp * 16 + group;
 #pragma unroll
-            for (int i = 0; i < 4; i++) s[b][i] = key >= 0 && key + i / 2 * 8 <= last ? s[b][i] * factor : NEVER;
+            for (int i = 0; i < 4; i++) {
+                if (ends && b + 1 == AT_ONCE) {
+                    int here = key + i / 2 * 8;
+                    s[b][i] = here > last ? NEVER : (here == last ? s[AT_ONCE][i] : s[b][i]) * factor;
+                } else s[b][i] = first + b < 0 ? NEVER : s[b][i] * factor;
+            }
             largest[2 * b] = fmaxf(s[b][0], s[b][2]), largest[2 * b + 1] = fmaxf(s[b][1], s[b][3]);
         }
         ((float *)&shared.tops[quad][group])[warp] = largest_of_rows(group, largest);
-        u32 values[AT_ONCE][KEYS / 16][4];
-#pragma unroll
-        for (int b = 0; b < AT_ONCE; b++)
-#pragma unroll
-            for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width_of(lane, shared.values[(use + b) % AT_ONCE] + k * 16 * WIDTH, warp));
+        if (ends) __syncwarp();
+        load_values(first, AT_ONCE - 1);
         together<128>(ATTEND);
         float shrinks[AT_ONCE][2];
 #pragma unroll
@@ -552,75 +559,85 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
 // ---- a block's part
 
 // Cycles after a hand-over in which no weights are asked for.
-#define PAUSE 700
+#define PAUSE 200
 
 template <bool ATTENDS, bool HELPS>
 __device__ __forceinline__ void rows_of_stream(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
-    int thread = this_thread() - 32 * ROW_WARP, warp = thread >> 5, lane = thread & 31;
+    int thread = this_thread() - 32 * ROW_WARP, lane = thread & 31;
     constexpr int STEPS_HERE = (ATTENDS ? K_O : K_DOWN) / 16;
-    u32 a[STEPS_HERE][4];
+    u32 a[HELPS ? STEPS_HERE : 1][4];
     await_previous();
     int last = ATTENDS ? alone.positions[0] : 0;
-    i64 newest = ATTENDS ? (((i64)alone.pages[last / PAGE] * KV_HEADS + cluster) * PAGE + last % PAGE) * WIDTH : 0;
-    u32 begun = *alone.n_before, n_blocks = last / KEYS + 1;
+    u32 step = *alone.n_before, n_blocks = last / KEYS + 1;
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         const Layer &at = alone.layers[layer];
         float4 gain = make_float4(0, 0, 0, 0);
         if (thread < FOURS) gain = ((const float4 *)(ATTENDS ? at.attn_gain : at.mlp_gain))[thread];
-        u16 *keys = ATTENDS && !HELPS && rank == 0 ? at.keys : nullptr, *values = ATTENDS && !HELPS && rank == 0 ? at.values : nullptr;
-        load_second<STEPS_HERE>(shared, a, layer, thread);
-        // Who hands over knows that its slot was cleared in the layer before; it will be again when all parts of this layer are taken.
-        if (!HELPS && warp == 0 && layer > 0) let_wait(shared_address(&shared.cleared), layer & 1 ^ 1);
-        if (ATTENDS && layer > 0) take_part<true>(shared, slot_of(alone.down_sums, begun + layer - 1, FEEDERS), warp, rank, lane);
-        if (!ATTENDS && warp < KV_HEADS) take_part<false>(shared, slot_of(alone.o_sums, begun + layer, KV_HEADS), warp, rank, lane);
+        if (HELPS) take_in<ATTENDS>(alone, shared, step, layer, rank, lane);
+        __syncwarp();
         enter(alone, shared, gain, layer, thread);
-        if (ATTENDS) {
-            if (HELPS) {
-                let_wait(shared_address(&shared.handed), layer & 1);
-                if (lane == 0) barrier_expect(shared_address(&shared.handed), ENTRIES * 2);
-            } else attend_alone(alone, shared, last, newest, keys, values, layer, layer * n_blocks, thread);
-            together<32 * ROW_WARPS>(ATTENDED);
-            multiply_second<STEPS_HERE>(shared, a, shared.attended, slot_of(alone.o_sums, begun + layer, KV_HEADS) + cluster * CLUSTER * BLOCK_WORDS, cluster == 0, rank, thread);
-        } else {
-            let_wait(shared_address(&shared.handed), layer & 1);
-            if (HELPS && lane == 0) barrier_expect(shared_address(&shared.handed), GATES * 2);
-            multiply_second<STEPS_HERE>(shared, a, shared.gated, slot_of(alone.down_sums, begun + layer, FEEDERS) + cluster * CLUSTER * BLOCK_WORDS, cluster == 0, rank, thread);
+        if (HELPS) {
+            load_second<STEPS_HERE>(shared, a, layer, 16 * FIRST_WARPS, lane);
+            if (ATTENDS) together<32 * ATTENDED_WARPS>(ATTENDED);
+            else let_wait(shared_address(&shared.handed), layer & 1);
+            multiply_second<STEPS_HERE>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums_of<ATTENDS>(alone, step, layer, cluster, rank), cluster == 0, rank, layer, 16 * FIRST_WARPS, lane);
+        } else if (ATTENDS) {
+            attend_alone(alone, shared, last, layer, layer * n_blocks, thread);
+            arrive<32 * ATTENDED_WARPS>(ATTENDED);
         }
     }
-    if (ATTENDS && cluster == 0) take_part<true>(shared, slot_of(alone.down_sums, begun + alone.n_layers - 1, FEEDERS), warp, rank, lane);
+    if (ATTENDS && HELPS && cluster == 0) {
+        take_in<ATTENDS>(alone, shared, step, alone.n_layers, rank, lane);
+        if (rank == 0 && lane == 0) *alone.n_before = step + 1;
+    }
 }
 
+// Rows of QKV or of gates and ups, as their warps multiply by them.
+template <bool ATTENDS>
+__device__ __forceinline__ void bring_first(const Alone &alone, Shared &shared, int layer, u32 cluster, u32 rank) {
+    constexpr int BOX = DIM * 16, BOXES = ATTENDS ? ENTRY_ROWS / 8 : GATE_ROWS / 4;
+    u32 to = shared_address(shared.first), full = shared_address(&shared.first_full);
+    const Layer &at = alone.layers[layer];
+    barrier_expect(full, BOXES * BOX);
+#pragma unroll 1
+    for (int i = 0; i < BOXES; i++) {
+        if (ATTENDS) {
+            int tile = rank * TURNED_TILES + i / 2, head = tile / (WIDTH / 16), turned_row = tile % (WIDTH / 16) * 8 + i % 2 * (WIDTH / 2);
+            int row = i == 2 * TURNED_TILES ? (HEADS + KV_HEADS + cluster) * WIDTH + rank * 8 : (head < FAN ? cluster * FAN + head : HEADS + cluster) * WIDTH + turned_row;
+            bring_rows(to + i * BOX, &at.qkv, row, 0, 0, full);
+        } else bring_rows(to + i * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + i / 2 * 8, i % 2, 0, full);
+    }
+}
+
+// Rows of O or of down, of this cluster's part of their inputs.
+template <bool ATTENDS>
+__device__ __forceinline__ void bring_second(const Alone &alone, Shared &shared, int layer, u32 cluster, u32 rank) {
+    constexpr int CHUNKS = (ATTENDS ? K_O : K_DOWN) / 64, BOX = CHUNKS * 1024;
+    u32 to = shared_address(shared.second), full = shared_address(&shared.second_full);
+    const Layer &at = alone.layers[layer];
+    barrier_expect(full, OUT_ROWS / 8 * BOX);
+#pragma unroll 1
+    for (int i = 0; i < OUT_ROWS / 8; i++) bring_rows(to + i * BOX, ATTENDS ? &at.o : &at.down, rank * OUT_ROWS + 8 * i, 0, cluster * CHUNKS, full);
+}
+
+// Requests for weights would stand in the way of what is handed over, so they are made when that is done.
 template <bool ATTENDS>
 __device__ __forceinline__ void bring_weights(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
-    u32 first = shared_address(shared.first), second = shared_address(shared.second);
-    u32 first_full = shared_address(&shared.first_full), first_empty = shared_address(&shared.first_empty);
-    u32 second_full = shared_address(&shared.second_full), second_empty = shared_address(&shared.second_empty), sent = shared_address(&shared.sent);
-    constexpr int BOX = DIM * 16, STEPS_HERE = (ATTENDS ? K_O : K_DOWN) / 16, BOX2 = STEPS_HERE / 4 * 1024;
-    constexpr int BOXES = ATTENDS ? ENTRY_ROWS / 8 : GATE_ROWS / 8;
+    u32 first_empty = shared_address(&shared.first_empty), second_empty = shared_address(&shared.second_empty), sent = shared_address(&shared.sent);
+    bring_first<ATTENDS>(alone, shared, 0, cluster, rank);
+    bring_second<ATTENDS>(alone, shared, 0, cluster, rank);
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
-        const Layer &at = alone.layers[layer];
-        let_wait(first_empty, layer & 1 ^ 1);
-        // Requests for weights would stand in the way of what is handed over.
-        if (!ATTENDS && layer > 1) let_wait(sent, layer & 1), pause(PAUSE);
-        barrier_expect(first_full, ATTENDS ? BOXES * BOX : 2 * BOXES * BOX);
-#pragma unroll 1
-        for (int i = 0; i < BOXES; i++) {
-            if (ATTENDS) {
-                int tile = rank * TURNED_TILES + i / 2, head = tile / (WIDTH / 16), turned_row = tile % (WIDTH / 16) * 8 + i % 2 * (WIDTH / 2);
-                int row = i == 2 * TURNED_TILES ? (HEADS + KV_HEADS + cluster) * WIDTH + rank * 8 : (head < FAN ? cluster * FAN + head : HEADS + cluster) * WIDTH + turned_row;
-                bring_rows(first + i * BOX, &at.qkv, row, 0, 0, first_full);
-            } else {
-                bring_rows(first + 2 * i * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + 8 * i, 0, 0, first_full);
-                bring_rows(first + (2 * i + 1) * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + 8 * i, 1, 0, first_full);
-            }
+        if (layer > 0) {
+            let_wait(sent, layer & 1 ^ 1);
+            pause(PAUSE);
+            let_wait(second_empty, layer & 1 ^ 1);
+            bring_second<ATTENDS>(alone, shared, layer, cluster, rank);
         }
-        let_wait(second_empty, layer & 1 ^ 1);
-        if (ATTENDS && layer > 0) let_wait(sent, layer & 1 ^ 1), pause(PAUSE);
-        barrier_expect(second_full, OUT_ROWS / 8 * BOX2);
-#pragma unroll 1
-        for (int i = 0; i < OUT_ROWS / 8; i++) bring_rows(second + i * BOX2, ATTENDS ? &at.o : &at.down, rank * OUT_ROWS + 8 * i, 0, cluster * (STEPS_HERE / 4), second_full);
+        if (layer + 1 == alone.n_layers) break;
+        let_wait(first_empty, layer & 1);
+        bring_first<ATTENDS>(alone, shared, layer + 1, cluster, rank);
     }
 }
 
@@ -661,20 +678,20 @@ __device__ __forceinline__ void part_of(const Alone &alone, Shared &shared, u32 
     if (warp == ROW_WARP + 4) rows_of_stream<ATTENDS, true>(alone, shared, cluster, rank);
     else if (warp == WEIGHTS_WARP) {
         if ((threadIdx.x & 31) == 0) bring_weights<ATTENDS>(alone, shared, cluster, rank);
-    } else if (warp == SUMS_WARP) sum_parts_taken<ATTENDS>(alone, shared, cluster, rank);
+    } else if (warp == KEEPER_WARP) keep<ATTENDS>(alone, shared, cluster, rank);
     else if (ATTENDS) bring_keys(alone, shared, cluster);
 }
 
-extern "C" __global__ void __launch_bounds__(ALONE_THREADS, 1) alone_step(const __grid_constant__ Alone alone) {
-    Shared &shared = *(Shared *)memory;
+extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(ALONE_THREADS, 1) alone_step(const __grid_constant__ Alone alone) {
+    // The copy engine wants its tiles at a multiple of 1024.
+    Shared &shared = *(Shared *)((char *)memory + (-shared_address(memory) & 1023));
     u32 rank, cluster = blockIdx.x / CLUSTER;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     let_next_start();
     if (threadIdx.x == 0) {
         barrier_init(shared_address(&shared.first_full), 1), barrier_init(shared_address(&shared.first_empty), FIRST_WARPS);
-        barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), ROW_WARPS);
-        barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.entered), 1);
-        barrier_init(shared_address(&shared.cleared), 1), barrier_init(shared_address(&shared.sent), 1);
+        barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), FIRST_WARPS + 1);
+        barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.entered), 1), barrier_init(shared_address(&shared.sent), 1);
         for (int i = 0; i < AT_ONCE; i++) {
             barrier_init(shared_address(&shared.block_full[i]), 2 * LANES), barrier_init(shared_address(&shared.block_empty[i]), 4);
         }
@@ -685,8 +702,8 @@ extern "C" __global__ void __launch_bounds__(ALONE_THREADS, 1) alone_step(const 
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
     if (threadIdx.x < 32 * FIRST_WARPS) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS_FIRST));
-        if (cluster < KV_HEADS) multiply_first<true>(alone, shared, rank);
-        else multiply_first<false>(alone, shared, rank);
+        if (cluster < KV_HEADS) multiply_first<true>(alone, shared, cluster, rank);
+        else multiply_first<false>(alone, shared, cluster - KV_HEADS, rank);
     } else if (threadIdx.x < 32 * (ROW_WARP + 4)) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS_ATTEND));
         if (cluster < KV_HEADS) rows_of_stream<true, false>(alone, shared, cluster, rank);

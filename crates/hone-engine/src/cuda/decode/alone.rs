@@ -1,0 +1,155 @@
+//! All layers of one sequence in one launch: see `kernels/alone.cu`, whose sizes these are.
+//!
+//! With one row, a step of a small model waits for its launches: a hundred and fifty, each for the one before. Here blocks of threads stay for all
+//! layers. The bits are those of the other kernels, which sum O and down in the same parts (`cuda/alone.rs`).
+
+use super::OnGpu;
+use super::room::{Room, Start};
+use crate::cuda::alone::{self, BLOCKS, HEAD, STRETCH};
+use crate::cuda::compile::Code;
+use crate::cuda::device::Grid;
+use crate::cuda::library::Map;
+use crate::cuda::memory::Memory;
+use crate::cuda::product::{Kind, Shape};
+use crate::cuda::{Cuda, Weight};
+use crate::layout::PAGE;
+use crate::model::Model;
+use crate::param::Proj;
+
+const THREADS: usize = 384;
+/// Rows and columns that the copy engine brings at once, of eights of rows and of 128 bytes.
+const EIGHT: usize = 8;
+const CHUNK: usize = 64;
+/// Words that a block hands over, in whole lines of memory, and a word that is not there yet.
+const LINE: usize = 32;
+const NOTHING: u32 = 0x7fff_dead;
+/// Behind more keys than this, attention by more blocks is faster.
+const KEYS_MAX: usize = 1024;
+
+/// A layer, as the kernel reads it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Layer {
+    qkv: Map,
+    o: Map,
+    gate_up: Map,
+    down: Map,
+    gains: [u64; 2],
+    keys: u64,
+    values: u64,
+}
+
+/// A launch, as the kernel reads it.
+#[repr(C)]
+struct Launch {
+    layers: u64,
+    stream: u64,
+    angles: u64,
+    positions: u64,
+    pages: u64,
+    o_sums: u64,
+    down_sums: u64,
+    n_before: u64,
+    n_layers: i32,
+    n_pages_max: i32,
+    eps: f32,
+    scale: f32,
+}
+
+/// The layers of a model, and what blocks hand over.
+pub(super) struct Alone {
+    layers: Memory,
+    o_sums: Memory,
+    down_sums: Memory,
+    n_before: Memory,
+    code: Code,
+    grid: Grid,
+}
+
+impl Alone {
+    /// Nothing where the model has no such launch, where its keys are too many for it, where the kernel does not compile or has no room, or
+    /// where the library gives other bits.
+    pub(super) fn new<B: OnGpu>(cuda: &Cuda, model: &Model<B>, kvs: &[B::Kv], n_pages_max: usize) -> Option<Self> {
+        let (config, device) = (&model.config, &cuda.device);
+        alone::parts(cuda, config)?;
+        let (dim, ffn, n_heads, n_kv_heads) = (config.dim, config.ffn_dim, config.n_heads, config.n_kv_heads);
+        let code = Code::Alone { dim, n_heads, n_kv_heads, ffn };
+        if n_pages_max * PAGE > KEYS_MAX || kvs.len() != model.blocks.len() || !device.has(code) {
+            return None;
+        }
+        // All of them wait for each other, so all must be there.
+        let (n_stretches, n_clusters) = (ffn / STRETCH, n_kv_heads + ffn / STRETCH);
+        let grid = Grid { blocks: (BLOCKS * n_clusters, 1), threads: THREADS, shared: device.shared_max, early: true };
+        if !device.has_room(code, "alone_step", grid, n_clusters) {
+            return None;
+        }
+        // Its products are those of our other kernels.
+        let agrees = |&proj: &Proj| {
+            let weight = B::gpu_weight(model.weight(0, proj));
+            let strides = [weight.stride, weight.stride, weight.rows];
+            let shape =
+                Shape { kind: Kind::Forward, rows: 1, n: weight.rows, k: weight.part, strides, batch: 1, offsets: [0; 3] };
+            cuda.products.few_agree(&shape, weight.address())
+        };
+        if !Proj::ALL.iter().all(agrees) {
+            return None;
+        }
+        let buf = |buf: &B::Buf| B::gpu_buf(buf).address();
+        let layer = |(layer, kv): (usize, &B::Kv)| {
+            let (block, kv) = (&model.blocks[layer], B::gpu_kv(kv));
+            let weight = |proj: Proj| B::gpu_weight(model.weight(layer, proj));
+            let [q, k, v, o, gate, up, down] = Proj::ALL.map(weight);
+            let are_beside = q.is_before(k) && k.is_before(v) && gate.is_before(up);
+            let part = |weight: &Weight, n: usize| map(cuda, weight, weight.rows, 1, n);
+            are_beside.then(|| Layer {
+                qkv: map(cuda, q, q.rows + k.rows + v.rows, 1, dim),
+                o: part(o, config.q_dim() / n_kv_heads),
+                gate_up: map(cuda, gate, ffn, 2, dim),
+                down: part(down, STRETCH),
+                gains: [buf(&block.attn_norm), buf(&block.mlp_norm)],
+                keys: kv.keys.address(),
+                values: kv.values.address(),
+            })
+        };
+        let layers = kvs.iter().enumerate().map(layer).collect::<Option<Vec<_>>>()?;
+        // A slot for each layer, twice: a step clears what the one before left.
+        let words = |n_clusters: usize| {
+            let n = 2 * layers.len() * n_clusters * BLOCKS * (dim / BLOCKS).next_multiple_of(LINE);
+            device.upload(&vec![NOTHING; n])
+        };
+        Some(Self {
+            o_sums: words(n_kv_heads),
+            down_sums: words(n_stretches),
+            n_before: device.upload(&[0u32]),
+            layers: device.upload(&layers),
+            code,
+            grid,
+        })
+    }
+
+    /// From the token's row in the stream to its row behind all layers.
+    pub(super) fn run<B: OnGpu>(&self, cuda: &Cuda, model: &Model<B>, room: &Room) {
+        let mut launch = Launch {
+            layers: self.layers.address(),
+            stream: room.x.address(),
+            angles: B::gpu_buf(&model.angles).address(),
+            positions: room.start(Start::Positions),
+            pages: room.start(Start::Pages),
+            o_sums: self.o_sums.address(),
+            down_sums: self.down_sums.address(),
+            n_before: self.n_before.address(),
+            n_layers: model.blocks.len() as i32,
+            n_pages_max: room.n_pages_max as i32,
+            eps: model.config.norm_eps,
+            scale: (1.0 / (HEAD as f64).sqrt()) as f32,
+        };
+        cuda.device.launch_with(self.code, "alone_step", self.grid, &mut launch);
+    }
+}
+
+/// Matrices of so many rows one behind the other, from this weight on, of which eight rows and so many columns come at once.
+fn map(cuda: &Cuda, weight: &Weight, rows: usize, n_matrices: usize, columns: usize) -> Map {
+    let row = weight.stride * 2;
+    let chunks = (weight.cols / CHUNK, CHUNK * 2, columns / CHUNK);
+    cuda.device.map(weight.address(), [(rows, row, EIGHT), (n_matrices, rows * row, 1), (1, row, 1), chunks])
+}
