@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure, at_path};
 use crate::model::Opened;
 use crate::printer::{Printer, Style};
 use hone_engine::batch::{BatchLimits, Finish, Request, Token};
+use hone_engine::cuda::Answers;
 use hone_engine::host::{AdapterVersion, Host};
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
@@ -166,7 +167,8 @@ impl<'a> Chat<'a> {
         if n_positions < 2 || n_positions > limit {
             return Err(Failure::user(format_args!("--context {n_positions} is outside 2..={limit}")));
         }
-        let backend = crate::device::open(args.threads, context)?;
+        let answers = if args.adapter.is_some() { Answers::Many } else { Answers::One };
+        let backend = crate::device::open(args.threads, answers, context)?;
         let limits = BatchLimits { n_pages: n_positions / 8 + 16, n_sequences_max: 1, ..BatchLimits::default() };
         let (limits, grant) = crate::device::sampling(&backend, opened.weights.config(), limits, 1, context.printer)?;
         let model = Model::load(&backend, &opened.weights, n_positions, Passes::Forward).map_err(Failure::world)?;

@@ -12,11 +12,12 @@ use clap::builder::RangedU64ValueParser;
 use grant::Ledger;
 use hone_engine::batch::BatchLimits;
 use hone_engine::config::ModelConfig;
-use hone_engine::cuda::CudaOptions;
+use hone_engine::cuda::{Answers, CudaOptions};
 use hone_engine::machine::Machine;
 use hone_engine::memory::{MemoryPlan, Run, TooLarge};
 use hone_engine::tape::Recompute;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most threads that compute. More than any machine has cores; the system refuses to start some ten thousand, in the midst of it.
 const N_THREADS_MAX: u64 = 1024;
@@ -33,13 +34,17 @@ pub(crate) fn threads<T: TryFrom<u64> + Clone + Send + Sync>() -> RangedU64Value
     RangedU64ValueParser::new().range(1..=N_THREADS_MAX)
 }
 
-/// Opens the machine that is in effect. Without a number of threads, the CPU uses all cores.
-pub(crate) fn open(n_threads: Option<usize>, context: &Context<'_>) -> Result<Machine, Failure> {
+/// Whether a model of this process answers one at a time on a GPU. Launches of two such models would wait for each other's room.
+static IS_FOR_ONE: AtomicBool = AtomicBool::new(false);
+
+/// Opens the machine that is in effect, for so many answers at a time. Without a number of threads, the CPU uses all cores.
+pub(crate) fn open(n_threads: Option<usize>, answers: Answers, context: &Context<'_>) -> Result<Machine, Failure> {
     let n_threads = n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let options = CudaOptions {
         ordinal: 0,
         folders: doctor::cuda_folders(context.variables),
         cache: Some(context.settings.folder.join("kernels")),
+        answers: if answers == Answers::One && !IS_FOR_ONE.swap(true, Ordering::Relaxed) { Answers::One } else { Answers::Many },
         ..CudaOptions::default()
     };
     let machine = Machine::open(context.settings.device, n_threads, &options).map_err(|missing| {

@@ -6,6 +6,7 @@ use crate::failure::{Failure, at_path};
 use crate::model::Opened;
 use hone_engine::batch::BatchLimits;
 use hone_engine::config::ModelConfig;
+use hone_engine::cuda::Answers;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
@@ -208,7 +209,8 @@ fn local(
             .hint("take the model's instruct version"));
     }
     let n_positions = args.context.min(opened.weights.config().context_len);
-    let backend = crate::device::open(args.threads, context)?;
+    let answers = if args.adapter.is_some() { Answers::Many } else { context.settings.answers };
+    let backend = crate::device::open(args.threads, answers, context)?;
     let n_sequences_max = n_concurrent.clamp(1, 256);
     let n_pages = n_sequences_max * (n_positions / hone_engine::layout::PAGE + 1) + 16;
     let limits = BatchLimits { n_pages, n_sequences_max, ..BatchLimits::default() };

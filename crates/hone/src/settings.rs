@@ -16,6 +16,7 @@ pub(crate) use data::Data;
 pub use variables::Variables;
 
 use crate::failure::{Failure, at_path};
+use hone_engine::cuda::{Answers, UnknownAnswers};
 use hone_engine::machine::{Choice, UnknownMachine};
 use hone_policy::upstream::Keys;
 use hone_reward::Recipe;
@@ -101,6 +102,8 @@ pub struct Settings {
     pub tenant: Tenant,
     /// What models of this process compute on.
     pub device: Choice,
+    /// `model.answers`
+    pub answers: Answers,
     /// The keys for servers that are named by their address.
     pub keys: Keys,
     /// How many traces one transaction of an import holds.
@@ -205,6 +208,8 @@ impl Settings {
         let tenant = Tenant::new(text(tenant)).map_err(|error| tenant.wrong(error))?;
         let device = find(&mut settings, "model.device");
         let device = text(device).parse().map_err(|error: UnknownMachine| device.wrong(error))?;
+        let answers = find(&mut settings, "model.answers");
+        let answers = text(answers).parse().map_err(|error: UnknownAnswers| answers.wrong(error))?;
         let keys = keys_of_servers(find(&mut settings, "model.keys"))?;
         let fields = find(&mut settings, "store.indexed_fields");
         let indexed_fields = texts(fields);
@@ -236,6 +241,7 @@ impl Settings {
             folder,
             tenant,
             device,
+            answers,
             keys,
             import_batch: import_batch.unsigned_abs() as usize,
             rewards: BTreeMap::new(),

@@ -8,6 +8,7 @@ use crate::model::Opened;
 use hone_engine::backend::Backend as _;
 use hone_engine::batch::{BatchLimits, Request, Token};
 use hone_engine::constraint::Constraint;
+use hone_engine::cuda::Answers;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
@@ -196,7 +197,7 @@ impl<'a> Bench<'a> {
             return Err(Failure::user(format_args!("{} has no chat template: it was not made for conversations", opened.name))
                 .hint("take the model's instruct version"));
         }
-        let backend = crate::device::open(args.threads, context)?;
+        let backend = crate::device::open(args.threads, Answers::Many, context)?;
         let limits = BatchLimits { n_pages: CONTEXT / 8, n_sequences_max: 1, ..BatchLimits::default() };
         let n_positions = CONTEXT.min(opened.weights.config().context_len);
         let (limits, grant) = crate::device::sampling(&backend, opened.weights.config(), limits, 1, context.printer)?;

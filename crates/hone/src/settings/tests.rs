@@ -77,6 +77,7 @@ fn what_is_wrong_is_named() {
     check(&file("[store]\nfoldr = 'x'"), "hone.toml:2: `[store]` has no key `foldr`");
     check(&file("\n[store]\ntenant = ''"), "hone.toml:3: `store.tenant`: a tenant must not be empty");
     check(&file("trace.import_batch = 0"), "hone.toml:1: `trace.import_batch`: 0 is not between 1 and 10000");
+    check(&file("model.answers = 'two'"), "hone.toml:1: `model.answers`: `two` is no number of answers: write many or one");
     check(&file("store.indexed_fields = ['a..b']"), "`a..b` is not a path");
     check(&file("store.folder = ''"), "a folder must have a name");
     check(&Case { flags: url("mysql://u:canary@h/d"), ..Case::default() }, "--database-url: `store.database_url`: an address");

@@ -14,6 +14,7 @@ use crate::learner::{Learner, LearnerOptions};
 use crate::model::{ModelHash, Opened};
 use crate::policy::{Bank, PolicyArgs, Ready};
 use crate::world::World;
+use hone_engine::cuda::Answers;
 use hone_engine::load::WeightSource;
 use hone_policy::upstream::Price;
 use hone_trace::{Time, V1};
@@ -465,7 +466,7 @@ fn learner(
         memory: settings.memory,
         now: Some(now),
     };
-    let (machine, lora) = (crate::device::open(options.n_threads, context)?, settings.lora());
+    let (machine, lora) = (crate::device::open(options.n_threads, Answers::Many, context)?, settings.lora());
     let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
     let (plan, grant) = crate::device::plan(&machine, needs, 1)?;
     // Less than that is there wherever anything runs.
