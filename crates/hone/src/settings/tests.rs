@@ -65,6 +65,16 @@ fn a_folder_is_relative_to_who_names_it() {
 }
 
 #[test]
+fn answers_are_many_unless_one_is_said() {
+    let answers_of = |file: Option<&str>, variables: &[(&'static str, &'static str)]| {
+        load(&Case { file, variables: variables.to_vec(), ..Case::default() }).1.unwrap().answers
+    };
+    assert_eq!(answers_of(None, &[]), Answers::Many);
+    assert_eq!(answers_of(Some("model.answers = 'one'"), &[]), Answers::One);
+    assert_eq!(answers_of(Some("model.answers = 'one'"), &[("HONE_MODEL_ANSWERS", "many")]), Answers::Many);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let url = |text: &str| Flags { database_url: Some(text.to_owned()), ..Flags::default() };
     let check = |case: &Case<'_>, text: &str| {
