@@ -376,6 +376,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn parts_have_ways_of_their_own() {
         // Which of all ways are taken for parts of so many chunks.

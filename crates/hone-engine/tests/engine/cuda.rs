@@ -228,14 +228,7 @@ fn what_is_drawn_in_one_launch_is_what_is_trained() {
         for (i, len) in [1, 16, 47, 63, 64, 130, 240, 255, 300, 513].into_iter().enumerate() {
             let mut request = Request::new(ids(40 + i as u64, len), n_new());
             (request.seed, request.sequence) = (8, i as u64);
-            let prompt = request.prompt.clone();
-            let samples = host.sample(vec![request]).expect("a sound request").remove(0);
-            let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
-            let packed = Packed::new(&[Group { prompt, completions }]);
-            let scored = host.score(None, &packed, &plain_targets(&packed, 1.0));
-            let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
-            let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
-            assert_eq!(drawn, trained, "{spec}, {len} tokens");
+            drawn_is_trained(&mut host, request, &format!("{spec}, {len} tokens"));
         }
         let gpu = host.backend();
         assert_eq!(gpu.n_in_one_launch() > 0, gpu.facts().capability == (9, 0), "{spec}");
@@ -245,6 +238,18 @@ fn what_is_drawn_in_one_launch_is_what_is_trained() {
     host.sample(requests(SamplerOptions::default(), Some(1))).expect("a sound request");
     let gpu = host.backend();
     assert!(gpu.n_in_one_launch() == 0 && !gpu.ways().iter().any(|way| way.contains("_parts")), "{:#?}", gpu.ways());
+}
+
+/// What one request draws has the log-probabilities that training finds, to the bit.
+fn drawn_is_trained(host: &mut Host<Cuda>, request: Request<Cuda>, what: &str) {
+    let prompt = request.prompt.clone();
+    let samples = host.sample(vec![request]).expect("a sound request").remove(0);
+    let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
+    let packed = Packed::new(&[Group { prompt, completions }]);
+    let scored = host.score(None, &packed, &plain_targets(&packed, 1.0));
+    let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
+    let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
+    assert_eq!(drawn, trained, "{what}");
 }
 
 /// Each part of the inputs is a product of its own, set or added, and the others are added to it in order.
@@ -351,14 +356,7 @@ fn what_is_drawn_behind_many_tokens_is_what_is_trained() {
         for (i, (n_prompt, n_samples)) in [(500, 1), (600, 3), (1023, 1), (1020, 2), (2200, 1)].into_iter().enumerate() {
             let mut request = Request::new(ids(70 + i as u64, n_prompt), n_new());
             (request.n_samples, request.seed, request.guesses) = (n_samples, 8, false);
-            let prompt = request.prompt.clone();
-            let samples = host.sample(vec![request]).expect("a sound request").remove(0);
-            let completions = samples.iter().map(|sample| sample.tokens.iter().map(|token| token.id).collect()).collect();
-            let packed = Packed::new(&[Group { prompt, completions }]);
-            let scored = host.score(None, &packed, &plain_targets(&packed, 1.0));
-            let trained: Vec<u32> = scored.iter().map(|scored| scored.logprob.to_bits()).collect();
-            let drawn: Vec<u32> = tokens(&[samples]).iter().map(|&(_, logprob)| logprob).collect();
-            assert_eq!(drawn, trained, "{spec}: {n_prompt} tokens, {n_samples} samples");
+            drawn_is_trained(&mut host, request, &format!("{spec}: {n_prompt} tokens, {n_samples} samples"));
         }
         drawn_with_guesses_is_drawn_without(&mut host, spec, &[(0.0, None)], &[(510, 1), (700, 2), (1017, 1), (2200, 1)]);
     }

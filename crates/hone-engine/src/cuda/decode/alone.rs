@@ -23,7 +23,7 @@ const CHUNK: usize = 64;
 /// Words that a block hands over, in whole lines of memory, and a word that is not there yet.
 const LINE: usize = 32;
 const NOTHING: u32 = 0x7fff_dead;
-/// Behind more keys than this, attention by more blocks is faster.
+/// More keys than this are for many blocks of threads (`far.rs`).
 const KEYS_MAX: usize = 1024;
 
 /// A layer, as the kernel reads it.

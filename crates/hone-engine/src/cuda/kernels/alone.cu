@@ -383,30 +383,6 @@ __device__ __forceinline__ void enter(const Alone &alone, Shared &shared, const 
 
 // ---- attention of a key head
 
-__device__ __forceinline__ const u16 *by_width_of(int lane, const u16 *rows, int k) {
-    int row = (lane & 7) + ((lane >> 4) << 3);
-    return rows + row * WIDTH + ((16 * k + (lane & 8)) ^ turn(row, WIDTH));
-}
-
-__device__ __forceinline__ const u16 *by_row_of(int lane, const u16 *rows, int k) {
-    int row = lane & 15;
-    return rows + row * WIDTH + ((16 * k + (lane & 16) / 2) ^ turn(row, WIDTH));
-}
-
-// The largest of what the eight lanes of a column have, of eight values each: a lane gets the one that its row says.
-__device__ __forceinline__ float largest_of_rows(int group, float *v) {
-#pragma unroll
-    for (int half = 4; half > 0; half >>= 1) {
-        bool high = group & half;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            float sent = high ? v[i] : v[i + half], kept = high ? v[i + half] : v[i];
-            v[i] = fmaxf(kept, __shfl_xor_sync(FULL, sent, 4 * half));
-        }
-    }
-    return v[0];
-}
-
 struct Others {
     static constexpr bool ends = false;
 };
@@ -425,11 +401,11 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
     u32 keys[AT_ONCE][STEPS][4], values[AT_ONCE][KEYS / 16][4];
     auto load_values = [&](int first, int b) {
 #pragma unroll
-        for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width_of(lane, shared.values[(used + first + b) % AT_ONCE] + k * 16 * WIDTH, warp));
+        for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width(lane, shared.values[(used + first + b) % AT_ONCE] + k * 16 * WIDTH, warp));
     };
     auto load_keys = [&](int first, int b) {
 #pragma unroll
-        for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row_of(lane, shared.keys[(used + first + b) % AT_ONCE] + warp * 16 * WIDTH, k));
+        for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row(lane, shared.keys[(used + first + b) % AT_ONCE] + warp * 16 * WIDTH, k));
     };
     // The last block is the last of those that are looked at together, so the first of them may be none: then it is anything, and nothing
     // comes of its scores.

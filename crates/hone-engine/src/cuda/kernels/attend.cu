@@ -260,6 +260,20 @@ __device__ __forceinline__ void for_fresh(int block, int last, int n_behind, Put
     __syncwarp();
 }
 
+// The largest over the eight lanes of a column, of eight values each: a lane gets the one that its row says.
+__device__ __forceinline__ float largest_of_rows(int group, float *v) {
+#pragma unroll
+    for (int half = 4; half > 0; half >>= 1) {
+        bool high = group & half;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            float sent = high ? v[i] : v[i + half], kept = high ? v[i + half] : v[i];
+            v[i] = fmaxf(kept, __shfl_xor_sync(FULL, sent, 4 * half));
+        }
+    }
+    return v[0];
+}
+
 // Four warps share what a tile of `attend` gives to one: each has sixteen of the 64 keys for the scores, and a part of the width for
 // the values. Every sum is the same as there, in the same order. A fifth fetches. BOTH: more than eight query heads share a key
 // head, so a thread has two of them and not one.

@@ -34,21 +34,6 @@ __device__ __forceinline__ float *largest_of(const One &one, int row, int kv_hea
     return one.largest + ((((i64)row * one.n_kv_heads + kv_head) * one.n_blocks_max + block) * 4 + part) * EIGHTS * 8;
 }
 
-// The largest over the eight lanes of a column, of eight values each: a lane gets the one that its row says.
-__device__ __forceinline__ float largest_of_rows(float *v) {
-    int group = (threadIdx.x & 31) >> 2;
-#pragma unroll
-    for (int half = 4; half > 0; half >>= 1) {
-        bool high = group & half;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            float sent = high ? v[i] : v[i + half], kept = high ? v[i + half] : v[i];
-            v[i] = fmaxf(kept, __shfl_xor_sync(FULL, sent, 4 * half));
-        }
-    }
-    return v[0];
-}
-
 // ---- scores
 
 // A block of threads has AT_ONCE blocks of the keys of one row and one key head.
@@ -122,7 +107,7 @@ __device__ __forceinline__ void score_blocks(const One &one) {
     }
 #pragma unroll
     for (int n = 0; n < EIGHTS; n++) {
-        float own = largest_of_rows(largest[n]);
+        float own = largest_of_rows(group, largest[n]);
         if (first + group / 2 < one.n_blocks_max) largest_of<BOTH>(one, row, kv_head, first + group / 2, warp)[8 * n + 2 * quad + group % 2] = own;
     }
 }

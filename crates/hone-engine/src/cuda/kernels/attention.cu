@@ -63,15 +63,18 @@ __device__ __forceinline__ void load_rows(u32 (*a)[4], const u16 *x, const Rows 
 
 // Sixteen rows of shared memory, and the k-th sixteen of their width, as the right side of a product over their width, or over the
 // rows themselves.
-__device__ __forceinline__ const u16 *by_width(const u16 *rows, int k) {
-    int lane = threadIdx.x & 31, row = (lane & 7) + ((lane >> 4) << 3);
+__device__ __forceinline__ const u16 *by_width(int lane, const u16 *rows, int k) {
+    int row = (lane & 7) + ((lane >> 4) << 3);
     return rows + row * WIDTH + ((16 * k + (lane & 8)) ^ turn(row, WIDTH));
 }
 
-__device__ __forceinline__ const u16 *by_row(const u16 *rows, int k) {
-    int lane = threadIdx.x & 31, row = lane & 15;
+__device__ __forceinline__ const u16 *by_row(int lane, const u16 *rows, int k) {
+    int row = lane & 15;
     return rows + row * WIDTH + ((16 * k + (lane & 16) / 2) ^ turn(row, WIDTH));
 }
+
+__device__ __forceinline__ const u16 *by_width(const u16 *rows, int k) { return by_width(threadIdx.x & 31, rows, k); }
+__device__ __forceinline__ const u16 *by_row(const u16 *rows, int k) { return by_row(threadIdx.x & 31, rows, k); }
 
 // ---- a block of keys and values, as every kernel walks it: sums have one order
 
