@@ -170,11 +170,11 @@ int main(int n_args, char **args) {
         layer.attn_gain = layer.mlp_gain = gain, layer.keys = upload(w.keys), layer.values = upload(w.values);
         layers.push_back(layer);
     }
-    auto slots = [](int n_clusters) { return upload(std::vector<u32>(2 * LAYERS * n_clusters * CLUSTER * BLOCK_WORDS, NOTHING)); };
+    auto slots = [](int n_clusters) { return upload(std::vector<u32>(SLOTS * n_clusters * CLUSTER * BLOCK_WORDS, NOTHING)); };
     Alone alone = {};
     alone.layers = upload(layers), alone.stream = upload(model.stream), alone.angles = upload(model.angles), alone.pages = upload(model.pages);
-    alone.o_sums = slots(KV_HEADS), alone.down_sums = slots(FEEDERS), alone.n_before = upload(std::vector<u32>(1));
-    alone.n_layers = LAYERS, alone.n_pages_max = PAGES, alone.eps = EPS, alone.scale = SCALE;
+    alone.o_sums = slots(KV_HEADS), alone.down_sums = slots(FEEDERS), alone.progress = upload(std::vector<Progress>(1));
+    alone.n_layers = LAYERS, alone.n_pages_max = PAGES, alone.gives_stream = 1, alone.eps = EPS, alone.scale = SCALE;
     u32 *position = upload(std::vector<u32>(1));
     alone.positions = position;
 

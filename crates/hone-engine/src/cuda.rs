@@ -230,8 +230,24 @@ pub struct Weight {
     rows: usize,
     cols: usize,
     stride: usize,
-    /// Inputs that are summed by themselves; parts are added one after the other.
+    summed: Summed,
+}
+
+/// How a weight's inputs are summed: those of a run by one chain of sums that begins with zero, the runs of a part one after the other, and
+/// the parts one after the other to what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Summed {
+    /// Inputs of a part.
     part: usize,
+    /// Inputs of a run.
+    run: usize,
+}
+
+impl Summed {
+    /// All inputs by one chain.
+    fn whole(cols: usize) -> Self {
+        Self { part: cols, run: cols }
+    }
 }
 
 impl Weight {

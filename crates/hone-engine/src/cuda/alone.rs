@@ -2,11 +2,12 @@
 //! where answers come one at a time.
 //!
 //! Such a launch computes attention by groups of query heads that share keys, and the inside of the gates by stretches. What a group or a
-//! stretch adds to the residual stream is a product of its own part of O or down, and the parts are added one after the other. So that a token
-//! has the same bits however it is computed, everything else sums these two in the same parts ([`super::Weight`]).
+//! stretch adds to the residual stream is a product of its own part of O or down, and the parts are added one after the other. A part is
+//! itself summed in runs, which do not wait for each other there. So that a token has the same bits however it is computed, everything else
+//! sums these two in the same parts and runs ([`Summed`]).
 //! Knows nothing of kernels.
 
-use super::{Answers, Cuda};
+use super::{Answers, Cuda, Summed};
 use crate::config::ModelConfig;
 use crate::param::Proj;
 
@@ -18,20 +19,23 @@ const DIM_MAX: usize = 576;
 const FANS: [usize; 2] = [1, 3];
 /// Hidden units of a stretch.
 pub(super) const STRETCH: usize = 256;
+/// Inputs of a run of O and of down.
+const RUN_O: usize = 64;
+const RUN_DOWN: usize = 128;
 /// Blocks of threads of a group or a stretch, each with a multiprocessor of its own, and multiprocessors that are left to others.
 pub(super) const BLOCKS: usize = 8;
 const SPARE: usize = 4;
 
-/// Inputs of a part of the weights that are summed in parts.
+/// The weights that are summed in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
-    o: usize,
-    down: usize,
+    o: Summed,
+    down: Summed,
 }
 
 impl Parts {
     /// Of a projection's weight, where it is summed in parts.
-    pub(super) fn of(self, proj: Proj) -> Option<usize> {
+    pub(super) fn of(self, proj: Proj) -> Option<Summed> {
         match proj {
             Proj::O => Some(self.o),
             Proj::Down => Some(self.down),
@@ -54,7 +58,8 @@ fn parts_on(n_processors: usize, has_groups: bool, config: &ModelConfig) -> Opti
     let is_narrow = dim.is_multiple_of(HEAD) && (HEAD..=DIM_MAX).contains(&dim);
     let is_even = head_dim == HEAD && FANS.contains(&fan) && ffn_dim.is_multiple_of(STRETCH);
     let has_room = BLOCKS * (n_kv_heads + ffn_dim / STRETCH) + SPARE <= n_processors;
-    (has_groups && is_plain && is_narrow && is_even && has_room).then_some(Parts { o: fan * head_dim, down: STRETCH })
+    let (o, down) = (Summed { part: fan * head_dim, run: RUN_O }, Summed { part: STRETCH, run: RUN_DOWN });
+    (has_groups && is_plain && is_narrow && is_even && has_room).then_some(Parts { o, down })
 }
 
 #[cfg(test)]
@@ -74,7 +79,8 @@ mod tests {
         let mut config = shapes::named(name).expect("a shape");
         change(&mut config);
         let parts = parts_on(n_processors, has_groups, &config);
-        assert_eq!(parts, expected.map(|[o, down]| Parts { o, down }), "{config:?}");
+        let expected = expected.map(|[o, down]| Parts { o: Summed { part: o, run: 64 }, down: Summed { part: down, run: 128 } });
+        assert_eq!(parts, expected, "{config:?}");
     }
 
     #[test]
@@ -108,7 +114,8 @@ mod tests {
 
     #[test]
     fn parts_are_those_of_the_two_that_add_to_the_stream() {
-        let parts = Parts { o: 192, down: 256 };
-        assert_eq!(Proj::ALL.map(|proj| parts.of(proj)), [None, None, None, Some(192), None, None, Some(256)]);
+        let (o, down) = (Summed { part: 192, run: 64 }, Summed { part: 256, run: 128 });
+        let parts = Parts { o, down };
+        assert_eq!(Proj::ALL.map(|proj| parts.of(proj)), [None, None, None, Some(o), None, None, Some(down)]);
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alone::Alone;
-use drawing::Drawing;
+use drawing::{Drawing, Steps};
 pub(super) use project::Choices;
 pub(super) use ring::ROWS_MAX as SEQUENCE_ROWS_MAX;
 pub(super) use room::TOKENS_MAX;
@@ -130,7 +130,7 @@ struct Decoder {
     kind: Kind,
     /// All that the graph holds of others: see `held`.
     key: Vec<u64>,
-    graph: Graph,
+    steps: Steps,
     room: Arc<Room>,
 }
 
@@ -166,8 +166,8 @@ impl Cuda {
         rows: &[BurstRow<'_>],
         n_tokens: usize,
     ) -> Option<backend::Drawing> {
-        self.with_step(model, kvs, adapters, rows, Gives::Tokens, |graph, room| {
-            Box::new(Drawing::new(&self.device, graph, room, rows.len(), n_tokens)) as backend::Drawing
+        self.with_step(model, kvs, adapters, rows, Gives::Tokens, |steps, room| {
+            Box::new(Drawing::new(&self.device, steps, room, rows.len(), n_tokens)) as backend::Drawing
         })
     }
 
@@ -179,8 +179,8 @@ impl Cuda {
         adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
     ) -> Option<Act> {
-        self.with_step(model, kvs, adapters, rows, Gives::HeadInput, |graph, room| {
-            graph.launch();
+        self.with_step(model, kvs, adapters, rows, Gives::HeadInput, |steps, room| {
+            steps.one.launch();
             let (cols, n_rows) = (model.config.dim, rows.len());
             let stride = cols.next_multiple_of(8);
             let memory = self.device.memory(n_rows * stride * 2);
@@ -197,7 +197,7 @@ impl Cuda {
         adapters: &AdapterRows<'_, B>,
         rows: &[BurstRow<'_>],
         gives: Gives,
-        use_it: impl FnOnce(&Graph, &Arc<Room>) -> T,
+        use_it: impl FnOnce(&Steps, &Arc<Room>) -> T,
     ) -> Option<T> {
         let adapter = match adapters {
             [] => None,
@@ -254,18 +254,18 @@ impl Cuda {
                     room.alone = Alone::new(self, model, kvs, n_pages_max);
                 }
                 let room = Arc::new(room);
-                let graph = self.record_step(model, kvs, adapter, &room, rows, planned)?;
-                kept.push(Decoder { kind, key, graph, room });
+                let steps = self.record_step(model, kvs, adapter, &room, rows, planned)?;
+                kept.push(Decoder { kind, key, steps, room });
                 kept.len() - 1
             }
         };
         if let Some(planned) = plans.get_mut(&kind) {
             planned.n_bursts += 1;
         }
-        let Decoder { graph, room, .. } = &kept[at];
+        let Decoder { steps, room, .. } = &kept[at];
         self.start(model, B::gpu_kv(kvs.first()?), room, rows);
         *last = Some(Arc::clone(room));
-        Some(use_it(graph, room))
+        Some(use_it(steps, room))
     }
 
     /// Puts every sequence at its start, with its token's row in the stream, or lets all go on from where they are.
@@ -287,10 +287,11 @@ impl Cuda {
         room: &Room,
         rows: &[BurstRow<'_>],
         planned: &mut Planned,
-    ) -> Option<Graph> {
+    ) -> Option<Steps> {
         let kv = B::gpu_kv(kvs.first()?);
         let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
-        let record = |plan: Plan| self.device.record(|| step(plan).run());
+        let record_all = |plan: Plan, n: usize| self.device.record(|| (0..n).for_each(|_| step(plan).run()));
+        let record = |plan: Plan| record_all(plan, 1);
         // Every run starts at the rows' own positions: behind them are pages of others.
         let start = || self.start(model, kv, room, rows);
         // Once openly: projections are timed and the library finds its algorithms, which cannot be done while recording.
@@ -331,7 +332,9 @@ impl Cuda {
             });
             self.products.kept.put(&question, &planned.plan.written());
         }
-        Some(record(planned.plan))
+        let in_a_row = room.alone.is_some() && room.gives == Gives::Tokens;
+        let in_a_row = in_a_row.then(|| record_all(planned.plan, drawing::IN_A_ROW));
+        Some(Steps { one: record(planned.plan), in_a_row })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Summed;
 use super::compile::Code;
 use super::device::{Device, Grid};
 
@@ -66,14 +67,15 @@ pub(super) struct Few {
     pub(super) n_each: i32,
     pub(super) scale: f32,
     pub(super) eps: f32,
-    /// Stages of a part that is summed by itself: see `n_stages_of`.
+    /// Stages of a part and of a run of it: see `stages_of`.
     pub(super) part: i32,
+    pub(super) run: i32,
 }
 
-/// A size of tile, with the names of its kernels: plain, with an adapter, of a norm, of a norm with an adapter.
+/// A size of tile, with the names of its kernels: plain, of a norm, in parts, and each of these with an adapter.
 #[derive(Debug)]
 pub(super) struct Tile {
-    names: [&'static str; 4],
+    names: [[&'static str; 2]; 3],
     rows: usize,
     cols: usize,
     threads: usize,
@@ -85,7 +87,11 @@ pub(super) struct Tile {
 macro_rules! tile {
     ($name:literal, $rows:literal, $cols:literal, $threads:literal, $n_stages:literal, $rows_max:expr) => {
         Tile {
-            names: [$name, concat!($name, "_low"), concat!($name, "_normed"), concat!($name, "_normed_low")],
+            names: [
+                [$name, concat!($name, "_low")],
+                [concat!($name, "_normed"), concat!($name, "_normed_low")],
+                [concat!($name, "_parts"), concat!($name, "_parts_low")],
+            ],
             rows: $rows,
             cols: $cols,
             threads: $threads,
@@ -108,10 +114,10 @@ pub(super) fn fits(n: usize, then: Then) -> bool {
     n.is_multiple_of(if then == Then::Gate { 16 } else { 8 })
 }
 
-/// How many stages a part of so many of `k` inputs has: 0 when all inputs are one part, nothing where the kernels do not take such parts.
-pub(super) fn n_stages_of(part: usize, k: usize, then: Then) -> Option<i32> {
-    let takes = then == Then::Add && part.is_multiple_of(DEPTH) && k.is_multiple_of(part);
-    if part >= k { Some(0) } else { takes.then_some((part / DEPTH) as i32) }
+/// How many stages a part of `k` inputs and a run of it have: none when all inputs are one run, nothing where the kernels do not take such parts.
+pub(super) fn stages_of(Summed { part, run }: Summed, k: usize, then: Then) -> Option<[i32; 2]> {
+    let is_even = run.is_multiple_of(DEPTH) && part.is_multiple_of(run) && k.is_multiple_of(part);
+    if run >= k { Some([0; 2]) } else { (then == Then::Add && is_even).then_some([part, run].map(|n| (n / DEPTH) as i32)) }
 }
 
 /// True when the kernels take the norm of rows of this width.
@@ -128,7 +134,7 @@ pub(super) struct Way {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.tile.names[0], self.n_each)
+        write!(f, "{} {}", self.tile.names[0][0], self.n_each)
     }
 }
 
@@ -149,7 +155,8 @@ impl Few {
     /// Runs the product.
     pub(super) fn run(mut self, device: &Arc<Device>, Way { tile, n_each }: Way, then: Then) {
         (self.mode, self.n_each) = (then as i32, n_each as i32);
-        let name = tile.names[usize::from(self.a != 0) + 2 * usize::from(self.stream != 0)];
+        let of_input = if self.part > 0 { 2 } else { usize::from(self.stream != 0) };
+        let name = tile.names[of_input][usize::from(self.a != 0)];
         let blocks = (self.n_tiles(tile).div_ceil(n_each), (self.rows as usize).div_ceil(tile.rows));
         device.launch_with(
             Code::Rows,
@@ -193,14 +200,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_whole_stages_and_are_added() {
-        let check = |part: usize, k: usize, then: Then, expected: Option<i32>| assert_eq!(n_stages_of(part, k, then), expected);
-        check(192, 576, Then::Add, Some(3));
-        check(256, 1536, Then::Add, Some(4));
-        check(576, 576, Then::Set, Some(0));
-        check(192, 192, Then::Gate, Some(0));
-        check(192, 576, Then::Set, None);
-        check(96, 576, Then::Add, None);
-        check(128, 576, Then::Add, None);
+    fn parts_and_runs_have_whole_stages_and_are_added() {
+        let check = |part: usize, run: usize, k: usize, then: Then, expected: Option<[i32; 2]>| {
+            assert_eq!(stages_of(Summed { part, run }, k, then), expected);
+        };
+        check(192, 64, 576, Then::Add, Some([3, 1]));
+        check(256, 128, 1536, Then::Add, Some([4, 2]));
+        check(64, 64, 576, Then::Add, Some([1, 1]));
+        check(256, 128, 256, Then::Add, Some([4, 2]));
+        check(576, 576, 576, Then::Set, Some([0, 0]));
+        check(64, 64, 64, Then::Gate, Some([0, 0]));
+        check(192, 64, 576, Then::Set, None);
+        check(192, 96, 576, Then::Add, None);
+        check(192, 128, 576, Then::Add, None);
+        check(128, 64, 576, Then::Add, None);
     }
 }

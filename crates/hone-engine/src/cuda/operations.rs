@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::device::{Grid, args};
 use super::plan::TILE;
 use super::product::{Kind, Shape};
-use super::{Act, Buf, Cuda, Kv, Plan, Weight, alone};
+use super::{Act, Buf, Cuda, Kv, Plan, Summed, Weight, alone};
 use crate::backend::{
     AdamStep, Ask, Backend, BurstRow, Drawing, Dtype, Heads, LinearBackward, Low, Moved, Put, Scored, ScoredGrad, Support,
     Target, Turn, add_lows, add_lows_backward,
@@ -176,7 +176,7 @@ impl Backend for Cuda {
 
     fn weight(&self, values: &Buf, rows: usize, cols: usize, _trainable: bool) -> Weight {
         let Act { memory, stride, .. } = self.act(values, rows, cols, 1.0);
-        Weight { memory, offset: 0, rows, cols, stride, part: cols }
+        Weight { memory, offset: 0, rows, cols, stride, summed: Summed::whole(cols) }
     }
 
     fn adjoin(&self, weights: &mut [&mut Weight]) {
@@ -195,8 +195,8 @@ impl Backend for Cuda {
     }
 
     fn settle(&self, config: &ModelConfig, proj: Proj, weight: &mut Weight) {
-        if let Some(part) = alone::parts(self, config).and_then(|parts| parts.of(proj)) {
-            weight.part = part;
+        if let Some(summed) = alone::parts(self, config).and_then(|parts| parts.of(proj)) {
+            weight.summed = summed;
         }
     }
 
@@ -287,7 +287,9 @@ impl Backend for Cuda {
         let strides = [x.stride, w.stride, w.rows];
         let shape = Shape { kind: Kind::Forward, rows: rows.len(), n: w.rows, k: w.cols, strides, batch: 1, offsets: [0; 3] };
         let from = x.address() + (rows.start * x.stride * 2) as u64;
-        self.products.multiply_parts(shape, w.part, from, w.address(), put, y);
+        if put == Put::Set || !self.products.adds_parts(&shape, w.summed, [from, w.address(), y]) {
+            self.products.multiply_parts(shape, w.summed, from, w.address(), put, y);
+        }
     }
 
     fn linear_backward(&self, dy: &Act, rows: Range<usize>, w: &Weight, put: Put, dx: &mut Buf, to: usize) {

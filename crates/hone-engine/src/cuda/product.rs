@@ -8,12 +8,13 @@
 //! bits, and decoding takes whichever is faster where it stands.
 #![expect(unsafe_code, reason = "functions of a foreign library")]
 
+mod parts;
 mod tune;
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tune::Tuned;
 
@@ -102,6 +103,8 @@ pub(super) struct Products {
     descriptions: [Handle; 3],
     preference: Handle,
     workspace: Memory,
+    /// Where the sums of a part are until it is whole: see `parts`.
+    sums: OnceLock<Memory>,
     calls: Mutex<HashMap<Shape, Call>>,
     /// By kind, outputs, inputs and elements from row to row; nothing where no algorithm fits, which is not looked for again.
     tuned: Mutex<HashMap<Weighing, Option<Tuned>>>,
@@ -131,8 +134,8 @@ impl Products {
         let versions = format!("{:?} {} {:?} {}", facts.capability, facts.driver, lt.version(), env!("CARGO_PKG_VERSION"));
         let kept = Kept::new(Arc::clone(device.cache()), &[facts.name, versions, compile::sources()]);
         let (device, by) = (Arc::clone(device), options.products);
-        let (calls, tuned) = (Mutex::default(), Mutex::default());
-        Ok(Self { device, by, lt, handle, descriptions, preference, workspace, calls, tuned, kept })
+        let (sums, calls, tuned) = Default::default();
+        Ok(Self { device, by, lt, handle, descriptions, preference, workspace, sums, calls, tuned, kept })
     }
 
     /// Computes a product.
@@ -154,18 +157,6 @@ impl Products {
         match call {
             Some(call) => self.run(&shape, &call, [left, right, out], put),
             None => self.plainly(&shape, left, right, put, out),
-        }
-    }
-
-    /// Computes a forward product of which each part of so many inputs is summed by itself, and added to those before it.
-    pub(super) fn multiply_parts(&self, shape: Shape, part: usize, left: Address, right: Address, put: Put, out: Address) {
-        if part >= shape.k {
-            return self.multiply(shape, left, right, put, out);
-        }
-        for start in (0..shape.k).step_by(part) {
-            let of_part = Shape { k: part.min(shape.k - start), ..shape };
-            let [left, right] = [left, right].map(|address| address + (start * 2) as u64);
-            self.multiply(of_part, left, right, if start == 0 { put } else { Put::Add }, out);
         }
     }
 

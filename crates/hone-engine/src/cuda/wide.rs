@@ -22,8 +22,10 @@ const NORMED_ROWS_MAX: usize = 16;
 const SHARES: [usize; 3] = [4, 2, 1];
 /// The rank of adapters that are computed with the product.
 const RANK: usize = 16;
-/// Most rows of the right operand whose parts are added: what is there is held beside the sums, as in the kernels.
+/// Most rows of the right operand whose parts are added: what is there is held beside the sums, as in the kernels. And most chunks of a stage:
+/// a run has no more.
 const PARTS_RIGHT_MAX: usize = 64;
+const PARTS_EACH_MAX: usize = 2;
 
 /// Rows of the left operand, 64 for a group of four warps, and of the right one. Turned, outputs are the left one, and there may be fewer.
 #[derive(Clone, Copy, Debug)]
@@ -123,8 +125,9 @@ struct Wide {
     mode: i32,
     n_stages: i32,
     eps: f32,
-    /// Stages of a part.
+    /// Stages of a part and of a run of it.
     part: i32,
+    run: i32,
 }
 
 /// All ways that the kernels of a family have.
@@ -153,7 +156,8 @@ fn all(family: Family) -> Vec<Way> {
 
 /// Those of a family that there are for parts too: what these are added to has room, and is neither a norm's product nor a gate.
 fn in_parts(family: Family) -> Vec<Way> {
-    let takes = |way: &Way| way.tile.right <= PARTS_RIGHT_MAX && !way.normed && way.n_low <= RANK;
+    let has_room = |way: &Way| way.tile.right <= PARTS_RIGHT_MAX && way.n_each <= PARTS_EACH_MAX;
+    let takes = |way: &Way| has_room(way) && !way.normed && way.n_low <= RANK;
     all(family).into_iter().filter(takes).map(|way| Way { in_parts: true, ..way }).collect()
 }
 
@@ -178,6 +182,21 @@ pub(super) fn ways(few: &Few, device: &Device, then: Then) -> Vec<Way> {
     let compiled = families.iter().filter(|&&family| device.has(Code::Wide(family)));
     let ways = compiled.flat_map(|&family| all(family)).flat_map(each);
     ways.filter(|way| way.fits(few, device, then)).collect()
+}
+
+/// The way that should take the least time, which is not measured. Of more blocks than multiprocessors, two share one where it has registers for
+/// them, so that one multiplies while the other begins or ends. Beyond that, what is asked for early is there early.
+pub(super) fn quickest(few: &Few, device: &Device, then: Then) -> Option<Way> {
+    let n_blocks = |way: &Way| {
+        let (along_rows, along_outputs) = way.blocks(few, then);
+        along_rows * along_outputs
+    };
+    let shares = |way: &Way| n_blocks(way) > device.n_processors && way.tile.left <= 64;
+    // What a multiprocessor has to fetch, as for few.
+    let time = |way: &Way| (n_blocks(way) as f32 / device.n_processors as f32).max(1.0) * (way.tile.left + way.tile.right) as f32;
+    let depth = |way: &Way| (way.n_stages(few, device) * way.n_each, way.n_each);
+    let sooner = |a: &Way, b: &Way| time(a).total_cmp(&time(b)).then_with(|| depth(b).cmp(&depth(a)));
+    ways(few, device, then).into_iter().filter(|way| way.share > 1 || !shares(way)).min_by(sooner)
 }
 
 /// The source of a family's kernels: an instruction for each width, what all share, a kernel for each way.
@@ -250,6 +269,7 @@ impl Way {
             n_stages: n_stages as i32,
             eps: few.eps,
             part: few.part / self.n_each as i32,
+            run: few.run / self.n_each as i32,
         };
         let shared = n_stages * stage + beside + self.slack();
         let threads = 2 * self.tile.left.next_multiple_of(64) + 32;
@@ -274,11 +294,11 @@ impl Way {
         normed && sized && gated && adapted && aligned && staged && self.takes_parts(few, then)
     }
 
-    /// Whether this is a way for the parts of a product: a part has whole stages.
+    /// Whether this is a way for the parts of a product: runs have whole stages.
     fn takes_parts(&self, few: &Few, then: Then) -> bool {
-        let of_part = few.part as usize;
-        let whole = of_part.is_multiple_of(self.n_each) && (few.k as usize).is_multiple_of(STEP * of_part.max(1));
-        if self.in_parts { of_part > 0 && whole && then == Then::Add } else { of_part == 0 }
+        let (k, part, run) = (few.k as usize, few.part as usize, few.run as usize);
+        let whole = run.is_multiple_of(self.n_each) && part.is_multiple_of(run.max(1)) && k.is_multiple_of(STEP * part.max(1));
+        if self.in_parts { part > 0 && whole && then == Then::Add } else { part == 0 }
     }
 
     /// The axes of the input, the weights and the adapter's first matrix as the copy engine sees them: rows of a piece, pieces that belong
@@ -379,18 +399,20 @@ mod tests {
 
     #[test]
     fn parts_have_ways_of_their_own() {
-        // Which of all ways are taken for parts of so many chunks.
-        let check = |part: i32, k: i32, then: Then, is_taken: &dyn Fn(&Way) -> bool| {
-            let few = Few { k, part, ..Few::default() };
+        // Which of all ways are taken for parts and runs of so many chunks.
+        let check = |[part, run]: [i32; 2], k: i32, then: Then, is_taken: &dyn Fn(&Way) -> bool| {
+            let few = Few { k, part, run, ..Few::default() };
             for way in Family::ALL.into_iter().flat_map(all) {
-                assert_eq!(way.takes_parts(&few, then), is_taken(&way), "{way}: parts of {part} of {k}, {then:?}");
+                assert_eq!(way.takes_parts(&few, then), is_taken(&way), "{way}: parts of {part}, runs of {run} of {k}, {then:?}");
             }
         };
-        check(0, 576, Then::Add, &|way| !way.in_parts);
-        check(0, 576, Then::Gate, &|way| !way.in_parts);
-        check(3, 576, Then::Add, &|way| way.in_parts && [1, 3].contains(&way.n_each));
-        check(4, 1536, Then::Add, &|way| way.in_parts && [1, 2, 4].contains(&way.n_each));
-        check(4, 576, Then::Add, &|_| false);
-        check(3, 576, Then::Set, &|_| false);
+        check([0, 0], 576, Then::Add, &|way| !way.in_parts);
+        check([0, 0], 576, Then::Gate, &|way| !way.in_parts);
+        check([3, 1], 576, Then::Add, &|way| way.in_parts && way.n_each == 1);
+        check([4, 2], 1536, Then::Add, &|way| way.in_parts);
+        check([4, 2], 256, Then::Add, &|way| way.in_parts);
+        check([3, 2], 576, Then::Add, &|_| false);
+        check([4, 2], 576, Then::Add, &|_| false);
+        check([3, 1], 576, Then::Set, &|_| false);
     }
 }

@@ -204,7 +204,7 @@ fn what_is_sampled_by_many_heads_of_one_key_is_what_is_trained() {
     sampled_is_trained(SHARED, &options());
 }
 
-/// In parts, the library takes several products, and our kernels one each.
+/// In parts, the library takes a product for each run, and our kernels take one for all.
 #[test]
 fn what_is_sampled_in_parts_is_what_is_trained() {
     let (options, _guard) = for_one();
@@ -252,35 +252,48 @@ fn drawn_is_trained(host: &mut Host<Cuda>, request: Request<Cuda>, what: &str) {
     assert_eq!(drawn, trained, "{what}");
 }
 
-/// Each part of the inputs is a product of its own, set or added, and the others are added to it in order.
+/// Each run of the inputs is a product of its own. The runs of a part are added to its first in order, and so are parts to what is there.
 #[test]
 fn parts_are_added_one_after_the_other() {
     let (options, _guard) = for_one();
     let Some(host) = host_by(IN_PARTS, &options) else { return };
     let gpu = host.backend();
     let (config, has_groups) = (weights(IN_PARTS).0.config, gpu.facts().capability == (9, 0));
-    let (rows, n) = (80, config.dim);
+    let n = config.dim;
     let drawn = |i: u64, len: usize| (0..len as u64).map(|at| Stream::new(9, i).normal(at)).collect::<Vec<f32>>();
-    for (proj, cols, part) in [(Proj::O, 384, 192), (Proj::Down, 768, 256), (Proj::Q, 384, 384)] {
-        let part = if has_groups { part } else { cols };
-        let (x, w, y) = (drawn(1, rows * cols), drawn(2, n * cols), drawn(3, rows * n));
-        let of = |matrix: &[f32], from: usize| matrix.chunks(cols).flat_map(|row| &row[from..from + part]).copied().collect();
-        let multiply = |x: &[f32], w: &[f32], proj: Proj, put: Put, y: &mut <Cuda as Backend>::Buf| {
-            let cols = x.len() / rows;
-            let (mut w, x) = (gpu.weight(&gpu.upload(w), n, cols, false), gpu.act(&gpu.upload(x), rows, cols, 1.0));
-            gpu.settle(&config, proj, &mut w);
-            Backend::linear(gpu, &x, 0..rows, &w, put, y, 0);
-        };
-        for put in [Put::Set, Put::Add] {
-            let [mut at_once, mut in_turn] = [(), ()].map(|()| gpu.upload(&y));
-            multiply(&x, &w, proj, put, &mut at_once);
-            for from in (0..cols).step_by(part) {
-                let (x, w): (Vec<f32>, Vec<f32>) = (of(&x, from), of(&w, from));
-                // Queries are summed whole.
-                multiply(&x, &w, Proj::Q, if from == 0 { put } else { Put::Add }, &mut in_turn);
+    let multiply = |[x, w]: [&[f32]; 2], cols: usize, proj: Proj, put: Put, y: &mut <Cuda as Backend>::Buf| {
+        let rows = x.len() / cols;
+        let (mut w, x) = (gpu.weight(&gpu.upload(w), n, cols, false), gpu.act(&gpu.upload(x), rows, cols, 1.0));
+        gpu.settle(&config, proj, &mut w);
+        Backend::linear(gpu, &x, 0..rows, &w, put, y, 0);
+    };
+    for (proj, cols, part, run) in [(Proj::O, 384, 192, 64), (Proj::Down, 768, 256, 128), (Proj::Q, 384, 384, 384)] {
+        let (part, run) = if has_groups { (part, run) } else { (cols, cols) };
+        for rows in [1, 9, 31, 80, 257] {
+            let (x, w, y) = (drawn(1, rows * cols), drawn(2, n * cols), drawn(3, rows * n));
+            // Queries are summed whole.
+            let multiply_run = |from: usize, put: Put, y: &mut <Cuda as Backend>::Buf| {
+                let [x, w] = [&x, &w].map(|matrix| matrix.chunks(cols).flat_map(|row| &row[from..from + run]).copied().collect());
+                let [x, w]: [Vec<f32>; 2] = [x, w];
+                multiply([&x, &w], run, Proj::Q, put, y);
+            };
+            for put in [Put::Set, Put::Add] {
+                let [mut at_once, mut in_turn] = [(), ()].map(|()| gpu.upload(&y));
+                multiply([&x, &w], cols, proj, put, &mut at_once);
+                for start in (0..cols).step_by(part) {
+                    let mut sums = gpu.zeros(rows * n);
+                    for from in (start..start + part).step_by(run) {
+                        multiply_run(from, if from == start { Put::Set } else { Put::Add }, &mut sums);
+                    }
+                    if start == 0 && put == Put::Set {
+                        in_turn = sums;
+                    } else {
+                        gpu.add(&sums, &mut in_turn);
+                    }
+                }
+                let bits = |y| gpu.download(y).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(bits(&at_once) == bits(&in_turn), "{proj:?} {put:?}, {rows} rows");
             }
-            let bits = |y| gpu.download(y).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert!(bits(&at_once) == bits(&in_turn), "{proj:?} {put:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 //! With one row, a step of a small model waits for its launches: a hundred and fifty, each for the one before. Here blocks of threads stay for all
 //! layers. The bits are those of the other kernels, which sum O and down in the same parts (`cuda/alone.rs`).
 
-use super::OnGpu;
 use super::room::{Room, Start};
+use super::{Gives, OnGpu};
 use crate::cuda::alone::{self, BLOCKS, HEAD, STRETCH};
 use crate::cuda::compile::Code;
 use crate::cuda::device::Grid;
@@ -17,12 +17,15 @@ use crate::model::Model;
 use crate::param::Proj;
 
 const THREADS: usize = 384;
+const HEAD_THREADS: usize = 512;
 /// Rows and columns that the copy engine brings at once, of eights of rows and of 128 bytes.
 const EIGHT: usize = 8;
 const CHUNK: usize = 64;
 /// Words that a block hands over, in whole lines of memory, and a word that is not there yet.
 const LINE: usize = 32;
 const NOTHING: u32 = 0x7fff_dead;
+/// Layers that hand over by turns, as in the kernels.
+const SLOTS: usize = 8;
 /// More keys than this are for many blocks of threads (`far.rs`).
 const KEYS_MAX: usize = 1024;
 
@@ -39,7 +42,7 @@ struct Layer {
     values: u64,
 }
 
-/// A launch, as the kernel reads it.
+/// A launch of the layers, as the kernels read it.
 #[repr(C)]
 struct Launch {
     layers: u64,
@@ -49,21 +52,34 @@ struct Launch {
     pages: u64,
     o_sums: u64,
     down_sums: u64,
-    n_before: u64,
+    progress: u64,
     n_layers: i32,
     n_pages_max: i32,
+    gives_stream: i32,
     eps: f32,
     scale: f32,
 }
 
-/// The layers of a model, and what blocks hand over.
+/// A launch of the head behind them, as the kernel reads it.
+#[repr(C, align(64))]
+struct Head {
+    weights: Map,
+    layers: Launch,
+    gain: u64,
+    logits: u64,
+    vocab: i32,
+}
+
+/// The layers of a model and its head, and what blocks hand over.
 pub(super) struct Alone {
     layers: Memory,
+    head: Map,
     o_sums: Memory,
     down_sums: Memory,
-    n_before: Memory,
+    progress: Memory,
     code: Code,
     grid: Grid,
+    head_grid: Grid,
 }
 
 impl Alone {
@@ -88,7 +104,7 @@ impl Alone {
             let weight = B::gpu_weight(model.weight(0, proj));
             let strides = [weight.stride, weight.stride, weight.rows];
             let shape =
-                Shape { kind: Kind::Forward, rows: 1, n: weight.rows, k: weight.part, strides, batch: 1, offsets: [0; 3] };
+                Shape { kind: Kind::Forward, rows: 1, n: weight.rows, k: weight.summed.run, strides, batch: 1, offsets: [0; 3] };
             cuda.products.few_agree(&shape, weight.address())
         };
         if !Proj::ALL.iter().all(agrees) {
@@ -112,24 +128,43 @@ impl Alone {
             })
         };
         let layers = kvs.iter().enumerate().map(layer).collect::<Option<Vec<_>>>()?;
-        // A slot for each layer, twice: a step clears what the one before left.
+        let head = B::gpu_weight(model.head_weight());
         let words = |n_clusters: usize| {
-            let n = 2 * layers.len() * n_clusters * BLOCKS * (dim / BLOCKS).next_multiple_of(LINE);
+            let n = SLOTS * n_clusters * BLOCKS * (dim / BLOCKS).next_multiple_of(LINE);
             device.upload(&vec![NOTHING; n])
         };
         Some(Self {
             o_sums: words(n_kv_heads),
             down_sums: words(n_stretches),
-            n_before: device.upload(&[0u32]),
+            progress: device.upload(&[0u32; 3]),
             layers: device.upload(&layers),
+            head: map(cuda, head, head.rows, 1, dim),
             code,
             grid,
+            head_grid: Grid { blocks: (device.n_processors, 1), threads: HEAD_THREADS, ..grid },
         })
     }
 
     /// From the token's row in the stream to its row behind all layers.
     pub(super) fn run<B: OnGpu>(&self, cuda: &Cuda, model: &Model<B>, room: &Room) {
-        let mut launch = Launch {
+        let launch = &mut self.launch(model, room);
+        cuda.device.launch_with(self.code, "alone_step", self.grid, launch);
+    }
+
+    /// From there to the logits, beside the last of the layers.
+    pub(super) fn run_head<B: OnGpu>(&self, cuda: &Cuda, model: &Model<B>, room: &Room) {
+        let mut head = Head {
+            weights: self.head,
+            layers: self.launch(model, room),
+            gain: B::gpu_buf(&model.final_norm).address(),
+            logits: room.logits.address(),
+            vocab: model.config.vocab as i32,
+        };
+        cuda.device.launch_with(self.code, "alone_head", self.head_grid, &mut head);
+    }
+
+    fn launch<B: OnGpu>(&self, model: &Model<B>, room: &Room) -> Launch {
+        Launch {
             layers: self.layers.address(),
             stream: room.x.address(),
             angles: B::gpu_buf(&model.angles).address(),
@@ -137,13 +172,13 @@ impl Alone {
             pages: room.start(Start::Pages),
             o_sums: self.o_sums.address(),
             down_sums: self.down_sums.address(),
-            n_before: self.n_before.address(),
+            progress: self.progress.address(),
             n_layers: model.blocks.len() as i32,
             n_pages_max: room.n_pages_max as i32,
+            gives_stream: i32::from(room.gives != Gives::Tokens),
             eps: model.config.norm_eps,
             scale: (1.0 / (HEAD as f64).sqrt()) as f32,
-        };
-        cuda.device.launch_with(self.code, "alone_step", self.grid, &mut launch);
+        }
     }
 }
 

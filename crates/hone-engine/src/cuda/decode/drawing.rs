@@ -12,6 +12,23 @@ use crate::cuda::graph::{Graph, Mark};
 /// Steps at the end of a burst, for whose tokens the GPU waits.
 const LATE: usize = 2;
 
+/// Steps that are recorded in a row.
+pub(super) const IN_A_ROW: usize = 8;
+
+/// A recorded step, and some of them in a row where what lies between two launches counts.
+pub(super) struct Steps {
+    pub(super) one: Graph,
+    pub(super) in_a_row: Option<Graph>,
+}
+
+impl Steps {
+    fn launch(&self, n: usize) {
+        let n_rows = if self.in_a_row.is_some() { n / IN_A_ROW } else { 0 };
+        self.in_a_row.iter().for_each(|graph| (0..n_rows).for_each(|_| graph.launch()));
+        (n_rows * IN_A_ROW..n).for_each(|_| self.one.launch());
+    }
+}
+
 /// Tokens that are being drawn, in parts.
 pub(super) struct Drawing {
     room: Arc<Room>,
@@ -22,13 +39,13 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    /// Asks for so many tokens of every sequence, each a run of the graph.
-    pub(super) fn new(device: &Arc<Device>, step: &Graph, room: &Arc<Room>, n_sequences: usize, n_tokens: usize) -> Self {
+    /// Asks for so many tokens of every sequence, each a recorded step.
+    pub(super) fn new(device: &Arc<Device>, recorded: &Steps, room: &Arc<Room>, n_sequences: usize, n_tokens: usize) -> Self {
         let turn = room.turn();
         let n_early = n_tokens.saturating_sub(LATE);
         let steps = [0..n_early, n_early..n_tokens].into_iter().filter(|steps| !steps.is_empty());
         let part = |steps: Range<usize>| {
-            steps.clone().for_each(|_| step.launch());
+            recorded.launch(steps.len());
             room.send(device, turn, &steps);
             (steps, device.mark())
         };

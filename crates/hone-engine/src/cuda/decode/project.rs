@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use super::OnGpu;
 use super::step::Step;
 use crate::backend::Put;
-use crate::cuda::Weight;
 use crate::cuda::device::{Device, Grid, args, locked};
 use crate::cuda::few::{self, Few, Stretch, Then};
 use crate::cuda::memory::Memory;
 use crate::cuda::product::{Kind, Shape};
 use crate::cuda::wide;
+use crate::cuda::{Summed, Weight};
 use crate::lora::Pair;
 use crate::param::Proj;
 
@@ -82,13 +82,13 @@ pub(super) struct Out {
 }
 
 /// A kind of projection, for which ways were timed: outputs, inputs, rows, what follows, whether it begins with a norm. And which of
-/// its weights an adapter has a part for, with the rank of these parts: a way without the adapter's part would leave it out. And how many
-/// inputs are summed by themselves.
+/// its weights an adapter has a part for, with the rank of these parts: a way without the adapter's part would leave it out. And how its
+/// inputs are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::cuda) struct Asked {
     n: usize,
     k: usize,
-    part: usize,
+    summed: Summed,
     rows: usize,
     rank: usize,
     adapted: [bool; 3],
@@ -190,11 +190,11 @@ impl<B: OnGpu> Step<'_, B> {
     fn asked(&self, layer: usize, of: Projection) -> Asked {
         let projs = of.projs();
         let weights = self.weights(layer, projs);
-        let (n, k, part) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols, weights[0].part);
+        let (n, k, summed) = (weights.iter().map(|weight| weight.rows).sum(), weights[0].cols, weights[0].summed);
         let adapted = self.covered(layer, projs);
         let rank = self.adapter.filter(|_| adapted.contains(&true)).map_or(0, |adapter| adapter.spec.rank);
         let (then, normed) = of.kind();
-        Asked { n, k, part, rows: self.room.n_rows, rank, adapted, then, normed }
+        Asked { n, k, summed, rows: self.room.n_rows, rank, adapted, then, normed }
     }
 
     /// Which of these weights the adapter has a part for.
@@ -268,14 +268,15 @@ impl<B: OnGpu> Step<'_, B> {
         let Self { cuda, room, .. } = *self;
         let weights = self.weights(layer, projs);
         let (first, n) = (weights[0], weights.iter().map(|weight| weight.rows).sum::<usize>());
-        let part = few::n_stages_of(first.part, first.cols, out.then)?;
-        let of_part = Shape { k: first.part, ..self.shape(first, n, n) };
+        let [part, run] = few::stages_of(first.summed, first.cols, out.then)?;
+        let of_run = Shape { k: first.summed.run, ..self.shape(first, n, n) };
         let even = weights.iter().all(|weight| weight.rows.is_multiple_of(8)) && few::fits(n, out.then);
-        if !are_adjoined(&weights) || !even || !cuda.products.few_agree(&of_part, first.address()) {
+        if !are_adjoined(&weights) || !even || !cuda.products.few_agree(&of_run, first.address()) {
             return None;
         }
         let few = Few { w: first.address(), rows: room.n_rows as i32, n: n as i32, k: first.cols as i32, ..Few::default() };
-        let few = Few { x_stride: first.stride as i32, w_stride: first.stride as i32, y_stride: out.stride as i32, part, ..few };
+        let few =
+            Few { x_stride: first.stride as i32, w_stride: first.stride as i32, y_stride: out.stride as i32, part, run, ..few };
         let few = match input {
             Input::Norm(gain) => {
                 let stream = if few::norms(first.cols) { room.x.address() } else { 0 };
@@ -310,7 +311,7 @@ impl<B: OnGpu> Step<'_, B> {
             return Some(Ours { low: None, whole: Few { a: lows[0].address(), ..whole } });
         }
         let (n_low, low_act) = ((rank * lows.len()) as i32, self.room.low_act.address());
-        let low = Few { w: lows[0].address(), act: low_act, y_stride: n_low, n: n_low, scale, part: 0, ..few };
+        let low = Few { w: lows[0].address(), act: low_act, y_stride: n_low, n: n_low, scale, part: 0, run: 0, ..few };
         Some(Ours { low: Some(low), whole: Few { low: low_act, low_stride: n_low, ..whole } })
     }
 
@@ -339,13 +340,13 @@ impl<B: OnGpu> Step<'_, B> {
         let together = are_adjoined(&weights);
         if together {
             let first = weights[0];
-            cuda.products.multiply_parts(self.shape(first, n, stride), first.part, from, first.address(), put, to);
+            cuda.products.multiply_parts(self.shape(first, n, stride), first.summed, from, first.address(), put, to);
         }
         let mut at = to;
         for (&proj, weight) in projs.iter().zip(&weights) {
             if !together {
                 let shape = self.shape(weight, weight.rows, stride);
-                cuda.products.multiply_parts(shape, weight.part, from, weight.address(), put, at);
+                cuda.products.multiply_parts(shape, weight.summed, from, weight.address(), put, at);
             }
             if let Some(pair) = self.adapter.and_then(|adapter| adapter.pair(layer, proj)) {
                 self.add_pair(from, pair, at, stride);

@@ -1,5 +1,7 @@
 //! One step of decoding as launches.
 
+use std::ops::Range;
+
 use super::project::{Input, Out, Projection};
 use super::ring::{Ring, THREADS};
 use super::room::{Room, Start};
@@ -16,6 +18,8 @@ use crate::cuda::{Cuda, Kv};
 use crate::lora::Adapter;
 use crate::model::{Block, Model};
 
+/// Blocks that draw for one sequence, as in the kernel.
+const DRAWERS: usize = 8;
 /// Bytes of logits that stay in the cache.
 const NEAR: usize = 32 << 20;
 
@@ -67,14 +71,17 @@ impl<B: OnGpu> Step<'_, B> {
     /// From the tokens' rows in the stream to those of the next tokens, or to the input of the head.
     pub(super) fn run(&self) {
         let Self { model, room, .. } = *self;
-        if let Some(alone) = &room.alone {
-            alone.run(self.cuda, model, room);
-        } else {
-            self.layers();
+        match &room.alone {
+            Some(alone) => alone.run(self.cuda, model, room),
+            None => self.layers(),
         }
-        self.norm(&model.final_norm);
-        if room.gives == Gives::Tokens {
-            self.score();
+        if room.gives != Gives::Tokens {
+            return self.norm(&model.final_norm);
+        }
+        self.score();
+        if self.draws_at_once() {
+            self.draw_one();
+        } else {
             self.cut();
             self.draw();
         }
@@ -170,6 +177,17 @@ impl<B: OnGpu> Step<'_, B> {
         let Self { cuda, model, room, .. } = *self;
         let (config, head) = (&model.config, B::gpu_weight(model.head_weight()));
         let (stride, n_parts) = (logits_stride(config.vocab), config.vocab.div_ceil(SEGMENT));
+        let find_parts = |parts: Range<usize>| {
+            if !self.draws_at_once() {
+                let to = [room.parts.address(), 0];
+                cuda.parts_into(room.logits.address(), config.vocab, room.n_rows, parts, self.whole_vocabulary(), to);
+            }
+        };
+        if let Some(alone) = &room.alone {
+            alone.run_head(cuda, model, room);
+            return find_parts(0..n_parts);
+        }
+        self.norm(&model.final_norm);
         let n_at_once = match self.plan.logits {
             Logits::All => n_parts,
             Logits::Near => (NEAR / (room.n_rows * SEGMENT * 4)).clamp(1, n_parts),
@@ -178,10 +196,9 @@ impl<B: OnGpu> Step<'_, B> {
             let first = first_part * SEGMENT;
             let last_part = (first_part + n_at_once).min(n_parts);
             let n = (last_part * SEGMENT).min(config.vocab) - first;
-            let (logits, parts) = (room.logits.address(), room.parts.address());
-            let (from, to) = (head.address() + (first * head.stride * 2) as u64, logits + first as u64 * 4);
+            let (from, to) = (head.address() + (first * head.stride * 2) as u64, room.logits.address() + first as u64 * 4);
             cuda.products.multiply(self.shape(head, n, stride), room.act.address(), from, Put::Set, to);
-            cuda.parts_into(logits, config.vocab, room.n_rows, first_part..last_part, self.whole_vocabulary(), [parts, 0]);
+            find_parts(first_part..last_part);
         }
     }
 
@@ -197,6 +214,38 @@ impl<B: OnGpu> Step<'_, B> {
             let (parts, cuts) = ([room.parts.address(), 0], room.start(Start::Cuts));
             cuda.cut_into(room.logits.address(), self.whole_vocabulary(), cuts, parts, left);
         }
+    }
+
+    /// True where one launch goes from logits to the next token: of one sequence from all ids, by blocks that tell each other what they found.
+    fn draws_at_once(&self) -> bool {
+        let Self { cuda, room, .. } = *self;
+        room.n_rows == 1 && room.left.is_none() && cuda.device.has_groups()
+    }
+
+    fn draw_one(&self) {
+        let Self { cuda, model, room, .. } = *self;
+        let vocab = model.config.vocab;
+        let n_parts = vocab.div_ceil(SEGMENT);
+        let (embed, x) = (B::gpu_weight(&model.embed), room.x.address());
+        let values = args![
+            room.logits.address(),
+            logits_stride(vocab),
+            vocab,
+            n_parts,
+            room.start(Start::Inverses),
+            room.start(Start::Greedy),
+            room.start(Start::Keys),
+            room.start(Start::Ids),
+            room.start(Start::Positions),
+            room.start(Start::Drawn),
+            room.drawn.address(),
+            embed.address(),
+            embed.stride,
+            embed.cols,
+            x
+        ];
+        let grid = Grid { blocks: (DRAWERS, 1), threads: 256, shared: n_parts * 8, early: true };
+        cuda.device.launch("head_draw_one", grid, values);
     }
 
     fn draw(&self) {

@@ -3,11 +3,12 @@
 // A step of one row waits for hand-overs and not for bytes, so blocks of threads stay, and what they hand over stays near. Clusters of
 // eight blocks have a part of every layer each: one for every key head (its queries, key and value, attention, and a part of O), the
 // others for 256 gates each (with their ups and a part of down). Inside a cluster values go through distributed shared memory;
-// between clusters go sums alone, twice a layer, by words that are there when they are no longer NOTHING. Weights stream two
-// layers ahead: to shared memory, and from there to the registers of the warps that multiply by them.
+// between clusters go sums alone, twice a layer, by words that are there when they are no longer NOTHING: every block takes all of them,
+// for a second hand-over inside its cluster would take longer. Weights stream two layers ahead: to shared memory, and from there to the
+// registers of the warps that multiply by them. The head is a launch of its own that begins beside the layers and takes their last sums.
 //
-// O and down are summed in parts, of K_O and K_DOWN inputs, because a cluster has no more; so for such a model they are everywhere. All
-// else is summed as the other kernels do, so the bits are theirs.
+// O and down are summed in parts, of K_O and K_DOWN inputs, because a cluster has no more, and these in runs, so that a chain of sums is
+// short; so for such a model they are everywhere. All else is summed as the other kernels do, so the bits are theirs.
 //
 // Compiled for one shape: DIM, HEADS, KV_HEADS, FFN, and heads of WIDTH 64.
 
@@ -23,6 +24,8 @@
 #define K_O (FAN * WIDTH)
 #define GATES 256
 #define K_DOWN GATES
+#define RUN_O 64
+#define RUN_DOWN 128
 #define FEEDERS (FFN / GATES)
 // Rows of a block: of QKV, of gates (with as many ups), of O and of down, which are as many as the columns that it takes in.
 #define ENTRY_ROWS (ENTRIES / CLUSTER)
@@ -49,14 +52,21 @@ struct alignas(64) Layer {
     u16 *keys, *values;
 };
 
+// Layers before this step, begun in it, and behind it.
+struct Progress {
+    u32 n_before, n_begun, n_behind;
+};
+
 struct Alone {
     const Layer *layers;
     float *stream;
     const float *angles;
     const u32 *positions, *pages;
-    // What is handed over, of O and of down: a slot for each layer, twice, for a step clears what the one before left. And how many steps there were.
-    u32 *o_sums, *down_sums, *n_before;
-    int n_layers, n_pages_max;
+    // What is handed over, of O and of down: slots that layers use by turns, of this step and the next.
+    u32 *o_sums, *down_sums;
+    Progress *progress;
+    // Whether the stream behind all layers is asked for: the head takes their sums.
+    int n_layers, n_pages_max, gives_stream;
     float eps, scale;
 };
 
@@ -75,7 +85,7 @@ struct Shared {
     alignas(16) u16 attended[K_O];
     alignas(16) u16 weights[AT_ONCE][8 * (KEYS + 8)];
     float4 tops[4][9], parts[8][4];
-    u64 first_full, first_empty, second_full, second_empty, handed, entered, sent;
+    u64 first_full, first_empty, second_full, second_empty, handed, sent;
     u64 block_full[AT_ONCE], block_empty[AT_ONCE];
 };
 
@@ -123,6 +133,12 @@ __device__ __forceinline__ uint4 look(const u32 *at) {
     return v;
 }
 
+__device__ __forceinline__ u32 look_at(const u32 *at) {
+    u32 v;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+    return v;
+}
+
 __device__ __forceinline__ void put(u32 *at, u32 v) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory"); }
 
 __device__ __forceinline__ u32 handed_over(float x) {
@@ -149,6 +165,7 @@ __device__ __forceinline__ void arrive(int barrier) { asm volatile("bar.arrive %
 #define NORMED 2
 #define ATTEND 3
 #define ATTENDED 4
+#define TAKEN 5
 // Who attends, who multiplies by O behind them, and the keeper.
 #define ATTENDED_WARPS (FIRST_WARPS + ROW_WARPS + 1)
 
@@ -168,6 +185,13 @@ __device__ __forceinline__ void group_multiply(float *d, const u32 *a, u64 right
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "r"(more));
+}
+
+// The same with rows in shared memory.
+__device__ __forceinline__ void group_multiply(float *d, u64 left, u64 right, int more) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %6, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0; }"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "l"(left), "l"(right), "r"(more));
 }
 
 // ---- what other clusters hand over
@@ -197,26 +221,42 @@ __device__ __forceinline__ float4 take(const u32 *from) {
     return sum;
 }
 
-// Where the sums of a layer are handed over, by so many clusters.
-__device__ __forceinline__ u32 *slot_of(const Alone &alone, u32 *sums, u32 step, int layer, int n_clusters) {
-    return sums + (i64)((step & 1) * alone.n_layers + layer) * n_clusters * CLUSTER * BLOCK_WORDS;
+// Where the sums of a layer are handed over, by so many clusters. Few slots stay in the cache; and a slot is cleared one layer later, long
+// before it is looked at again.
+#define SLOTS 8
+__device__ __forceinline__ u32 *slot_of(u32 *sums, u32 layer, int n_clusters) { return sums + layer % SLOTS * n_clusters * CLUSTER * BLOCK_WORDS; }
+
+// A thread's four columns of the stream in front of a layer's gates, or behind all of a layer.
+__device__ __forceinline__ float4 take_attended(const Alone &alone, u32 layer, int column) {
+    return take<KV_HEADS>(slot_of(alone.o_sums, layer, KV_HEADS) + column / OUT_ROWS * BLOCK_WORDS + column % OUT_ROWS);
+}
+
+__device__ __forceinline__ float4 take_last(const Alone &alone, u32 layer, int column) {
+    return take<FEEDERS>(slot_of(alone.down_sums, layer, FEEDERS) + column / OUT_ROWS * BLOCK_WORDS + column % OUT_ROWS);
 }
 
 // Where this block hands over its own.
 template <bool ATTENDS>
-__device__ __forceinline__ u32 *sums_of(const Alone &alone, u32 step, int layer, u32 cluster, u32 rank) {
-    return slot_of(alone, ATTENDS ? alone.o_sums : alone.down_sums, step, layer, ATTENDS ? KV_HEADS : FEEDERS) + (cluster * CLUSTER + rank) * BLOCK_WORDS;
+__device__ __forceinline__ u32 *sums_of(const Alone &alone, u32 layer, u32 cluster, u32 rank) {
+    return slot_of(ATTENDS ? alone.o_sums : alone.down_sums, layer, ATTENDS ? KV_HEADS : FEEDERS) + (cluster * CLUSTER + rank) * BLOCK_WORDS;
 }
 
 // Behind each hand-over inside of the cluster: lets the next one come, puts the newest key and value to their page, and clears what this block
-// handed over in the step before.
+// handed over in the layer before, which everybody has taken who handed over since.
 template <bool ATTENDS>
 __device__ __forceinline__ void keep(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
     int lane = this_thread() & 31, eight = lane % 8 * 8;
+    Progress &progress = *alone.progress;
     await_previous();
     int last = ATTENDS ? alone.positions[0] : 0;
     i64 newest = ATTENDS ? (((i64)alone.pages[last / PAGE] * KV_HEADS + cluster) * PAGE + last % PAGE) * WIDTH + (eight ^ turn(last, WIDTH)) : 0;
-    u32 step = *alone.n_before + 1;
+    u32 before = progress.n_before;
+    // The head may begin when it can tell which layer is the last.
+    if (blockIdx.x == 0 && lane == 0) {
+        progress.n_behind = before + alone.n_layers;
+        __threadfence();
+        let_next_start();
+    }
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         let_wait(shared_address(&shared.handed), layer & 1);
@@ -228,7 +268,11 @@ __device__ __forceinline__ void keep(const Alone &alone, Shared &shared, u32 clu
             const Layer &at = alone.layers[layer];
             if (rank == 0 && lane < 16) *(uint4 *)((lane < 8 ? at.keys : at.values) + newest) = chunk;
         }
-        u32 *left = sums_of<ATTENDS>(alone, step, layer, cluster, rank);
+        if (blockIdx.x == 0 && lane == 0) {
+            put(&progress.n_begun, before + layer + 1);
+            if (layer + 1 == alone.n_layers) put(&progress.n_before, before + alone.n_layers);
+        }
+        u32 *left = sums_of<ATTENDS>(alone, before + layer - 1, cluster, rank);
         if (lane < TAKERS) *(uint4 *)(left + 4 * lane) = make_uint4(NOTHING, NOTHING, NOTHING, NOTHING);
         __syncwarp();
     }
@@ -249,10 +293,11 @@ __device__ __forceinline__ void load_second(Shared &shared, u32 (*a)[4], int lay
 }
 
 // The stream is added to where that is asked for.
-template <int STEPS_HERE>
+template <int STEPS_HERE, int RUN>
 __device__ __forceinline__ void multiply_second(const Alone &alone, Shared &shared, const u32 (*a)[4], const u16 *vector, u32 *to, bool adds, u32 rank, int layer, int first_row, int lane) {
+    constexpr int RUNS = STEPS_HERE * 16 / RUN, EACH = RUN / 16;
     int quad = lane & 3, row = first_row + (lane >> 2) + (quad & 1) * 8;
-    float d[4] = {}, there = adds ? shared.x[rank * OUT_ROWS + min(row, OUT_ROWS - 1)] : 0.0f;
+    float runs[RUNS][4] = {}, there = adds ? shared.x[rank * OUT_ROWS + min(row, OUT_ROWS - 1)] : 0.0f;
     // The same in all eight columns.
     u32 b[STEPS_HERE][2];
 #pragma unroll
@@ -260,8 +305,12 @@ __device__ __forceinline__ void multiply_second(const Alone &alone, Shared &shar
     // All of it is asked for before the first is used.
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < STEPS_HERE; k++) multiply(d, a[k], b[k]);
-    float sum = quad ? d[2] : d[0];
+    for (int k = 0; k < EACH; k++)
+#pragma unroll
+        for (int run = 0; run < RUNS; run++) multiply(runs[run], a[run * EACH + k], b[run * EACH + k]);
+    float sum = quad ? runs[0][2] : runs[0][0];
+#pragma unroll
+    for (int run = 1; run < RUNS; run++) sum = __fadd_rn(sum, quad ? runs[run][2] : runs[run][0]);
     if (quad < 2 && row < OUT_ROWS) put(to + row, handed_over(adds ? __fadd_rn(there, sum) : sum));
     if (first_row == 0 && lane == 0) barrier_arrive(shared_address(&shared.sent));
 }
@@ -285,14 +334,13 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
                                 : shared.entries + (FAN + 1) * PITCH + rank * 8;
     u32 to = in_block(shared_address(there), block), counted = in_block(handed, block);
     float cosine = 1.0f, sine = 0.0f;
+    await_previous();
     if (ATTENDS) {
-        await_previous();
         const float *angles = alone.angles + (i64)alone.positions[0] * WIDTH + eight + (lane >> 2);
         if (turns) cosine = angles[0], sine = angles[WIDTH / 2];
     }
     constexpr int STEPS_SECOND = (ATTENDS ? K_O : K_DOWN) / 16;
-    await_previous();
-    u32 step = *alone.n_before, a[STEPS_DIM > STEPS_SECOND ? STEPS_DIM : STEPS_SECOND][4];
+    u32 before = alone.progress->n_before, a[STEPS_DIM > STEPS_SECOND ? STEPS_DIM : STEPS_SECOND][4];
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         let_wait(full, layer & 1);
@@ -318,20 +366,19 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
         float first = d[0], second = d[2];
         if (ATTENDS) rotate(d[0], d[2], cosine, sine, &first, &second);
         else first = gated(d[0], d[2]);
-        u32 low = pack(first, __shfl_xor_sync(FULL, first, 4)), words[4];
-        if (ATTENDS) {
-            u32 high = __shfl_sync(FULL, pack(second, __shfl_xor_sync(FULL, second, 4)), lane & ~3);
-            low = lane & 1 ? high : low;
-        }
+        u32 low = pack(first, __shfl_xor_sync(FULL, first, 4)), high = ATTENDS ? pack(second, __shfl_xor_sync(FULL, second, 4)) : 0, words[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) words[i] = __shfl_sync(FULL, low, 8 * i + (ATTENDS ? half : 0));
+        for (int i = 0; i < 4; i++) {
+            u32 of_first = __shfl_sync(FULL, low, 8 * i), of_second = ATTENDS ? __shfl_sync(FULL, high, 8 * i) : 0;
+            words[i] = ATTENDS && half ? of_second : of_first;
+        }
         if (hands) hand(to, words, counted);
 
         load_second<STEPS_SECOND>(shared, a, layer, 16 * warp, lane);
-        u32 *sums = sums_of<ATTENDS>(alone, step, layer, cluster, rank);
+        u32 *sums = sums_of<ATTENDS>(alone, before + layer, cluster, rank);
         if (ATTENDS) together<32 * ATTENDED_WARPS>(ATTENDED);
         else let_wait(handed, layer & 1);
-        multiply_second<STEPS_SECOND>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums, cluster == 0, rank, layer, 16 * warp, lane);
+        multiply_second<STEPS_SECOND, ATTENDS ? RUN_O : RUN_DOWN>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums, cluster == 0, rank, layer, 16 * warp, lane);
     }
 }
 
@@ -344,41 +391,21 @@ __device__ __forceinline__ float mean(float x) {
     return fmaf(fmaf(-(float)DIM, q, x), inverse, q);
 }
 
-// Some columns of the stream for all blocks of the cluster.
-template <bool ATTENDS>
-__device__ __forceinline__ void take_in(const Alone &alone, Shared &shared, u32 step, int layer, u32 rank, int lane) {
-    if (lane >= TAKERS) return;
-    int column = rank * OUT_ROWS + 4 * lane;
-    float4 own;
-    if (!ATTENDS) own = take<KV_HEADS>(slot_of(alone, alone.o_sums, step, layer, KV_HEADS) + rank * BLOCK_WORDS + 4 * lane);
-    else if (layer > 0) own = take<FEEDERS>(slot_of(alone, alone.down_sums, step, layer - 1, FEEDERS) + rank * BLOCK_WORDS + 4 * lane);
-    else own = *(const float4 *)(alone.stream + column);
-    if (layer == alone.n_layers) {
-        *(float4 *)(alone.stream + column) = own;
-        return;
-    }
-    u32 words[4] = {__float_as_uint(own.x), __float_as_uint(own.y), __float_as_uint(own.z), __float_as_uint(own.w)};
-#pragma unroll
-    for (int i = 0; i < CLUSTER; i++) hand(in_block(shared_address(shared.x + column), i), words, in_block(shared_address(&shared.entered), i));
-}
-
-// The norm of the stream, when all of it is here.
-__device__ __forceinline__ void enter(const Alone &alone, Shared &shared, const float4 &gain, int layer, int thread) {
+// The norm of the stream, by so many threads, which have four columns each and wait for each other.
+template <int N>
+__device__ __forceinline__ void norm_of(float *x, u16 *normed, const float4 &own, const float4 &gain, float eps, int thread) {
     int lane = thread & 31;
-    let_wait(shared_address(&shared.entered), layer & 1);
+    if (thread < FOURS) ((float4 *)x)[thread] = own;
+    together<N>(TAKEN);
     float sum = 0.0f;
-    float4 own = ((const float4 *)shared.x)[min(thread, FOURS - 1)];
 #pragma unroll
     for (int j = 0; j < (FOURS + 31) / 32; j++) {
-        float4 v = lane + 32 * j < FOURS ? ((const float4 *)shared.x)[lane + 32 * j] : make_float4(0, 0, 0, 0);
+        float4 v = lane + 32 * j < FOURS ? ((const float4 *)x)[lane + 32 * j] : make_float4(0, 0, 0, 0);
         sum = dot4(v, v, sum);
     }
-    float inverse = rsqrtf(mean(warp_sum(sum)) + alone.eps);
+    float inverse = rsqrtf(mean(warp_sum(sum)) + eps);
     if (thread < FOURS)
-        ((uint2 *)shared.normed)[thread] = make_uint2(pack(own.x * inverse * gain.x, own.y * inverse * gain.y), pack(own.z * inverse * gain.z, own.w * inverse * gain.w));
-    before_copies();
-    arrive<32 * (FIRST_WARPS + ROW_WARPS)>(NORMED);
-    if (thread == 32 * (ROW_WARPS - 1)) barrier_expect(shared_address(&shared.entered), DIM * 4);
+        ((uint2 *)normed)[thread] = make_uint2(pack(own.x * inverse * gain.x, own.y * inverse * gain.y), pack(own.z * inverse * gain.z, own.w * inverse * gain.w));
 }
 
 // ---- attention of a key head
@@ -490,31 +517,33 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
         together<128>(ATTEND);
         // All that a warp needs of these pieces is in its registers.
         if (lane < AT_ONCE && first + lane >= 0) barrier_arrive(shared_address(&shared.block_empty[(use + lane) % AT_ONCE]));
-        u32 p[2][KEYS / 32][4];
-        auto load_weights = [&](int b) {
+        // Blocks are summed by themselves, by turns.
+        float sums[AT_ONCE][4] = {};
+        u32 p[AT_ONCE][KEYS / 32][4];
 #pragma unroll
-            for (int k = 0; k < KEYS / 32; k++) load4(p[b % 2][k], shared.weights[b] + (lane & 7) * (KEYS + 8) + k * 32 + (lane >> 3) * 8);
-        };
-        load_weights(0);
+        for (int b = 0; b < AT_ONCE; b++)
+#pragma unroll
+            for (int k = 0; k < KEYS / 32; k++) load4(p[b][k], shared.weights[b] + (lane & 7) * (KEYS + 8) + k * 32 + (lane >> 3) * 8);
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++)
+#pragma unroll
+            for (int b = 0; b < AT_ONCE; b++) multiply(sums[b], values[b][k], p[b][k / 2] + k % 2 * 2);
+        // The normaliser, which is whole when the last blocks are; it waits for nothing here.
+        if constexpr (ends) {
+            float of_quads[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float4 part = shared.parts[group][i];
+                of_quads[i] = (part.x + part.y) + (part.z + part.w);
+            }
+            inverse = __frcp_rn((of_quads[0] + of_quads[1]) + (of_quads[2] + of_quads[3]));
+        }
 #pragma unroll
         for (int b = 0; b < AT_ONCE; b++) {
-            if (b + 1 < AT_ONCE) load_weights(b + 1);
             // What is not there may be no number, and is not even multiplied by nothing.
             if (b + 1 < AT_ONCE && first + b < 0) continue;
 #pragma unroll
-            for (int i = 0; i < 4; i++) o[i] *= shrinks[b][i % 2];
-#pragma unroll
-            for (int k = 0; k < KEYS / 16; k++) multiply(o, values[b][k], p[b % 2][k / 2] + k % 2 * 2);
-            // The normaliser, which is whole when the last blocks are; it waits for nothing here.
-            if constexpr (ends) if (b + 1 == AT_ONCE) {
-                float of_quads[4];
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float4 part = shared.parts[group][i];
-                    of_quads[i] = (part.x + part.y) + (part.z + part.w);
-                }
-                inverse = __frcp_rn((of_quads[0] + of_quads[1]) + (of_quads[2] + of_quads[3]));
-            }
+            for (int i = 0; i < 4; i++) o[i] = fmaf(o[i], shrinks[b][i % 2], sums[b][i]);
         }
     };
 #pragma unroll 1
@@ -535,7 +564,7 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
 // ---- a block's part
 
 // Cycles after a hand-over in which no weights are asked for.
-#define PAUSE 200
+#define PAUSE 150
 
 template <bool ATTENDS, bool HELPS>
 __device__ __forceinline__ void rows_of_stream(const Alone &alone, Shared &shared, u32 cluster, u32 rank) {
@@ -544,28 +573,33 @@ __device__ __forceinline__ void rows_of_stream(const Alone &alone, Shared &share
     u32 a[HELPS ? STEPS_HERE : 1][4];
     await_previous();
     int last = ATTENDS ? alone.positions[0] : 0;
-    u32 step = *alone.n_before, n_blocks = last / KEYS + 1;
+    u32 before = alone.progress->n_before, n_blocks = last / KEYS + 1;
+    int column = 4 * min(thread, FOURS - 1);
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         const Layer &at = alone.layers[layer];
         float4 gain = make_float4(0, 0, 0, 0);
         if (thread < FOURS) gain = ((const float4 *)(ATTENDS ? at.attn_gain : at.mlp_gain))[thread];
-        if (HELPS) take_in<ATTENDS>(alone, shared, step, layer, rank, lane);
+        float4 own = !ATTENDS    ? take_attended(alone, before + layer, column)
+                     : layer > 0 ? take_last(alone, before + layer - 1, column)
+                                 : *(const float4 *)(alone.stream + column);
         __syncwarp();
-        enter(alone, shared, gain, layer, thread);
+        norm_of<32 * ROW_WARPS>(shared.x, shared.normed, own, gain, alone.eps, thread);
+        before_copies();
+        arrive<32 * (FIRST_WARPS + ROW_WARPS)>(NORMED);
         if (HELPS) {
             load_second<STEPS_HERE>(shared, a, layer, 16 * FIRST_WARPS, lane);
             if (ATTENDS) together<32 * ATTENDED_WARPS>(ATTENDED);
             else let_wait(shared_address(&shared.handed), layer & 1);
-            multiply_second<STEPS_HERE>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums_of<ATTENDS>(alone, step, layer, cluster, rank), cluster == 0, rank, layer, 16 * FIRST_WARPS, lane);
+            multiply_second<STEPS_HERE, ATTENDS ? RUN_O : RUN_DOWN>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums_of<ATTENDS>(alone, before + layer, cluster, rank), cluster == 0, rank, layer, 16 * FIRST_WARPS, lane);
         } else if (ATTENDS) {
             attend_alone(alone, shared, last, layer, layer * n_blocks, thread);
             arrive<32 * ATTENDED_WARPS>(ATTENDED);
         }
     }
-    if (ATTENDS && HELPS && cluster == 0) {
-        take_in<ATTENDS>(alone, shared, step, alone.n_layers, rank, lane);
-        if (rank == 0 && lane == 0) *alone.n_before = step + 1;
+    if (ATTENDS && HELPS && cluster == 0 && alone.gives_stream) {
+        column = rank * OUT_ROWS + 4 * lane;
+        if (lane < TAKERS) *(float4 *)(alone.stream + column) = take_last(alone, before + alone.n_layers - 1, column);
     }
 }
 
@@ -619,8 +653,9 @@ __device__ __forceinline__ void bring_weights(const Alone &alone, Shared &shared
 
 __device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u32 kv_head) {
     await_previous();
+    // What is first needed, asked for at once.
     int lane = threadIdx.x & 31, last = alone.positions[0];
-    u32 use = 0;
+    u32 use = 0, first_held = lane < alone.n_pages_max ? alone.pages[lane] : 0;
 #pragma unroll 1
     for (int layer = 0; layer < alone.n_layers; layer++) {
         const Layer &at = alone.layers[layer];
@@ -629,7 +664,7 @@ __device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u
         for (int block = 0; block * KEYS <= last; block++, use++) {
             int first = block * PER_BLOCK, n_keys = min(KEYS, last - block * KEYS);
             u32 slot = use % AT_ONCE, parity = use / AT_ONCE & 1 ^ 1;
-            if (first % 32 == 0) held = first + lane < alone.n_pages_max ? alone.pages[first + lane] : 0;
+            if (first % 32 == 0) held = first == 0 ? first_held : first + lane < alone.n_pages_max ? alone.pages[first + lane] : 0;
             i64 page = ((i64)__shfl_sync(FULL, held, (first + lane) % 32) * KV_HEADS + kv_head) * PAGE_SIZE;
             let_wait(shared_address(&shared.block_empty[slot]), parity);
             if (block == 0 && layer > 0) {
@@ -637,8 +672,8 @@ __device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u
                 pause(PAUSE);
             }
             before_copies();
-            fetch_piece(shared.keys[slot], at.keys + page, n_keys, false, shared_address(&shared.block_full[slot]));
-            fetch_piece(shared.values[slot], at.values + page, n_keys, true, shared_address(&shared.block_full[slot]));
+            fetch_piece<true>(shared.keys[slot], at.keys + page, n_keys, false, shared_address(&shared.block_full[slot]));
+            fetch_piece<true>(shared.values[slot], at.values + page, n_keys, true, shared_address(&shared.block_full[slot]));
         }
     }
 }
@@ -663,17 +698,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(ALONE_THR
     Shared &shared = *(Shared *)((char *)memory + (-shared_address(memory) & 1023));
     u32 rank, cluster = blockIdx.x / CLUSTER;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    let_next_start();
+    if (blockIdx.x > 0) let_next_start();
     if (threadIdx.x == 0) {
         barrier_init(shared_address(&shared.first_full), 1), barrier_init(shared_address(&shared.first_empty), FIRST_WARPS);
         barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), FIRST_WARPS + 1);
-        barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.entered), 1), barrier_init(shared_address(&shared.sent), 1);
+        barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.sent), 1);
         for (int i = 0; i < AT_ONCE; i++) {
             barrier_init(shared_address(&shared.block_full[i]), 2 * LANES), barrier_init(shared_address(&shared.block_empty[i]), 4);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         barrier_expect(shared_address(&shared.handed), cluster < KV_HEADS ? ENTRIES * 2 : GATES * 2);
-        barrier_expect(shared_address(&shared.entered), DIM * 4);
     }
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
     if (threadIdx.x < 32 * FIRST_WARPS) {
@@ -689,6 +723,164 @@ extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(ALONE_THR
         if (cluster < KV_HEADS) part_of<true>(alone, shared, cluster, rank);
         else part_of<false>(alone, shared, cluster - KV_HEADS, rank);
     }
+    // A block goes when it has all that its neighbours hand to it, so nobody hands anything to one that is gone.
+}
+
+// ---- the head
+
+// Two groups of warps have 64 rows each in their registers, and all of them share rooms for as many on their way; for rows come faster than
+// the stream does. Then five warps that take the stream, one that brings rows, and two that nobody needs.
+#define TILE 64
+#define ROOMS 3
+#define HEAD_GROUPS 2
+#define TAKER_WARP (4 * HEAD_GROUPS)
+#define TAKER_THREADS (32 * 5)
+#define ROWS_WARP (TAKER_WARP + 5)
+#define HEAD_THREADS (32 * 16)
+#define REGISTERS_MULTIPLY 184
+#define REGISTERS_TAKE 72
+// Tiles that a block can have before the stream is there, and those that it is given for it: to multiply takes time too.
+#define AHEAD (ROOMS + HEAD_GROUPS)
+#define MORE (AHEAD - 1)
+// Cycles from one look to the next while there are layers to come, and for each of them between two requests for rows, which would stand in
+// the way of what is handed over.
+#define FAR_OFF 1000
+#define APART 100
+
+struct Logits {
+    Map weights;
+    Alone alone;
+    const float *gain;
+    float *logits;
+    int vocab;
+};
+
+struct HeadShared {
+    alignas(1024) char rows[ROOMS][TILE * DIM * 2];
+    alignas(16) float x[DIM];
+    alignas(128) u16 normed[DIM + 64];
+    u64 full[ROOMS], empty[ROOMS];
+};
+
+// Rows of the head by two groups of warps: the first ones of each wait in registers.
+__device__ __forceinline__ void multiply_rows(const Logits &head, HeadShared &shared, int first, int n_here, int warp, int lane) {
+    constexpr int BOX = DIM * 16;
+    int group = warp / 4, row = warp % 4 * 16 + (lane >> 2);
+    u64 vector = (u64)((__shfl_sync(FULL, shared_address(shared.normed), 0) & 0x3ffff) >> 4) | 1ull << 16 | 8ull << 32;
+    u32 a[STEPS_DIM][4];
+    // Every warp meets every turn of a room, or it would take one for another.
+    auto leave = [&](int i) {
+        __syncwarp();
+        if (lane == 0) barrier_arrive(shared_address(&shared.empty[i % ROOMS]));
+    };
+    auto put_logits = [&](int i, float *d) {
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+        int at = (first + i) * TILE + row;
+        if (lane & 3) return;
+        if (at < head.vocab) head.logits[at] = d[0];
+        if (at + 8 < head.vocab) head.logits[at + 8] = d[2];
+    };
+#pragma unroll 1
+    for (int i = 0; i < min(n_here, HEAD_GROUPS); i++) {
+        let_wait(shared_address(&shared.full[i % ROOMS]), i / ROOMS & 1);
+        if (i == group)
+#pragma unroll
+            for (int k = 0; k < STEPS_DIM; k++) load_tile(lane, a[k], shared_address(shared.rows[i % ROOMS]) + warp % 4 * 2 * BOX, BOX, k);
+        leave(i);
+    }
+    together<32 * TAKER_WARP + TAKER_THREADS>(NORMED);
+    if (group < n_here) {
+        float d[4] = {};
+#pragma unroll
+        for (int k = 0; k < STEPS_DIM; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) asm volatile("" : "+r"(a[k][i])::"memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int k = 0; k < STEPS_DIM; k++) group_multiply(d, a[k], vector + 2 * k, k > 0);
+        put_logits(group, d);
+    }
+#pragma unroll 1
+    for (int i = HEAD_GROUPS; i < n_here; i++) {
+        let_wait(shared_address(&shared.full[i % ROOMS]), i / ROOMS & 1);
+        if (i % HEAD_GROUPS == group) {
+            float d[4] = {};
+            u64 rows = (u64)((__shfl_sync(FULL, shared_address(shared.rows[i % ROOMS]), 0) & 0x3ffff) >> 4) | 1ull << 16 | (u64)(BOX / 16) << 32 | 1ull << 62;
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+            for (int k = 0; k < STEPS_DIM; k++) group_multiply(d, rows + k / 4 * 64 + k % 4 * 2, vector + 2 * k, k > 0);
+            put_logits(i, d);
+        }
+        leave(i);
+    }
+}
+
+// The norm of the stream, by threads of which each has four columns, as soon as the last layer has handed over.
+__device__ __forceinline__ void take_stream(const Logits &head, HeadShared &shared, int thread) {
+    const Alone &alone = head.alone;
+    int column = 4 * min(thread, FOURS - 1);
+    u32 n_behind = look_at(&alone.progress->n_behind);
+    // Looks, which stand in the way of others, are few until that layer is at work; and what stands in its place before is an earlier one's.
+    if (thread < 32)
+#pragma unroll 1
+        for (int looks = 0; look_at(&alone.progress->n_begun) != n_behind; looks++) {
+            pause(FAR_OFF);
+            if (looks > LOOKS_MAX) __trap();
+        }
+    together<TAKER_THREADS>(TAKEN);
+    float4 gain = ((const float4 *)head.gain)[column / 4], own = take_last(alone, n_behind - 1, column);
     __syncwarp();
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+    norm_of<TAKER_THREADS>(shared.x, shared.normed, own, gain, alone.eps, thread);
+    before_copies();
+    arrive<32 * TAKER_WARP + TAKER_THREADS>(NORMED);
+}
+
+// Blocks that are there before the layers are done.
+__device__ __forceinline__ int n_ahead(int n_tiles) { return max(0, min((int)gridDim.x - CLUSTER * (KV_HEADS + FEEDERS), n_tiles / MORE)); }
+
+// The first tile of a block. Those that are there before the layers are done have more: those which wait with them then.
+__device__ __forceinline__ int first_of(int n_tiles, int block) {
+    return min(block, n_ahead(n_tiles)) * MORE + (n_tiles - n_ahead(n_tiles) * MORE) * block / (int)gridDim.x;
+}
+
+// The rows of a block, as soon as there is room. Blocks that are there before the layers are done have time.
+__device__ __forceinline__ void bring_head(const Logits &head, HeadShared &shared, int first, int n_here, bool has_time) {
+    constexpr int BOX = DIM * 16;
+    // Not all at once.
+    if (has_time) pause(APART * head.alone.n_layers * blockIdx.x / gridDim.x);
+#pragma unroll 1
+    for (int i = 0; i < n_here; i++) {
+        u32 to = shared_address(shared.rows[i % ROOMS]), full = shared_address(&shared.full[i % ROOMS]);
+        if (i >= ROOMS) let_wait(shared_address(&shared.empty[i % ROOMS]), i / ROOMS & 1 ^ 1);
+        barrier_expect(full, TILE / 8 * BOX);
+#pragma unroll 1
+        for (int eight = 0; eight < TILE / 8; eight++) {
+            if (has_time && i < AHEAD) pause(APART * head.alone.n_layers);
+            bring_rows(to + eight * BOX, &head.weights, (first + i) * TILE + 8 * eight, 0, 0, full);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) alone_head(const __grid_constant__ Logits head) {
+    HeadShared &shared = *(HeadShared *)((char *)memory + (-shared_address(memory) & 1023));
+    int thread = this_thread(), warp = __shfl_sync(FULL, thread >> 5, 0), lane = thread & 31;
+    int n_tiles = (head.vocab + TILE - 1) / TILE, first = first_of(n_tiles, blockIdx.x), n_here = first_of(n_tiles, blockIdx.x + 1) - first;
+    let_next_start();
+    if (thread < ROOMS) {
+        barrier_init(shared_address(&shared.full[thread]), 1), barrier_init(shared_address(&shared.empty[thread]), 4 * HEAD_GROUPS);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (warp < TAKER_WARP) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS_MULTIPLY));
+        multiply_rows(head, shared, first, n_here, warp, lane);
+    } else {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS_TAKE));
+        if (warp < ROWS_WARP) take_stream(head, shared, thread - 32 * TAKER_WARP);
+        else if (warp == ROWS_WARP && lane == 0) bring_head(head, shared, first, n_here, (int)blockIdx.x < n_ahead(n_tiles));
+    }
+    __syncwarp();
+    // Whoever comes next counts on all that came before.
+    await_previous();
 }

@@ -185,7 +185,8 @@ struct Slot {
 
 // A piece of so many keys to shared memory by one warp, without waiting: lane i knows where page i is. Behind values are zeros, since
 // their weights are 0 and what lies there may be no number; behind keys is anything, whose scores are never looked at. A step reads a
-// piece once, or once for each of the few rows of a sequence, so it is the first to leave the cache.
+// piece once, or once for each of the few rows of a sequence, so it is the first to leave the cache, unless there is but little to read.
+template <bool STAYS>
 __device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys, bool of_values, u32 barrier) {
     int lane = threadIdx.x & 31;
     bool zeros = of_values && n_keys < KEYS;
@@ -195,7 +196,8 @@ __device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys
     }
 #if __CUDA_ARCH__ >= 900
     u64 policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    if (STAYS) asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    else asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     // Each lane arrives for the zeros that it wrote; without them, one does for all the others.
     if (lane == 0) barrier_expect(barrier, n_keys * WIDTH * 2);
     if (zeros ? lane > 0 : lane == 1) barrier_arrive_for(barrier, zeros ? 1 : LANES - 1);
@@ -242,7 +244,7 @@ __device__ __forceinline__ void fetch_rows(const One &one, u16 *ring, u32 full, 
                 if (row != blockIdx.x) before_copies();
                 const u16 *from = (of_values ? one.values : one.keys) + page;
                 int n_keys = FRESH == 1 ? min(KEYS, last - block * KEYS) : max(0, min(KEYS, n_old - block * KEYS));
-                fetch_piece(ring + slot.at * PIECE, from, n_keys, of_values, full + 8 * slot.at);
+                fetch_piece<false>(ring + slot.at * PIECE, from, n_keys, of_values, full + 8 * slot.at);
                 slot.advance(one.n_pieces);
             }
         }
@@ -340,15 +342,15 @@ __device__ __forceinline__ void attend_rows(const One &one) {
             if (CHECKED || lane == 0) barrier_arrive(empty + 8 * slot.at);
             slot.advance(n_pieces);
             together();
+            float shrinks[EACH];
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 int at = group + 8 * i;
                 float largest = fmaxf(fmaxf(tops[0][at], tops[1][at]), fmaxf(tops[2][at], tops[3][at]));
-                float shrink = weigh<1>(s, i, largest, top[i], &sum[i]);
+                shrinks[i] = weigh<1>(s, i, largest, top[i], &sum[i]);
 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     *(u32 *)(weights + at * W_PITCH + warp * 16 + n * 8 + quad * 2) = pack(s[n][2 * i], s[n][2 * i + 1]);
-                shrink_values<2 * OWN>(o, i, shrink);
             }
             together();
             u32 p[KEYS / 16][4] = {};
@@ -377,8 +379,7 @@ __device__ __forceinline__ void attend_rows(const One &one) {
                     if (lane < 2 * OWN && part < WIDTH)
                         *(uint4 *)(to + (part ^ turned)) = *(const uint4 *)(fresh + (2 * which + 1) * WIDTH + (part ^ turned));
                 });
-#pragma unroll
-            for (int k = 0; k < KEYS / 16; k++) add_values<4>(o, p[k], ring + slot.at * PIECE + k * 16 * WIDTH, warp);
+            add_values<4, EACH>(o, shrinks, p, ring + slot.at * PIECE, warp);
             __syncwarp();
             if (CHECKED || lane == 0) barrier_arrive(empty + 8 * slot.at);
             slot.advance(n_pieces);

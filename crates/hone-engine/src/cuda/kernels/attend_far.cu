@@ -58,7 +58,7 @@ __device__ __forceinline__ void score_blocks(const One &one) {
         for (int i = 0; i < AT_ONCE && (first + i) * KEYS <= last; i++) {
             i64 page = __shfl_sync(FULL, held, i * PER_BLOCK + (threadIdx.x & 31) % PER_BLOCK);
             int n_keys = max(0, min(KEYS, n_old - (first + i) * KEYS));
-            fetch_piece(pieces + i * PIECE, one.keys + (page * one.n_kv_heads + kv_head) * PAGE_SIZE, n_keys, false, there + 8 * i);
+            fetch_piece<false>(pieces + i * PIECE, one.keys + (page * one.n_kv_heads + kv_head) * PAGE_SIZE, n_keys, false, there + 8 * i);
         }
         return;
     }
@@ -267,13 +267,17 @@ __device__ __forceinline__ void add_blocks(const One &one) {
             for (int b = 0; b < AT_ONCE; b++) {
                 if (b + 1 < AT_ONCE) load_block(b + 1);
                 if (b >= n) continue;
-#pragma unroll
-                for (int e = 0; e < EIGHTS; e++)
-                    o[e][0] *= shrinks[b % 2][e].x, o[e][1] *= shrinks[b % 2][e].y, o[e][2] *= shrinks[b % 2][e].x, o[e][3] *= shrinks[b % 2][e].y;
+                float of_block[EIGHTS][4] = {};
 #pragma unroll
                 for (int k = 0; k < KEYS / 16; k++)
 #pragma unroll
-                    for (int e = 0; e < EIGHTS; e++) multiply(o[e], v[b % 2][k], p[b % 2][e][k / 2] + k % 2 * 2);
+                    for (int e = 0; e < EIGHTS; e++) multiply(of_block[e], v[b % 2][k], p[b % 2][e][k / 2] + k % 2 * 2);
+#pragma unroll
+                for (int e = 0; e < EIGHTS; e++) {
+                    float2 shrink = shrinks[b % 2][e];
+                    o[e][0] = fmaf(o[e][0], shrink.x, of_block[e][0]), o[e][1] = fmaf(o[e][1], shrink.y, of_block[e][1]);
+                    o[e][2] = fmaf(o[e][2], shrink.x, of_block[e][2]), o[e][3] = fmaf(o[e][3], shrink.y, of_block[e][3]);
+                }
             }
             __syncwarp();
             if (CHECKED || lane == 0) barrier_arrive(shared_address(empty + turn_of)), barrier_arrive(shared_address(used + slot));

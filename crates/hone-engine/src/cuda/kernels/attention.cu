@@ -128,22 +128,26 @@ __device__ __forceinline__ float weigh(float (*s)[4], int i, float largest, floa
     return shrink;
 }
 
-template <int TILES>
-__device__ __forceinline__ void shrink_values(float (*o)[4], int i, float shrink) {
-#pragma unroll
-    for (int n = 0; n < TILES; n++) o[n][2 * i] *= shrink, o[n][2 * i + 1] *= shrink;
-}
-
-// Adds sixteen values by their weights, for every EVERY-th sixteen of the width from the `first` on.
-template <int EVERY>
-__device__ __forceinline__ void add_values(float (*o)[4], const u32 *weights, const u16 *values, int first) {
+// Adds a block's values by their weights, for every EVERY-th sixteen of the width from the `first` on. A block is summed by itself, so that no
+// block waits for the one before it; what is there of a thread's first ROWS rows shrinks first.
+template <int EVERY, int ROWS>
+__device__ __forceinline__ void add_values(float (*o)[4], const float *shrinks, const u32 (*weights)[4], const u16 *values, int first) {
 #pragma unroll
     for (int n = 0; n < (STEPS + EVERY - 1) / EVERY; n++) {
         if (first + EVERY * n >= STEPS) continue;
-        u32 b[4];
-        load4_turned(b, by_row(values, first + EVERY * n));
-        multiply(o[2 * n], weights, b);
-        multiply(o[2 * n + 1], weights, b + 2);
+        float sums[2][4] = {};
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++) {
+            u32 b[4];
+            load4_turned(b, by_row(values + k * 16 * WIDTH, first + EVERY * n));
+            multiply(sums[0], weights[k], b);
+            multiply(sums[1], weights[k], b + 2);
+        }
+#pragma unroll
+        for (int i = 0; i < 2 * ROWS; i++) {
+            o[2 * n][i] = fmaf(o[2 * n][i], shrinks[i / 2], sums[0][i]);
+            o[2 * n + 1][i] = fmaf(o[2 * n + 1][i], shrinks[i / 2], sums[1][i]);
+        }
     }
 }
 
@@ -182,18 +186,19 @@ __device__ void attend_tile(const u16 *q, const u16 *keys, const u16 *values, co
         if (first < n_flat && block * KEYS <= warp_last) {
             float s[KEYS / 8][4] = {};
             score<KEYS / 16>(s, a, k_block);
+            float shrinks[2];
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 float largest = largest_score<KEYS / 16>(s, i, block * KEYS, rows.last[i], factor, top[i]);
-                float shrink = weigh<KEYS / 16>(s, i, largest, top[i], sums[i]);
-                shrink_values<WIDTH / 8>(o, i, shrink);
+                shrinks[i] = weigh<KEYS / 16>(s, i, largest, top[i], sums[i]);
             }
+            u32 p[KEYS / 16][4];
 #pragma unroll
             for (int k = 0; k < KEYS / 16; k++) {
-                u32 p[4] = {pack(s[2 * k][0], s[2 * k][1]), pack(s[2 * k][2], s[2 * k][3]), pack(s[2 * k + 1][0], s[2 * k + 1][1]),
-                            pack(s[2 * k + 1][2], s[2 * k + 1][3])};
-                add_values<1>(o, p, v_block + k * 16 * WIDTH, 0);
+                p[k][0] = pack(s[2 * k][0], s[2 * k][1]), p[k][1] = pack(s[2 * k][2], s[2 * k][3]);
+                p[k][2] = pack(s[2 * k + 1][0], s[2 * k + 1][1]), p[k][3] = pack(s[2 * k + 1][2], s[2 * k + 1][3]);
             }
+            add_values<1, 2>(o, shrinks, p, v_block, 0);
         }
         __syncthreads();
     }

@@ -18,8 +18,8 @@ struct Stretch {
     int end, from;
 };
 
-// The input is `x`, or the norm of `stream`. The low-rank part comes from `low`, or is computed here with `a`. With a `part`, each so many
-// steps of DEPTH are summed by themselves and added to what is there, one part after the other.
+// The input is `x`, or the norm of `stream`. The low-rank part comes from `low`, or is computed here with `a`. Of inputs that are summed in
+// parts, a part and a run of it have so many steps of DEPTH.
 struct Few {
     const u16 *x, *w, *low, *a;
     const float *stream, *gain;
@@ -28,7 +28,7 @@ struct Few {
     Stretch stretches[3];
     int rows, n, k, x_stride, w_stride, y_stride, mode, rank, low_stride, n_each;
     float scale, eps;
-    int part;
+    int part, run;
 };
 
 // Rows of the stream to shared memory, normed and rounded as `norm_act` does: a warp has a row, two at a time.
@@ -69,17 +69,19 @@ __device__ __forceinline__ void norm_rows_into(u16 *to, int pitch, const Few &fe
     for (int i = threadIdx.x; i < pitch / 2; i += WARPS * 32) ((u32 *)(to + n_here * pitch))[i] = 0;
 }
 
-// WM by WN warps, each MT tiles of sixteen rows by NT tiles of eight columns.
-template <int MT, int WM, int NT, int WN, int STAGES, bool NORMED, bool LOW>
+// WM by WN warps, each MT tiles of sixteen rows by NT tiles of eight columns. PARTS: each run of the inner dimension is summed by itself; the
+// runs of a part are added one after the other, and the parts one after the other to what is there. The low-rank part has no parts.
+template <int MT, int WM, int NT, int WN, int STAGES, bool NORMED, bool LOW, bool PARTS>
 __device__ __forceinline__ void few_rows(const Few &few) {
     constexpr int ROWS = MT * 16 * WM, SPAN = NT * 8, COLS = SPAN * WN, FETCHED = COLS + (LOW ? EXTRA : 0);
     constexpr int STAGE = ((NORMED ? 0 : ROWS) + FETCHED) * ROW * 2, LINES = WM * WN * 4, LT = LOW ? EXTRA / 8 / WN : 1;
     constexpr int X_EACH = ROWS / LINES, W_EACH = COLS / LINES, L_EACH = LOW ? EXTRA / LINES : 1;
     static_assert(X_EACH * LINES == ROWS && W_EACH * LINES == COLS && (!LOW || L_EACH * LINES == EXTRA), "every thread fetches the same");
+    static_assert(!PARTS || !NORMED, "parts have no norm, and no gate");
     extern __shared__ uint4 memory[];
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
     int warp_row = (warp / WN) * MT * 16, warp_part = warp % WN, warp_col = warp_part * SPAN, row0 = blockIdx.y * ROWS;
-    const bool gate = few.mode == GATE;
+    const bool gate = !PARTS && few.mode == GATE;
     const int n_rows = few.rows, limit = gate ? few.n / 2 : few.n, stride = few.w_stride, rank = few.rank;
     const int step_cols = gate ? COLS / 2 : COLS, n_steps = (few.k + DEPTH - 1) / DEPTH, first_tile = blockIdx.x * few.n_each;
     const int n_tiles = NORMED ? min(few.n_each, (limit + step_cols - 1) / step_cols - first_tile) : 1;
@@ -200,20 +202,20 @@ __device__ __forceinline__ void few_rows(const Few &few) {
         const int first = (first_tile + tile) * step_cols;
         const bool with_low = LOW && (tile == 0 || !gate);
         float sums[MT][NT][4] = {}, lows[MT][LT][4] = {};
-        // Adds the sums of a part to what the next one is added to, which begins with zero.
-        auto add_part = [&]() {
+        // The runs of a part that are done. What begins as -0 becomes the first that is added, to the bit.
+        float of_part[MT][NT][4];
+        auto each_sum = [&](auto then) {
 #pragma unroll
             for (int m = 0; m < MT; m++)
 #pragma unroll
                 for (int t = 0; t < NT; t++)
 #pragma unroll
-                    for (int i = 0; i < 2; i++) {
-                        float2 &there = old[m][t][i];
-                        float *of = sums[m][t] + 2 * i;
-                        there = make_float2(__fadd_rn(there.x, of[0]), __fadd_rn(there.y, of[1]));
-                        of[0] = 0.0f, of[1] = 0.0f;
-                    }
+                    for (int i = 0; i < 4; i++) then(sums[m][t][i], of_part[m][t][i], i % 2 ? old[m][t][i / 2].y : old[m][t][i / 2].x);
         };
+        // Adds a run to its part; the next one begins with zero. Then a whole part to what is there.
+        auto add_run = [&]() { each_sum([](float &sum, float &part, float &) { part = __fadd_rn(part, sum), sum = 0.0f; }); };
+        auto add_part = [&]() { each_sum([](float &, float &part, float &there) { there = __fadd_rn(there, part), part = -0.0f; }); };
+        if (PARTS) each_sum([](float &, float &part, float &) { part = -0.0f; });
         // The adapter's b, asked for before it is needed.
         u32 behind[NT][2];
         auto load_behind = [&](int t, int k, u32 *b) {
@@ -228,7 +230,7 @@ __device__ __forceinline__ void few_rows(const Few &few) {
         if (rank)
 #pragma unroll
             for (int t = 0; t < NT; t++) load_behind(t, 0, behind[t]);
-        int part_end = few.part > 0 ? few.part : n_steps;
+        int run_end = few.run, part_end = few.part;
         for (int step = 0; step < n_steps; step++) {
             // The stage of the step before this one is free, and the next step's first part is loaded during this one's last.
             if (next_tile < n_tiles) {
@@ -236,9 +238,10 @@ __device__ __forceinline__ void few_rows(const Few &few) {
                 if (!NORMED) fetch_rows(free_slot);
             }
             fetch_commit();
-            if (!NORMED && step == part_end) {
-                part_end += few.part;
-                add_part();
+            if (PARTS && step == run_end) {
+                add_run();
+                if (step == part_end) add_part(), part_end += few.part;
+                run_end += few.run;
             }
 #pragma unroll
             for (int k = 0; k < DEPTH / 16; k++) {
@@ -264,6 +267,9 @@ __device__ __forceinline__ void few_rows(const Few &few) {
                 }
             }
         }
+
+        // The last part is added to what is there as any sums are.
+        if (PARTS) each_sum([](float &sum, float &part, float &) { sum = __fadd_rn(part, sum); });
 
         // The low-rank part is a product of its own, added last, as the general pass does.
         float added[MT][NT][4] = {};
@@ -344,11 +350,16 @@ __device__ __forceinline__ void few_rows(const Few &few) {
     }
 }
 
-#define FEW(NAME, MT, WM, NT, WN, STAGES)                                                                                                      \
-    extern "C" __global__ void __launch_bounds__(WM *WN * 32) NAME(const Few few) { few_rows<MT, WM, NT, WN, STAGES, false, false>(few); }         \
-    extern "C" __global__ void __launch_bounds__(WM *WN * 32) NAME##_low(const Few few) { few_rows<MT, WM, NT, WN, STAGES, false, true>(few); }    \
-    extern "C" __global__ void __launch_bounds__(WM *WN * 32) NAME##_normed(const Few few) { few_rows<MT, WM, NT, WN, STAGES, true, false>(few); } \
-    extern "C" __global__ void __launch_bounds__(WM *WN * 32) NAME##_normed_low(const Few few) { few_rows<MT, WM, NT, WN, STAGES, true, true>(few); }
+#define FEW_AS(NAME, MT, WM, NT, WN, STAGES, NORMED, LOW, PARTS) \
+    extern "C" __global__ void __launch_bounds__(WM *WN * 32) NAME(const Few few) { few_rows<MT, WM, NT, WN, STAGES, NORMED, LOW, PARTS>(few); }
+
+#define FEW(NAME, MT, WM, NT, WN, STAGES)                                   \
+    FEW_AS(NAME, MT, WM, NT, WN, STAGES, false, false, false)               \
+    FEW_AS(NAME##_low, MT, WM, NT, WN, STAGES, false, true, false)          \
+    FEW_AS(NAME##_normed, MT, WM, NT, WN, STAGES, true, false, false)       \
+    FEW_AS(NAME##_normed_low, MT, WM, NT, WN, STAGES, true, true, false)    \
+    FEW_AS(NAME##_parts, MT, WM, NT, WN, STAGES, false, false, true)        \
+    FEW_AS(NAME##_parts_low, MT, WM, NT, WN, STAGES, false, true, true)
 
 FEW(few_small, 1, 1, 2, 2, 10)
 FEW(few_narrow, 1, 2, 2, 2, 8)

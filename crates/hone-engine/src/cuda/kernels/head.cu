@@ -25,30 +25,11 @@ __device__ __forceinline__ const u64 *row_mask(const int *masks, const u64 *bits
     return masks && masks[row] >= 0 ? bits + (i64)masks[row] * n_words : nullptr;
 }
 
-// Of each segment from `first_part` up to `last_part`, by eight threads: the largest z and Σ e^(z - max); and Σ e^(z - max)·z where that is
-// asked for.
-template <bool CUT>
-__device__ __forceinline__ void parts_of(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
-                                         const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
-                                         float *weighted) {
-    int row = blockIdx.y, eighth = threadIdx.x & 7, asked = first_part + blockIdx.x * (HEAD_THREADS / 8) + threadIdx.x / 8;
-    int part = min(asked, last_part - 1), first = part * SEGMENT + 4 * eighth;
-    const u64 *allowed = row_mask(masks, bits, n_words, row);
-    float inverse = inverse_temperatures[row], z[SEGMENT / 8], top = NEVER, sum = 0.0f, by_z = 0.0f;
-    logits += (i64)row * stride;
-    // Of a row that is not cut all is known already, and of a segment of which nothing is left, without looking.
-    if (CUT) {
-        if (!allowed) return;
-        bool any = false;
-        for (int i = part * (SEGMENT / 64); i < min(n_words, (part + 1) * (SEGMENT / 64)); i++) any |= allowed[i] != 0;
-        if (!__any_sync(FULL, any)) {
-            if (eighth == 0 && asked < last_part) {
-                parts[(i64)row * n_parts + part] = make_float2(NEVER, 0.0f);
-                if (weighted) weighted[(i64)row * n_parts + part] = 0.0f;
-            }
-            return;
-        }
-    }
+// Of a segment, by eight threads: the largest z and Σ e^(z - max); and Σ e^(z - max)·z.
+__device__ __forceinline__ float2 part_of(const float *logits, int stride, int vocab, float inverse, const u64 *allowed, int part, int eighth,
+                                          float *weighted) {
+    int first = part * SEGMENT + 4 * eighth;
+    float z[SEGMENT / 8], tops[4] = {NEVER, NEVER, NEVER, NEVER}, sum = 0.0f, by_z = 0.0f;
 #pragma unroll
     for (int j = 0; j < SEGMENT / 32; j++) {
         float4 four = first + 32 * j < stride ? *(const float4 *)(logits + first + 32 * j) : make_float4(0, 0, 0, 0);
@@ -58,8 +39,9 @@ __device__ __forceinline__ void parts_of(const float *logits, int stride, int vo
     for (int i = 0; i < SEGMENT / 8; i++) {
         int id = first + i / 4 * 32 + i % 4;
         z[i] = id < vocab && is_allowed(allowed, id) ? z[i] * inverse : NEVER;
-        top = fmaxf(top, z[i]);
+        tops[i % 4] = fmaxf(tops[i % 4], z[i]);
     }
+    float top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
 #pragma unroll
     for (int step = 1; step < 8; step <<= 1) top = fmaxf(top, __shfl_xor_sync(FULL, top, step));
 #pragma unroll
@@ -73,11 +55,38 @@ __device__ __forceinline__ void parts_of(const float *logits, int stride, int vo
         sum += __shfl_xor_sync(FULL, sum, step);
         by_z += __shfl_xor_sync(FULL, by_z, step);
     }
-    if (eighth != 0 || asked >= last_part) return;
     // A segment without any id has nothing.
     bool some = top != NEVER;
-    parts[(i64)row * n_parts + part] = make_float2(top, some ? sum : 0.0f);
-    if (weighted) weighted[(i64)row * n_parts + part] = some ? by_z : 0.0f;
+    *weighted = some ? by_z : 0.0f;
+    return make_float2(top, some ? sum : 0.0f);
+}
+
+// The same of each segment from `first_part` up to `last_part`; the last sum where it is asked for.
+template <bool CUT>
+__device__ __forceinline__ void parts_of(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
+                                         const u64 *bits, int n_words, int first_part, int last_part, int n_parts, float2 *parts,
+                                         float *weighted) {
+    int row = blockIdx.y, eighth = threadIdx.x & 7, asked = first_part + blockIdx.x * (HEAD_THREADS / 8) + threadIdx.x / 8;
+    int part = min(asked, last_part - 1);
+    const u64 *allowed = row_mask(masks, bits, n_words, row);
+    // Of a row that is not cut all is known already, and of a segment of which nothing is left, without looking.
+    if (CUT) {
+        if (!allowed) return;
+        bool any = false;
+        for (int i = part * (SEGMENT / 64); i < min(n_words, (part + 1) * (SEGMENT / 64)); i++) any |= allowed[i] != 0;
+        if (!__any_sync(FULL, any)) {
+            if (eighth == 0 && asked < last_part) {
+                parts[(i64)row * n_parts + part] = make_float2(NEVER, 0.0f);
+                if (weighted) weighted[(i64)row * n_parts + part] = 0.0f;
+            }
+            return;
+        }
+    }
+    float by_z;
+    float2 found = part_of(logits + (i64)row * stride, stride, vocab, inverse_temperatures[row], allowed, part, eighth, &by_z);
+    if (eighth != 0 || asked >= last_part) return;
+    parts[(i64)row * n_parts + part] = found;
+    if (weighted) weighted[(i64)row * n_parts + part] = by_z;
 }
 
 extern "C" __global__ void head_parts(const float *logits, int stride, int vocab, const float *inverse_temperatures, const int *masks,
@@ -169,93 +178,126 @@ extern "C" __global__ void normal(u64 key, float deviation, i64 len, float *out)
     out[i] = (float)(sqrt(-2.0 * log(u)) * cospi(2.0 * v)) * deviation;
 }
 
-// Where a running sum over the threads of a block passes u: the first thread at which it does, and the sum before it. Rounding may leave
-// all of it just below u: then the last thread that has something, and a sum that passes nowhere.
+// Where a running sum over threads passes u: the first thread at which it does, and the sum before it. Rounding may leave all of it just below
+// u: then the last thread that has something, and a sum that passes nowhere.
 struct Passed {
     int thread;
     float before;
 };
 
-__device__ __forceinline__ Passed pass(float own, float before, float u) {
-    __shared__ float of_warp[HEAD_THREADS / 32], sum;
-    __shared__ int first_past, last_with;
-    if (threadIdx.x == 0) first_past = HEAD_THREADS, last_with = 0, sum = NEVER;
-    // Sums of all threads up to each: first inside a warp, then over the warps before it.
+// The running sum over a warp.
+__device__ __forceinline__ float sum_upto(float own) {
     float upto = own;
 #pragma unroll
     for (int step = 1; step < 32; step <<= 1) {
         float other = __shfl_up_sync(FULL, upto, step);
         if ((threadIdx.x & 31) >= step) upto += other;
     }
-    if ((threadIdx.x & 31) == 31) of_warp[threadIdx.x >> 5] = upto;
-    __syncthreads();
-    for (int i = 0; i < (int)(threadIdx.x >> 5); i++) before += of_warp[i];
-    if (own > 0.0f) {
-        atomicMax(&last_with, (int)threadIdx.x);
-        if (before + upto > u) atomicMin(&first_past, (int)threadIdx.x);
-    }
-    __syncthreads();
-    if (first_past == threadIdx.x) sum = before + upto - own;
-    __syncthreads();
-    Passed found = {first_past < HEAD_THREADS ? first_past : last_with, sum};
-    __syncthreads();
+    return upto;
+}
+
+// What one of several warps has of it: who passes u, who has something, and the sum before the first who passes.
+struct WarpPassed {
+    u32 past, with;
+    float before;
+};
+
+__device__ __forceinline__ WarpPassed pass_warp(float own, float upto, float before, float u) {
+    u32 with = __ballot_sync(FULL, own > 0.0f), past = __ballot_sync(FULL, own > 0.0f && before + upto > u);
+    return {past, with, __shfl_sync(FULL, before + upto - own, past ? __ffs(past) - 1 : 0)};
+}
+
+__device__ __forceinline__ Passed pass(const WarpPassed *warps, int n) {
+    Passed found = {0, NEVER};
+    for (int w = n - 1; w >= 0; w--)
+        if (warps[w].past) found = {32 * w + __ffs(warps[w].past) - 1, warps[w].before};
+    if (found.before != NEVER) return found;
+    for (int w = 0; w < n; w++)
+        if (warps[w].with) found.thread = 32 * w + 31 - __clz(warps[w].with);
     return found;
 }
 
-// The id at which the cumulative probability passes u, by segments and then inside one. One block per row.
+// The id at which the cumulative probability passes u, by segments and then inside one. One block per row, whose first warp learns it.
 __device__ __forceinline__ int choose(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
                                       float log_norm, float u) {
-    __shared__ float before;
-    __shared__ int segment, chosen;
+    constexpr int WARPS = HEAD_THREADS / 32, IN_SEGMENT = SEGMENT / 4 / 32;
+    __shared__ float sums[WARPS];
+    __shared__ WarpPassed warps[WARPS];
     // Each thread has a stretch of the segments, then a few ids of one.
-    int n_each = (n_parts + HEAD_THREADS - 1) / HEAD_THREADS, first = threadIdx.x * n_each;
+    int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_each = (n_parts + HEAD_THREADS - 1) / HEAD_THREADS, first = threadIdx.x * n_each;
     auto mass = [&](int i) { return parts[i].y * expf(parts[i].x - log_norm); };
-    float own = 0.0f;
+    float own = 0.0f, before = 0.0f;
     for (int i = first; i < min(n_parts, first + n_each); i++) own += mass(i);
-    Passed at = pass(own, 0.0f, u);
-    if (threadIdx.x == at.thread) {
-        float passed = at.before;
-        segment = first, before = passed;
-        for (int i = first; i < min(n_parts, first + n_each); i++) {
-            if (!(parts[i].y > 0.0f)) continue;
-            segment = i, before = passed;
-            passed += mass(i);
-            if (passed > u) break;
-        }
-    }
+    float upto = sum_upto(own);
+    if (lane == 31) sums[warp] = upto;
     __syncthreads();
-    first = segment * SEGMENT + threadIdx.x * 4;
-    int last = threadIdx.x < SEGMENT / 4 ? min(vocab, first + 4) : first;
-    auto p = [&](int id) { return is_allowed(allowed, id) ? expf(logits[id] * inverse - log_norm) : 0.0f; };
-    own = 0.0f;
-    for (int id = first; id < last; id++) own += p(id);
-    at = pass(own, before, u);
-    if (threadIdx.x == at.thread) {
-        float passed = at.before;
-        chosen = first;
-        for (int id = first; id < last; id++) {
-            if (!is_allowed(allowed, id)) continue;
-            chosen = id;
-            passed += p(id);
-            if (passed > u) break;
-        }
-    }
+    for (int w = 0; w < warp; w++) before += sums[w];
+    WarpPassed of_warp = pass_warp(own, upto, before, u);
+    if (lane == 0) warps[warp] = of_warp;
     __syncthreads();
+    if (warp > 0) return 0;
+    Passed at = pass(warps, WARPS);
+    first = at.thread * n_each;
+    int segment = first;
+    float passed = at.before;
+    before = passed;
+    for (int i = first; i < min(n_parts, first + n_each); i++) {
+        if (!(parts[i].y > 0.0f)) continue;
+        segment = i, before = passed;
+        passed += mass(i);
+        if (passed > u) break;
+    }
+    // The first warp stands for as many as a segment has.
+    float each[IN_SEGMENT][4];
+    WarpPassed inside[IN_SEGMENT];
+#pragma unroll
+    for (int w = 0; w < IN_SEGMENT; w++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int id = segment * SEGMENT + (32 * w + lane) * 4 + i;
+            each[w][i] = id < vocab && is_allowed(allowed, id) ? expf(logits[id] * inverse - log_norm) : 0.0f;
+        }
+#pragma unroll
+    for (int w = 0; w < IN_SEGMENT; w++) {
+        own = ((each[w][0] + each[w][1]) + each[w][2]) + each[w][3];
+        upto = sum_upto(own);
+        inside[w] = pass_warp(own, upto, before, u);
+        before += __shfl_sync(FULL, upto, 31);
+    }
+    at = pass(inside, IN_SEGMENT);
+    first = segment * SEGMENT + at.thread * 4;
+    int chosen = first;
+    bool goes_on = true;
+    passed = at.before;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float p = 0.0f;
+#pragma unroll
+        for (int w = 0; w < IN_SEGMENT; w++) {
+            float there = __shfl_sync(FULL, each[w][i], at.thread % 32);
+            p = at.thread / 32 == w ? there : p;
+        }
+        if (!goes_on || first + i >= vocab || !is_allowed(allowed, first + i)) continue;
+        chosen = first + i;
+        passed += p;
+        goes_on = !(passed > u);
+    }
     return chosen;
 }
 
-// The lowest of the ids with the largest z. One block per row.
+// The lowest of the ids with the largest z, by one warp.
 __device__ __forceinline__ int largest_of(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
                                           float top) {
-    __shared__ int segment, chosen;
-    if (threadIdx.x == 0) segment = n_parts - 1, chosen = vocab;
-    __syncthreads();
-    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS)
-        if (parts[i].x == top) atomicMin(&segment, i);
-    __syncthreads();
-    for (int id = segment * SEGMENT + threadIdx.x; id < min(vocab, (segment + 1) * SEGMENT); id += HEAD_THREADS)
-        if (logits[id] * inverse == top && is_allowed(allowed, id)) atomicMin(&chosen, id);
-    __syncthreads();
+    int lane = threadIdx.x & 31, segment = n_parts - 1, chosen = vocab;
+    for (int i = lane; i < n_parts; i += 32)
+        if (parts[i].x == top) segment = min(segment, i);
+    segment = __reduce_min_sync(FULL, segment);
+#pragma unroll
+    for (int i = 0; i < SEGMENT; i += 32) {
+        int id = segment * SEGMENT + i + lane;
+        if (id < vocab && logits[id] * inverse == top && is_allowed(allowed, id)) chosen = min(chosen, id);
+    }
+    chosen = __reduce_min_sync(FULL, chosen);
     return chosen < vocab ? chosen : 0;
 }
 
@@ -265,15 +307,26 @@ extern "C" __global__ void head_pick(const float *logits, int vocab, const float
     if (threadIdx.x == 0) out[0] = id;
 }
 
-// The token of a row: drawn with u, or the largest.
+// The token of a row: drawn with u, or the largest. One block per row, whose first warp learns it.
 __device__ __forceinline__ int draw_row(const float *logits, int vocab, const float2 *parts, int n_parts, float inverse, const u64 *allowed,
                                         bool greedy, float u, float *logprob) {
-    __shared__ float room[32];
-    float top, sum;
-    join(parts, n_parts, room, &top, &sum);
+    __shared__ float sums[HEAD_THREADS / 32];
+    // As `join`, with as few turns of a block as there can be.
+    int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, id;
+    float top = NEVER, all = 0.0f, sum = 0.0f;
+    for (int i = lane; i < n_parts; i += 32) top = fmaxf(top, parts[i].x);
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1) top = fmaxf(top, __shfl_xor_sync(FULL, top, step));
+    for (int i = threadIdx.x; i < n_parts; i += HEAD_THREADS) all = fmaf(parts[i].y, expf(parts[i].x - top), all);
+    all = warp_sum(all);
+    if (lane == 0) sums[warp] = all;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < HEAD_THREADS / 32; w++) sum += sums[w];
     float log_norm = top + logf(sum);
-    int id = greedy ? largest_of(logits, vocab, parts, n_parts, inverse, allowed, top)
-                    : choose(logits, vocab, parts, n_parts, inverse, allowed, log_norm, u);
+    if (!greedy) id = choose(logits, vocab, parts, n_parts, inverse, allowed, log_norm, u);
+    else if (warp == 0) id = largest_of(logits, vocab, parts, n_parts, inverse, allowed, top);
+    if (warp > 0) return 0;
     *logprob = __fadd_rn(__fmul_rn(logits[id], inverse), -log_norm);
     return id;
 }
@@ -339,17 +392,21 @@ __device__ __forceinline__ void draw_next(const float *logits, int stride, int v
                                           const float *inverse_temperatures, const u64 *allowed, const u32 *greedy, const u64 *keys,
                                           u32 *ids, u32 *positions, u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride,
                                           int cols, float *stream) {
+    __shared__ int chosen;
     i64 row = blockIdx.x;
     u32 position = positions[row] + 1;
     float logprob;
     int id = draw_row(logits + row * stride, vocab, parts + row * n_parts, n_parts, inverse_temperatures[row], allowed, greedy[row],
                       uniform(keys[row], position), &logprob);
-    embed_row(table, table_stride, cols, id, stream + row * cols);
-    if (threadIdx.x != 0) return;
-    drawn[(i64)n_drawn[row] * gridDim.x + row] = make_uint2(id, __float_as_uint(logprob));
-    ids[row] = id;
-    positions[row] = position;
-    n_drawn[row] += 1;
+    if (threadIdx.x == 0) {
+        chosen = id;
+        drawn[(i64)n_drawn[row] * gridDim.x + row] = make_uint2(id, __float_as_uint(logprob));
+        ids[row] = id;
+        positions[row] = position;
+        n_drawn[row] += 1;
+    }
+    __syncthreads();
+    embed_row(table, table_stride, cols, chosen, stream + row * cols);
 }
 
 extern "C" __global__ void head_draw(const float *logits, int stride, int vocab, const float2 *parts, int n_parts,
@@ -369,3 +426,62 @@ extern "C" __global__ void head_draw_cut(const float *logits, int stride, int vo
     draw_next(logits, stride, vocab, parts, n_parts, inverse_temperatures, row_mask(masks, bits, n_words, blockIdx.x), greedy, keys, ids,
               positions, n_drawn, drawn, table, table_stride, cols, stream);
 }
+
+#if __CUDA_ARCH__ >= 900
+// The next token of one sequence from its logits in one launch: eight blocks find the parts of all segments, tell each other, draw the same,
+// and the one that has the token's segment moves the sequence on.
+#define DRAWERS 8
+
+extern "C" __global__ void __cluster_dims__(DRAWERS) __launch_bounds__(HEAD_THREADS)
+    head_draw_one(const float *logits, int stride, int vocab, int n_parts, const float *inverse_temperatures, const u32 *greedy, const u64 *keys,
+                  u32 *ids, u32 *positions, u32 *n_drawn, uint2 *drawn, const u16 *table, int table_stride, int cols, float *stream) {
+    extern __shared__ float2 all_parts[];
+    __shared__ u64 told;
+    __shared__ int chosen;
+    u32 rank, barrier = shared_address(&told);
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        barrier_init(barrier, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        barrier_expect(barrier, n_parts * 8);
+    }
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    await_previous();
+    // The next step's blocks come when all of this one's are gone, so that they are not where there happens to be room.
+    let_next_start();
+    float inverse = inverse_temperatures[0];
+    u32 is_greedy = greedy[0], position = positions[0] + 1, n_before = n_drawn[0];
+    float u = uniform(keys[0], position);
+    int n_each = (n_parts + DRAWERS - 1) / DRAWERS, first = rank * n_each, end = min(n_parts, first + n_each);
+    for (int part = first; part < end; part += HEAD_THREADS / 8) {
+        int own = part + threadIdx.x / 8, eighth = threadIdx.x & 7;
+        float by_z;
+        float2 found = part_of(logits, stride, vocab, inverse, nullptr, min(own, end - 1), eighth, &by_z);
+        // Nobody tells before all of its block have read what will be moved on.
+        if (part == first) {
+            asm volatile("" ::"r"(is_greedy), "r"(n_before), "f"(u) : "memory");
+            __syncthreads();
+        }
+        u32 there, counted;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(all_parts + own)), "r"(eighth));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(counted) : "r"(barrier), "r"(eighth));
+        if (own < end)
+            asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                         ::"r"(there), "r"(__float_as_uint(found.x)), "r"(__float_as_uint(found.y)), "r"(counted)
+                         : "memory");
+    }
+    barrier_wait(barrier, 0);
+    float logprob;
+    int id = draw_row(logits, vocab, all_parts, n_parts, inverse, nullptr, is_greedy, u, &logprob);
+    if (threadIdx.x == 0) {
+        bool is_own = id / SEGMENT / n_each == rank;
+        chosen = is_own ? id : -1;
+        if (is_own) {
+            drawn[n_before] = make_uint2(id, __float_as_uint(logprob));
+            ids[0] = id, positions[0] = position, n_drawn[0] = n_before + 1;
+        }
+    }
+    __syncthreads();
+    if (chosen >= 0) embed_row(table, table_stride, cols, chosen, stream);
+}
+#endif

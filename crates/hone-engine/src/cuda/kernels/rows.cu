@@ -166,6 +166,12 @@ extern "C" __global__ void add(const float *from, float *to, i64 len) {
     if (i < len) to[i] += from[i];
 }
 
+// The same of rows of so many columns, `stride` from row to row of the sums.
+extern "C" __global__ void add_rows(const float *from, u32 cols, u32 len, float *to, i64 stride) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < len) to[i / cols * stride + i % cols] += from[i];
+}
+
 extern "C" __global__ void gather(const float *x, int cols, const u32 *rows, float *out) {
     const float *from = x + (i64)rows[blockIdx.x] * cols;
     for (int i = threadIdx.x; i < cols; i += blockDim.x) out[(i64)blockIdx.x * cols + i] = from[i];
@@ -185,7 +191,14 @@ extern "C" __global__ void scatter_add(const float *dy, int cols, const u32 *tar
 // A token's row of the table, by a block.
 __device__ __forceinline__ void embed_row(const u16 *table, int stride, int cols, u32 id, float *out) {
     table += (i64)id * stride;
-    for (int i = threadIdx.x; i < cols; i += blockDim.x) out[i] = of_bf16(table[i]);
+    if (cols % 4 || stride % 4) {
+        for (int i = threadIdx.x; i < cols; i += blockDim.x) out[i] = of_bf16(table[i]);
+        return;
+    }
+    for (int i = threadIdx.x; i < cols / 4; i += blockDim.x) {
+        ushort4 four = ((const ushort4 *)table)[i];
+        ((float4 *)out)[i] = make_float4(of_bf16(four.x), of_bf16(four.y), of_bf16(four.z), of_bf16(four.w));
+    }
 }
 
 extern "C" __global__ void embed(const u16 *table, int stride, int cols, const u32 *ids, float *out) {

@@ -24,8 +24,8 @@ struct Wide {
     u16 *act;
     int rows, n, k, y_stride, mode, n_stages;
     float eps;
-    // Stages of a part that is summed by itself.
-    int part;
+    // Of inputs that are summed in parts: stages of a part and of a run of it.
+    int part, run;
 };
 
 // Steps of the inner dimension of a stage: a row of it is 128 bytes, whose sixteens are swapped by the row (`SWIZZLE_128B`).
@@ -103,7 +103,8 @@ __device__ __forceinline__ int stretch_of(const Behind &behind, int w_row) { ret
 // A block's part of a product. The left operand has 64 rows for each of GROUPS groups of four warps, of which LEFT_ROWS are there; the right
 // one has BN. Turned, the left one are weights. A stage has EACH chunks of 64 steps, of which there are whole stages. NORMED: x is the
 // norm of the stream, computed here. LOW columns beside the others are the low-rank part of an adapter, or of the two of gates and ups.
-// PARTS: the inner dimension has parts of whole stages, each summed by itself and added to what is there, one after the other.
+// PARTS: each run of the inner dimension, of whole stages, is summed by itself; the runs of a part are added one after the other, and the parts
+// one after the other to what is there.
 template <int GROUPS, int LEFT_ROWS, int BN, int EACH, bool TURNED, bool NORMED, int LOW, bool PARTS>
 struct Block {
     static constexpr int X_ROWS = TURNED ? BN : LEFT_ROWS, OUTS = TURNED ? LEFT_ROWS : BN, CHUNK_X = X_ROWS * 128, CHUNK_W = OUTS * 128;
@@ -229,14 +230,14 @@ struct Block {
     }
 
     // The same of parts. A loop of its own, so that the compiler makes the one above as if there were no parts. Two sets of sums take turns:
-    // those of a part are added while the first stage of the next one is multiplied. The low-rank part has no parts.
+    // those of a run are added while the first stage of the next one is multiplied. The low-rank part has no parts.
     __device__ __forceinline__ void multiply_parts() {
         constexpr int LEFT = (TURNED ? CHUNK_W : CHUNK_X) / 16, RIGHT = (TURNED ? CHUNK_X : CHUNK_W) / 16;
         const u64 x_first = operand(ring + (TURNED ? 0 : (warp >> 2) * 64 * 128));
         const u64 w_first = operand(ring + ALL_X + (TURNED ? (warp >> 2) * 64 * 128 : 0)), a_first = operand(ring + ALL_XW);
         u64 x = x_first, w = w_first, a = a_first;
         int slot = 0, phase = 0, n_stages = wide.n_stages, step = 0;
-        // Multiplies the next stage, the one at `from` of its part. All stages before it are done then.
+        // Multiplies the next stage, the one at `from` of its run. All stages before it are done then.
         auto multiply_stage = [&](float *to, int from) {
             stage_wait(fulls + 8 * slot, phase);
             group_begin();
@@ -252,38 +253,61 @@ struct Block {
             x += STAGE / 16, w += STAGE / 16, a += STAGE / 16, step++;
             if (++slot == n_stages) slot = 0, phase ^= 1, x = x_first, w = w_first, a = a_first;
         };
-        auto multiply_part = [&](float *to, float *before) {
-            multiply_stage(to, 0);
-            add_part(before);
-            for (int from = 1; from < wide.part; from++) multiply_stage(to, from);
+        // The runs of a part that were added, which end at a stage. What begins as -0 becomes the first that is added, to the bit.
+        float of_part[BN / 2], others[BN / 2];
+#pragma unroll
+        for (int i = 0; i < BN / 2; i++) of_part[i] = -0.0f;
+        int run_end = 0, part_end = wide.part;
+        auto add_run = [&](float *run) {
+            await_sums(run);
+#pragma unroll
+            for (int i = 0; i < BN / 2; i++) of_part[i] = __fadd_rn(of_part[i], run[i]);
+            if ((run_end += wide.run) < part_end) return;
+            part_end += wide.part;
+            add_part(of_part);
         };
-        float others[BN / 2];
-        for (int from = 0; from < wide.part; from++) multiply_stage(sums, from);
+        auto multiply_run = [&](float *to, float *before) {
+            multiply_stage(to, 0);
+            add_run(before);
+            for (int from = 1; from < wide.run; from++) multiply_stage(to, from);
+        };
+        for (int from = 0; from < wide.run; from++) multiply_stage(sums, from);
         while (step < n_steps) {
-            multiply_part(others, sums);
+            multiply_run(others, sums);
             if (step == n_steps) {
                 group_wait<0>();
-#pragma unroll
-                for (int i = 0; i < BN / 2; i++) sums[i] = others[i];
-                return;
+                return end_part(of_part, others);
             }
-            multiply_part(sums, others);
+            multiply_run(sums, others);
         }
         group_wait<0>();
+        end_part(of_part, sums);
     }
 
-    // Adds the sums of a part to what the next one is added to.
-    __device__ __forceinline__ void add_part(float *of) {
-        // To the compiler, they are there before they were waited for.
+    // To the compiler, sums are there before they were waited for.
+    __device__ __forceinline__ void await_sums(float *of) const {
 #pragma unroll
         for (int i = 0; i < BN / 2; i++) asm volatile("" : "+f"(of[i]));
+    }
+
+    // Adds a part to what is there, and begins another.
+    __device__ __forceinline__ void add_part(float *part) {
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 float2 &there = old[EARLY ? j : 0][i];
-                there = make_float2(__fadd_rn(there.x, of[4 * j + 2 * i]), __fadd_rn(there.y, of[4 * j + 2 * i + 1]));
+                float *of = part + 4 * j + 2 * i;
+                there = make_float2(__fadd_rn(there.x, of[0]), __fadd_rn(there.y, of[1]));
+                of[0] = -0.0f, of[1] = -0.0f;
             }
+    }
+
+    // The sums of the last part, of which the last run is missing: they are added as all others are.
+    __device__ __forceinline__ void end_part(const float *part, float *run) {
+        await_sums(run);
+#pragma unroll
+        for (int i = 0; i < BN / 2; i++) sums[i] = __fadd_rn(part[i], run[i]);
     }
 
     // Adds what is there, and then the low-rank part, which is a product of its own, as in the general pass.
