@@ -221,7 +221,7 @@ fn what_is_sampled_in_parts_is_what_is_trained() {
 #[test]
 fn what_is_drawn_in_one_launch_is_what_is_trained() {
     const SPECS: [&str; 3] =
-        ["d64,l2,h1,kv1,ff256,v512,ctx640", "d192,l3,h3,kv1,ff512,v512,ctx640", "d576,l4,h9,kv3,ff1536,v512,ctx640"];
+        ["d64,l3,h1,kv1,ff256,v512,ctx640", "d192,l3,h3,kv1,ff512,v512,ctx640", "d576,l4,h9,kv3,ff1536,v512,ctx640"];
     let (options, _guard) = for_one();
     for spec in SPECS {
         let Some(mut host) = host_by(spec, &options) else { return };

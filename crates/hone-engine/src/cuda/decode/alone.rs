@@ -27,6 +27,8 @@ const LINE: usize = 32;
 const NOTHING: u32 = 0x7fff_dead;
 /// Layers that hand over by turns, as in the kernels.
 const SLOTS: usize = 8;
+/// The last layer says that the next step may count from it, and by the third one every warp knows where this step does.
+const LAYERS_MIN: usize = 3;
 /// More keys than this are for many blocks of threads (`far.rs`).
 const KEYS_MAX: usize = 1024;
 
@@ -84,14 +86,15 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Nothing where the model has no such launch, where its keys are too many for it, where the kernel does not compile or has no room, or
+    /// Nothing where the model has no such launch, where its layers are too few or its keys too many for it, where the kernel does not compile or has no room, or
     /// where the library gives other bits.
     pub(super) fn new<B: OnGpu>(cuda: &Cuda, model: &Model<B>, kvs: &[B::Kv], n_pages_max: usize) -> Option<Self> {
         let (config, device) = (&model.config, &cuda.device);
         alone::parts(cuda, config)?;
         let (dim, ffn, n_heads, n_kv_heads) = (config.dim, config.ffn_dim, config.n_heads, config.n_kv_heads);
         let code = Code::Alone { dim, n_heads, n_kv_heads, ffn };
-        if n_pages_max * PAGE > KEYS_MAX || kvs.len() != model.blocks.len() || !device.has(code) {
+        let n_layers = model.blocks.len();
+        if n_pages_max * PAGE > KEYS_MAX || kvs.len() != n_layers || n_layers < LAYERS_MIN || !device.has(code) {
             return None;
         }
         // All of them wait for each other, so all must be there.
