@@ -43,7 +43,8 @@ impl Code {
             Self::Wide(of) => [COMMON, &wide::source(of)].join("\n"),
             Self::Alone { .. } => {
                 let (attention, attend) = (include_str!("kernels/attention.cu"), include_str!("kernels/attend.cu"));
-                [COMMON, attention, attend, include_str!("kernels/alone.cu")].join("\n")
+                let (layers, head) = (include_str!("kernels/alone.cu"), include_str!("kernels/alone_head.cu"));
+                [COMMON, attention, attend, layers, head].join("\n")
             }
         }
     }

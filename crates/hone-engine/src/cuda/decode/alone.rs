@@ -1,4 +1,4 @@
-//! All layers of one sequence in one launch: see `kernels/alone.cu`, whose sizes these are.
+//! All layers of one sequence in one launch: see `kernels/alone.cu` and `alone_head.cu`, whose sizes these are.
 //!
 //! With one row, a step of a small model waits for its launches: a hundred and fifty, each for the one before. Here blocks of threads stay for all
 //! layers, and those of the head begin beside them. The bits are those of the other kernels, which sum O and down in the same parts
