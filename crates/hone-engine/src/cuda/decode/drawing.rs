@@ -22,6 +22,11 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    /// Steps that are the last part of a burst: the GPU is busy with them while the host uses the others.
+    fn n_late(&self) -> usize {
+        if self.in_a_row.is_some() { IN_A_ROW } else { LATE }
+    }
+
     fn launch(&self, n: usize) {
         let n_rows = if self.in_a_row.is_some() { n / IN_A_ROW } else { 0 };
         self.in_a_row.iter().for_each(|graph| (0..n_rows).for_each(|_| graph.launch()));
@@ -42,7 +47,7 @@ impl Drawing {
     /// Asks for so many tokens of every sequence, each a recorded step.
     pub(super) fn new(device: &Arc<Device>, recorded: &Steps, room: &Arc<Room>, n_sequences: usize, n_tokens: usize) -> Self {
         let turn = room.turn();
-        let n_early = n_tokens.saturating_sub(LATE);
+        let n_early = n_tokens.saturating_sub(recorded.n_late());
         let steps = [0..n_early, n_early..n_tokens].into_iter().filter(|steps| !steps.is_empty());
         let part = |steps: Range<usize>| {
             recorded.launch(steps.len());

@@ -170,8 +170,10 @@ __device__ __forceinline__ void arrive(int barrier) { asm volatile("bar.arrive %
 // Who attends, who multiplies by O behind them, and the keeper.
 #define ATTENDED_WARPS (FIRST_WARPS + ROW_WARPS + 1)
 
-__device__ __forceinline__ void bring_rows(u32 to, const Map *map, int row, int half, int chunk, u32 barrier) {
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to), "l"(map), "n"(0), "r"(row), "r"(half), "n"(0), "r"(chunk), "r"(barrier)
+// Rows of weights, and how long the cache keeps them.
+__device__ __forceinline__ void bring_rows(u32 to, const Map *map, int row, int half, int chunk, u32 barrier, u64 policy) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(to), "l"(map), "n"(0), "r"(row), "r"(half), "n"(0), "r"(chunk),
+                 "r"(barrier), "l"(policy)
                  : "memory");
 }
 
@@ -609,8 +611,8 @@ __device__ __forceinline__ void bring_first(const Alone &alone, Shared &shared, 
         if (ATTENDS) {
             int tile = rank * TURNED_TILES + i / 2, head = tile / (WIDTH / 16), turned_row = tile % (WIDTH / 16) * 8 + i % 2 * (WIDTH / 2);
             int row = i == 2 * TURNED_TILES ? (HEADS + KV_HEADS + cluster) * WIDTH + rank * 8 : (head < FAN ? cluster * FAN + head : HEADS + cluster) * WIDTH + turned_row;
-            bring_rows(to + i * BOX, &at.qkv, row, 0, 0, full);
-        } else bring_rows(to + i * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + i / 2 * 8, i % 2, 0, full);
+            bring_rows(to + i * BOX, &at.qkv, row, 0, 0, full, passing());
+        } else bring_rows(to + i * BOX, &at.gate_up, cluster * GATES + rank * GATE_ROWS + i / 2 * 8, i % 2, 0, full, passing());
     }
 }
 
@@ -622,7 +624,7 @@ __device__ __forceinline__ void bring_second(const Alone &alone, Shared &shared,
     const Layer &at = alone.layers[layer];
     barrier_expect(full, OUT_ROWS / 8 * BOX);
 #pragma unroll 1
-    for (int i = 0; i < OUT_ROWS / 8; i++) bring_rows(to + i * BOX, ATTENDS ? &at.o : &at.down, rank * OUT_ROWS + 8 * i, 0, cluster * CHUNKS, full);
+    for (int i = 0; i < OUT_ROWS / 8; i++) bring_rows(to + i * BOX, ATTENDS ? &at.o : &at.down, rank * OUT_ROWS + 8 * i, 0, cluster * CHUNKS, full, passing());
 }
 
 // Requests for weights would stand in the way of what is handed over, so they are made when that is done.
@@ -645,6 +647,7 @@ __device__ __forceinline__ void bring_weights(const Alone &alone, Shared &shared
     }
 }
 
+// Keys and values of the next layer come as soon as there is room, while O is multiplied: behind its hand-over they would share the way with weights.
 __device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u32 kv_head) {
     await_previous();
     // What is first needed, asked for at once.
@@ -661,10 +664,6 @@ __device__ __forceinline__ void bring_keys(const Alone &alone, Shared &shared, u
             if (first % 32 == 0) held = first == 0 ? first_held : first + lane < alone.n_pages_max ? alone.pages[first + lane] : 0;
             i64 page = ((i64)__shfl_sync(FULL, held, (first + lane) % 32) * KV_HEADS + kv_head) * PAGE_SIZE;
             let_wait(shared_address(&shared.block_empty[slot]), parity);
-            if (block == 0 && layer > 0) {
-                let_wait(shared_address(&shared.sent), layer & 1 ^ 1);
-                pause(PAUSE);
-            }
             before_copies();
             fetch_piece<true>(shared.keys[slot], at.keys + page, n_keys, false, shared_address(&shared.block_full[slot]));
             fetch_piece<true>(shared.values[slot], at.values + page, n_keys, true, shared_address(&shared.block_full[slot]));

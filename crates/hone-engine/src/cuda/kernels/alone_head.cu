@@ -132,11 +132,15 @@ __device__ __forceinline__ void bring_head(const Logits &head, HeadShared &share
     for (int i = 0; i < n_here; i++) {
         u32 to = shared_address(shared.rows[i % ROOMS]), full = shared_address(&shared.full[i % ROOMS]);
         if (i >= ROOMS) let_wait(shared_address(&shared.empty[i % ROOMS]), i / ROOMS & 1 ^ 1);
+        // What comes beside the layers would stand in their way less if it came from the cache, which has room for about that much of a token's
+        // weights; all others pass through it.
+        bool is_beside = has_time && i < AHEAD;
+        u64 policy = is_beside ? staying() : passing();
         barrier_expect(full, TILE / 8 * BOX);
 #pragma unroll 1
         for (int eight = 0; eight < TILE / 8; eight++) {
-            if (has_time && i < AHEAD) pause(APART * head.alone.n_layers);
-            bring_rows(to + eight * BOX, &head.weights, (first + i) * TILE + 8 * eight, 0, 0, full);
+            if (is_beside) pause(APART * head.alone.n_layers);
+            bring_rows(to + eight * BOX, &head.weights, (first + i) * TILE + 8 * eight, 0, 0, full, policy);
         }
     }
 }

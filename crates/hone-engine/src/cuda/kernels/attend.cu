@@ -195,9 +195,7 @@ __device__ __forceinline__ void fetch_piece(u16 *to, const u16 *page, int n_keys
         before_copies();
     }
 #if __CUDA_ARCH__ >= 900
-    u64 policy;
-    if (STAYS) asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    else asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    u64 policy = STAYS ? clinging() : passing();
     // Each lane arrives for the zeros that it wrote; without them, one does for all the others.
     if (lane == 0) barrier_expect(barrier, n_keys * WIDTH * 2);
     if (zeros ? lane > 0 : lane == 1) barrier_arrive_for(barrier, zeros ? 1 : LANES - 1);

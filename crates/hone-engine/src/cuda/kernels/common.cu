@@ -180,6 +180,26 @@ __device__ __forceinline__ void barrier_arrive_for(u32 barrier, u32 n) {
 __device__ __forceinline__ void barrier_expect(u32 barrier, u32 n_bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
 }
+
+// ---- how long the cache keeps what the copy engine brings: what leaves first is not asked for again soon, what clings leaves last
+
+__device__ __forceinline__ u64 passing() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+__device__ __forceinline__ u64 staying() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+__device__ __forceinline__ u64 clinging() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
 #endif
 
 // What threads wrote to shared memory comes before what the copy engine writes there, and what groups of warps read.
