@@ -429,6 +429,10 @@ pub trait Backend: Send + Sync + 'static {
     fn n_rows_light(&self) -> usize {
         1
     }
+    /// Tokens that could be drawn, of each of so many sequences, in the time that guesses add to a step.
+    fn guess_cost(&self, _n_sequences: usize) -> f32 {
+        0.0
+    }
     /// Most tokens a sequence may draw in one [`Backend::burst`]; 0 where there is no such path.
     fn burst_max(&self) -> usize {
         0

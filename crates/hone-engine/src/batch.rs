@@ -367,6 +367,7 @@ impl<B: Backend> Batcher<B> {
         mut draw: impl FnMut(&mut Sequence<B>, usize, usize) -> Option<Drawn>,
     ) -> Vec<Event> {
         let mut events = Vec::new();
+        let guess_cost = backend.guess_cost(self.running.len());
         let mut ready = ready.into_iter().enumerate().peekable();
         for (index, mut seq) in std::mem::take(&mut self.running).into_iter().enumerate() {
             let Some((which, Ready { guess, .. })) = ready.next_if(|(_, ready)| ready.index == index) else {
@@ -377,7 +378,7 @@ impl<B: Backend> Batcher<B> {
             for (sample, mut seq) in std::iter::once(seq).chain(forks).enumerate() {
                 let mut tokens = Vec::new();
                 // Who forks has guessed nothing, so every sample has one draw.
-                let finish = seq.take_rows(model, &guess, |seq, row| draw(seq, which, sample + row), &mut tokens);
+                let finish = seq.take_rows(model, (&guess, guess_cost), |seq, row| draw(seq, which, sample + row), &mut tokens);
                 events.push(Event { request: seq.request, sample: seq.sample, tokens, finish });
                 match finish {
                     None => self.running.push(seq),

@@ -533,6 +533,10 @@ impl Backend for Machine {
         on!(self, [], [], |backend| backend.n_rows_light())
     }
 
+    fn guess_cost(&self, n_sequences: usize) -> f32 {
+        on!(self, [], [], |backend| backend.guess_cost(n_sequences))
+    }
+
     fn burst_max(&self) -> usize {
         on!(self, [], [], |backend| backend.burst_max())
     }

@@ -13,16 +13,18 @@ const ALIKE_MAX: usize = 8;
 const TOKENS_MAX: usize = 8192;
 const ASKERS_MAX: usize = 32;
 
-/// Guesses in a row that may all be wrong, and tokens that are drawn before another one is made.
-const WRONG_MAX: usize = 8;
-const PAUSE: usize = 16;
+/// What any guess costs, in tokens: little where a step takes no longer for it, but bursts are short.
+const COST_MIN: f32 = 0.125;
+/// Guesses that may be lost before there is a pause, and how many times the tokens of one's cost are drawn in it.
+const LOST_MAX: f32 = 8.0;
+const PAUSE: f32 = 128.0;
 
-/// Whether a sequence is worth guesses: one that says nothing twice is left alone for a while.
+/// Whether a sequence is worth guesses: one whose guesses do not pay for the time that they take is left alone for a while.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hope {
     is_wished: bool,
-    /// Guesses in a row that were wrong from their first token on.
-    n_wrong: usize,
+    /// Guesses that did not pay for themselves of late, less those whose gain would have paid for others.
+    n_lost: f32,
     /// Nothing is guessed before there are so many tokens.
     from: usize,
 }
@@ -30,7 +32,7 @@ pub(super) struct Hope {
 impl Hope {
     /// None at all, unless it is wished.
     pub(super) fn new(is_wished: bool) -> Self {
-        Self { is_wished, n_wrong: 0, from: 0 }
+        Self { is_wished, n_lost: 0.0, from: 0 }
     }
 
     /// True when something may be guessed behind so many tokens.
@@ -38,11 +40,12 @@ impl Hope {
         self.is_wished && n_tokens >= self.from
     }
 
-    /// So many tokens of a guess were right, and so many tokens are there now.
-    pub(super) fn learn(&mut self, n_right: usize, n_tokens: usize) {
-        self.n_wrong = if n_right > 0 { 0 } else { self.n_wrong + 1 };
-        if self.n_wrong >= WRONG_MAX {
-            self.from = n_tokens + PAUSE;
+    /// So many tokens of a guess were right, in whose time so many could have been drawn, and so many are there now.
+    pub(super) fn learn(&mut self, n_right: usize, cost: f32, n_tokens: usize) {
+        let cost = cost.max(COST_MIN);
+        self.n_lost = (self.n_lost + 1.0 - n_right as f32 / cost).clamp(0.0, LOST_MAX);
+        if self.n_lost == LOST_MAX {
+            self.from = n_tokens + (cost * PAUSE) as usize;
         }
     }
 }
@@ -182,19 +185,34 @@ mod tests {
     fn who_says_nothing_twice_is_left_alone_for_a_while() {
         let mut hope = Hope::new(true);
         assert!(hope.is_there(0) && !Hope::new(false).is_there(0));
-        for n_tokens in 1..WRONG_MAX {
-            hope.learn(0, n_tokens);
+        for n_tokens in 1..8 {
+            hope.learn(0, 0.0, n_tokens);
         }
-        hope.learn(1, 50);
+        hope.learn(1, 0.0, 50);
         assert!(hope.is_there(50));
-        for _ in 0..WRONG_MAX {
-            hope.learn(0, 60);
+        for _ in 0..8 {
+            hope.learn(0, 0.0, 60);
         }
-        assert!(!hope.is_there(60) && hope.is_there(60 + PAUSE));
-        hope.learn(0, 80);
+        assert!(!hope.is_there(75) && hope.is_there(76));
+        hope.learn(0, 0.0, 80);
         assert!(!hope.is_there(80), "one more that is wrong is enough");
-        hope.learn(3, 100);
+        hope.learn(3, 0.0, 100);
         assert!(hope.is_there(100));
+    }
+
+    #[test]
+    fn guesses_that_take_time_have_to_pay_for_it() {
+        // The same guesses, again and again, each in the time of so many tokens; and whether they are still made behind 64 of them.
+        let goes_on = |right: &[usize], cost: f32| {
+            let mut hope = Hope::new(true);
+            right.iter().cycle().take(64).for_each(|&n_right| hope.learn(n_right, cost, 0));
+            hope.is_there(0)
+        };
+        assert!(goes_on(&[0, 0, 1], 0.0) && goes_on(&[7, 0, 0, 0], 1.5) && goes_on(&[1, 2], 1.5));
+        assert!(!goes_on(&[1], 1.5) && !goes_on(&[0, 0, 0, 0, 0, 7], 1.5) && !goes_on(&[2, 0, 0, 0, 0, 0, 0, 0], 1.5));
+        let mut hope = Hope::new(true);
+        (0..8).for_each(|_| hope.learn(0, 1.5, 10));
+        assert!(!hope.is_there(201) && hope.is_there(202), "what takes longer is tried less often");
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl<B: Backend> Sequence<B> {
     pub(super) fn take_rows(
         &mut self,
         model: &Model<B>,
-        guess: &[u32],
+        (guess, guess_cost): (&[u32], f32),
         mut draw: impl FnMut(&mut Self, usize) -> Option<Drawn>,
         tokens: &mut Vec<Token>,
     ) -> Option<Finish> {
@@ -164,7 +164,7 @@ impl<B: Backend> Sequence<B> {
         let n_right = n_right(&self.ids);
         self.n_fed = n_before + n_right;
         if !guess.is_empty() {
-            self.hope.learn(n_right, self.ids.len());
+            self.hope.learn(n_right, guess_cost, self.ids.len());
         }
         finish
     }

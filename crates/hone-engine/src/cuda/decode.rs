@@ -60,6 +60,9 @@ impl OnGpu for Cuda {
     }
 }
 
+/// What guesses add to a token that is otherwise drawn in one launch, in such tokens: a step of several rows is many launches.
+pub(super) const GUESS_COST_ALONE: f32 = 1.4;
+
 /// Bursts of a kind after which its fastest plan is searched: sizes that are only passed through do not pay for it.
 const SEARCHED_AFTER: usize = 4;
 /// Runs of a plan of which the fastest counts.

@@ -547,6 +547,10 @@ impl Backend for Cuda {
         super::decode::SEQUENCE_ROWS_MAX
     }
 
+    fn guess_cost(&self, n_sequences: usize) -> f32 {
+        if n_sequences == 1 && self.n_in_one_launch() > 0 { super::decode::GUESS_COST_ALONE } else { 0.0 }
+    }
+
     fn burst_max(&self) -> usize {
         super::decode::TOKENS_MAX
     }

@@ -8,7 +8,6 @@ use crate::model::Opened;
 use hone_engine::backend::Backend as _;
 use hone_engine::batch::{BatchLimits, Request, Token};
 use hone_engine::constraint::Constraint;
-use hone_engine::cuda::Answers;
 use hone_engine::host::Host;
 use hone_engine::load::WeightSource;
 use hone_engine::machine::Machine;
@@ -27,8 +26,8 @@ const CONTEXT: usize = 1024;
 /// Measure how much sooner an answer comes with guesses
 ///
 /// A token that followed the same words before is guessed to follow them again, and computed with the one before it. Each task is
-/// answered without guesses and with them, one right after the other, one answer at a time. Exit code 1 when a token or a
-/// log-prob differs.
+/// answered without guesses and with them, one right after the other, one answer at a time, as `answers` in `[model]` says. Exit
+/// code 1 when a token or a log-prob differs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The name of a model that was added, or a path
@@ -197,7 +196,7 @@ impl<'a> Bench<'a> {
             return Err(Failure::user(format_args!("{} has no chat template: it was not made for conversations", opened.name))
                 .hint("take the model's instruct version"));
         }
-        let backend = crate::device::open(args.threads, Answers::Many, context)?;
+        let backend = crate::device::open(args.threads, context.settings.answers, context)?;
         let limits = BatchLimits { n_pages: CONTEXT / 8, n_sequences_max: 1, ..BatchLimits::default() };
         let n_positions = CONTEXT.min(opened.weights.config().context_len);
         let (limits, grant) = crate::device::sampling(&backend, opened.weights.config(), limits, 1, context.printer)?;
