@@ -9,18 +9,24 @@ use crate::canary::{Canary, Decision, Fact, SettingsError, State};
 use crate::log::{CanaryRow, Ended, Line, LineError, Start};
 use crate::{Arm, Assignment, Linear, LinearSettings, N_FEATURES, Reached, Thompson, ThompsonSettings, assign};
 use hone_trace::store::Event;
-use hone_trace::{AgentName, Category, EventId, Time, TraceId};
+use hone_trace::{AgentName, Category, EventId, Tenant, Time, TraceId};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Episodes of one canary whose outcomes are waited for; of more, the outcomes count only when they come by themselves.
 const N_WAITING_MAX: usize = 100_000;
 
+/// The type of task of an episode of which none is known.
+pub const ANY_TASK: &str = "any";
+
 /// All canaries, and what is known about all versions.
 #[derive(Debug, Clone, Default)]
 pub struct Fleet {
     deployments: BTreeMap<AgentName, Deployment>,
-    performance: Performance,
+    /// Of each tenant's versions: nobody learns from what happened to others, nor hears of it.
+    performance: BTreeMap<Tenant, Performance>,
+    /// Of those of whom nothing is known yet.
+    nothing: Performance,
 }
 
 /// What a line has changed.
@@ -39,8 +45,8 @@ pub enum Change {
         /// The decision.
         decision: Box<Decision>,
     },
-    /// What is known about versions at this type of task.
-    Learned(Category),
+    /// What is known about the versions of a tenant at this type of task.
+    Learned(Tenant, Category),
 }
 
 impl Change {
@@ -60,6 +66,8 @@ pub struct Deployment {
     pub start: Start,
     canary: Canary,
     waiting: Waiting,
+    /// Versions of the canary before, whose episodes may go on.
+    before: Vec<String>,
 }
 
 /// Episodes that were answered and have no outcome yet.
@@ -106,9 +114,10 @@ impl Fleet {
                     return Ok(Change::Nothing);
                 }
                 let deployment = Deployment::begin(event.id, event.at, *start);
-                let deployment = deployment.map_err(|error| LineError { id: event.id, reason: error.to_string() })?;
+                let mut deployment = deployment.map_err(|error| LineError { id: event.id, reason: error.to_string() })?;
+                deployment.before = self.deployments.get(&agent).map(Deployment::not_taken_back).unwrap_or_default();
                 let began = deployment.report();
-                self.performance.keep_only(&agent, [&deployment.start.from, &deployment.start.to]);
+                self.learner(&event.tenant).keep_only(&agent, [&deployment.start.from, &deployment.start.to]);
                 self.deployments.insert(agent.clone(), deployment);
                 Ok(Change::decided(agent, event.id, began))
             }
@@ -129,8 +138,9 @@ impl Fleet {
                 Ok(taken.map_or(Change::Nothing, |decision| Change::decided(agent, canary, decision)))
             }
             Line::Ended(ended) => {
-                self.performance.add(&ended).map_err(|reason| LineError { id: event.id, reason })?;
-                Ok(Change::Learned(ended.task))
+                let learned = self.learner(&event.tenant).add(&ended);
+                let task = learned.map_err(|reason| LineError { id: event.id, reason })?;
+                Ok(Change::Learned(event.tenant.clone(), task))
             }
         }
     }
@@ -145,9 +155,18 @@ impl Fleet {
         self.deployments.values()
     }
 
-    /// How well versions do.
-    pub fn performance(&self) -> &Performance {
-        &self.performance
+    /// How well a tenant's versions do.
+    pub fn performance(&self, tenant: &Tenant) -> &Performance {
+        self.performance.get(tenant).unwrap_or(&self.nothing)
+    }
+
+    /// How well versions do, by whose they are.
+    pub fn performances(&self) -> impl Iterator<Item = (&Tenant, &Performance)> {
+        self.performance.iter()
+    }
+
+    fn learner(&mut self, tenant: &Tenant) -> &mut Performance {
+        self.performance.entry(tenant.clone()).or_default()
     }
 
     fn running(&mut self, agent: &AgentName, canary: EventId) -> Option<&mut Deployment> {
@@ -158,7 +177,7 @@ impl Fleet {
 impl Deployment {
     fn begin(id: EventId, at: Time, start: Start) -> Result<Self, SettingsError> {
         let canary = Canary::new(start.settings.clone())?;
-        Ok(Self { id, at, start, canary, waiting: Waiting::default() })
+        Ok(Self { id, at, start, canary, waiting: Waiting::default(), before: Vec::new() })
     }
 
     /// Where it stands.
@@ -196,6 +215,17 @@ impl Deployment {
     /// The version that all traffic goes to when no canary runs, and control's while one does.
     pub fn live(&self) -> &str {
         self.version(if self.state() == State::Promoted { Arm::Canary } else { Arm::Control })
+    }
+
+    /// Whether an episode that began with a version may go on with it as far as this canary is concerned: it is one of the two, or one of the
+    /// canary before that was not taken back then.
+    pub fn goes_on(&self, version: &str) -> bool {
+        [&self.start.from, &self.start.to].into_iter().chain(&self.before).any(|known| known == version)
+    }
+
+    fn not_taken_back(&self) -> Vec<String> {
+        let arms = if self.state() == State::RolledBack { &[Arm::Control][..] } else { &[Arm::Control, Arm::Canary] };
+        arms.iter().map(|&arm| self.version(arm).to_owned()).collect()
     }
 
     /// The side of a new episode.
@@ -332,19 +362,22 @@ impl Performance {
         self.errors.retain(|(_, arm), _| !is_gone(arm));
     }
 
-    fn add(&mut self, ended: &Ended) -> Result<(), String> {
+    /// Learns from an episode, at its type of task or, where no more of them are kept apart, at any.
+    fn add(&mut self, ended: &Ended) -> Result<Category, String> {
         let arm = Ended::arm(&ended.agent, &ended.version);
-        self.thompson.add(ended.task.as_str(), &arm, &ended.reached).map_err(|error| error.to_string())?;
+        let any = || Category::new(ANY_TASK).expect("a plain word is a name");
+        let task = if self.thompson.has_room_for(ended.task.as_str()) { ended.task.clone() } else { any() };
+        self.thompson.add(task.as_str(), &arm, &ended.reached).map_err(|error| error.to_string())?;
         if let Some(chosen) = ended.chosen.as_ref().filter(|chosen| chosen.features.len() == N_FEATURES) {
             let worth = self.worth(&ended.reached);
             self.linear.add(&arm, &chosen.features, worth).map_err(|error| error.to_string())?;
         }
         let discount = self.thompson.settings().discount;
-        let errors = self.errors.entry((ended.task.to_string(), arm)).or_default();
+        let errors = self.errors.entry((task.to_string(), arm)).or_default();
         errors.n = discount * errors.n + 1.0;
         errors.n_failed = discount * errors.n_failed + f64::from(u8::from(ended.has_error));
         self.n_rows += 1;
-        Ok(())
+        Ok(task)
     }
 }
 
@@ -471,10 +504,14 @@ mod tests {
         assert_eq!(overdue(90), [TraceId::derived(&["0"]), TraceId::derived(&["2"])]);
     }
 
+    fn known(fleet: &Fleet) -> &Performance {
+        fleet.performance(&Tenant::default())
+    }
+
     /// So many episodes of a version, half of them solved and the first five of them with an error.
     fn serve(fleet: &mut Fleet, version: &str, n: u32) {
         for n in 0..n {
-            let name = format!("{version} {} {n}", fleet.performance.n_rows());
+            let name = format!("{version} {} {n}", known(fleet).n_rows());
             let reached = Reached { success: f64::from(n % 2), cost_usd: Some(0.01), latency_ms: Some(100.0) };
             let ended = Ended {
                 agent: agent(),
@@ -486,7 +523,7 @@ mod tests {
                 chosen: None,
             };
             let learned = fleet.read(&event(&Line::Ended(Box::new(ended)), &name, 0)).unwrap();
-            assert_eq!(learned, Change::Learned(Category::new("refund").unwrap()));
+            assert_eq!(learned, Change::Learned(Tenant::default(), Category::new("refund").unwrap()));
         }
     }
 
@@ -503,31 +540,73 @@ mod tests {
     fn performance_is_kept_by_version_and_task() {
         let mut fleet = Fleet::default();
         serve(&mut fleet, "v1", 20);
-        let known = fleet.performance().of(&agent(), "v1");
-        let refund = known["refund"];
-        assert_eq!((known.len(), refund.n_episodes), (1, 20));
+        let of_v1 = known(&fleet).of(&agent(), "v1");
+        let refund = of_v1["refund"];
+        assert_eq!((of_v1.len(), refund.n_episodes), (1, 20));
         assert!((refund.success - 0.5).abs() < 0.02 && (refund.reliability - 0.75).abs() < 0.01, "{refund:?}");
-        assert!(fleet.performance().of(&agent(), "v2").is_empty());
+        assert!(known(&fleet).of(&agent(), "v2").is_empty());
+    }
+
+    #[test]
+    fn nobody_learns_from_what_happened_to_other_tenants() {
+        let (mut fleet, bob) = (Fleet::default(), Tenant::new("bob").unwrap());
+        serve(&mut fleet, "v1", 20);
+        let before = known(&fleet).of(&agent(), "v1");
+        let ended = |n: usize, task: &str| {
+            let (task, trace) = (Category::new(task).unwrap(), TraceId::derived(&["bob", &n.to_string()]));
+            let reached = Reached { success: 0.0, cost_usd: None, latency_ms: None };
+            let version = "v1".to_owned();
+            let ended =
+                Ended { agent: AgentName::new("bobs").unwrap(), version, task, trace, reached, has_error: false, chosen: None };
+            Line::Ended(Box::new(ended.clone())).event(ended.id(), at(0), bob.clone())
+        };
+        fleet.read(&ended(0, "refund")).unwrap();
+        let first = fleet.performance(&bob).of(&AgentName::new("bobs").unwrap(), "v1")["refund"];
+        // Four rows at even odds before it, one failure, and one of each to be safe.
+        assert!((first.success - 3.0 / 7.0).abs() < 1e-9, "{first:?}");
+        // More types of task than are kept apart are one.
+        for n in 1..1_100 {
+            fleet.read(&ended(n, &format!("task-{n}"))).unwrap();
+        }
+        let bobs = fleet.performance(&bob).of(&AgentName::new("bobs").unwrap(), "v1");
+        assert_eq!((bobs.len(), bobs[ANY_TASK].n_episodes), (1_000, 101));
+        assert_eq!(known(&fleet).of(&agent(), "v1"), before);
+    }
+
+    #[test]
+    fn an_episode_may_go_on_with_a_version_of_the_canary_before_that_was_not_taken_back() {
+        let mut fleet = Fleet::default();
+        let goes_on = |fleet: &Fleet| ["v1", "v2", "v3"].map(|version| fleet.deployment(&agent()).unwrap().goes_on(version));
+        let began = event(&start("v2"), "start", 0);
+        fleet.read(&began).unwrap();
+        for name in ["one", "two"] {
+            let asked = Line::Asked { agent: agent(), canary: began.id, command: Command::Promote };
+            fleet.read(&event(&asked, name, 1)).unwrap();
+        }
+        pass_over(&mut fleet, "v2", "v3");
+        assert_eq!(goes_on(&fleet), [true, true, true]);
+        pass_over(&mut fleet, "v2", "v4");
+        assert_eq!(goes_on(&fleet), [false, true, false]);
     }
 
     #[test]
     fn what_a_version_did_is_known_after_nobody_is_sent_to_it() {
         let mut fleet = Fleet::default();
         serve(&mut fleet, "v1", 20);
-        let before = fleet.performance().of(&agent(), "v1");
+        let before = known(&fleet).of(&agent(), "v1");
         pass_over(&mut fleet, "v1", "v2");
-        let arms = |fleet: &Fleet| fleet.performance().thompson().cells("refund").count();
-        assert_eq!((arms(&fleet), fleet.performance().of(&agent(), "v1") == before), (1, true));
+        let arms = |fleet: &Fleet| known(fleet).thompson().cells("refund").count();
+        assert_eq!((arms(&fleet), known(&fleet).of(&agent(), "v1") == before), (1, true));
         // What serves and what would take over are chosen from, others are not.
         pass_over(&mut fleet, "v2", "v3");
-        assert_eq!((arms(&fleet), fleet.performance().of(&agent(), "v1") == before), (0, true));
+        assert_eq!((arms(&fleet), known(&fleet).of(&agent(), "v1") == before), (0, true));
         // A straggler is counted beside the others, and so are all when it is gone once more.
         serve(&mut fleet, "v1", 2);
-        let n_known = |fleet: &Fleet| fleet.performance().of(&agent(), "v1")["refund"].n_episodes;
+        let n_known = |fleet: &Fleet| known(fleet).of(&agent(), "v1")["refund"].n_episodes;
         assert_eq!((arms(&fleet), n_known(&fleet)), (1, 22));
         pass_over(&mut fleet, "v2", "v4");
         assert_eq!((arms(&fleet), n_known(&fleet)), (0, 22));
-        let refund = fleet.performance().of(&agent(), "v1")["refund"];
+        let refund = known(&fleet).of(&agent(), "v1")["refund"];
         assert!((refund.success - 0.5).abs() < 0.03 && (refund.cost_usd.unwrap() - 0.01).abs() < 1e-9, "{refund:?}");
     }
 }

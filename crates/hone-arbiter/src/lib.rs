@@ -23,7 +23,7 @@ mod thompson;
 pub use assignment::{Arm, Assignment, assign};
 pub use counts::{Alternative, Counts};
 pub use features::{N_FEATURES, Situation};
-pub use fleet::{Change, Deployment, Fleet, Known, Performance};
+pub use fleet::{ANY_TASK, Change, Deployment, Fleet, Known, Performance};
 pub use hindsight::hindsight;
 pub use linear::{Linear, LinearError, LinearSettings};
 pub use offpolicy::{Estimate, Logged, OffPolicy, OffPolicyError, off_policy};

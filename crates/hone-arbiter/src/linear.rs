@@ -58,11 +58,11 @@ pub enum LinearError {
         known: usize,
     },
     /// More than is kept.
-    #[error("{N_ARMS_MAX} arms are kept apart already; retire some")]
+    #[error("{N_ARMS_MAX} versions are told apart already, and nothing is learned about more of them")]
     TooManyArms,
 }
 
-const N_ARMS_MAX: usize = 64;
+const N_ARMS_MAX: usize = 256;
 const N_FEATURES_MAX: usize = 512;
 
 /// A model per arm. Written down and read again it chooses the same.

@@ -114,7 +114,7 @@ pub struct Chosen {
 
 /// A line that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("line {id} of the agents' log cannot be read: {reason}")]
+#[error("line {id} of the agents' log counts for nothing: {reason}")]
 pub struct LineError {
     /// Which.
     pub id: EventId,

@@ -64,12 +64,12 @@ pub enum ThompsonError {
     #[error("{N_TASKS_MAX} task types are kept apart already; use fewer")]
     TooManyTasks,
     /// More than is kept.
-    #[error("{N_ARMS_MAX} arms are kept apart for this task type already; retire some")]
+    #[error("{N_ARMS_MAX} versions are told apart at this type of task already, and nothing is learned about more of them")]
     TooManyArms,
 }
 
 const N_TASKS_MAX: usize = 1_000;
-const N_ARMS_MAX: usize = 64;
+const N_ARMS_MAX: usize = 256;
 
 /// What an arm reached in one episode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -182,6 +182,11 @@ impl Thompson {
     /// The task types that are kept apart.
     pub fn tasks(&self) -> impl Iterator<Item = &str> {
         self.cells.keys().map(String::as_str)
+    }
+
+    /// Whether this task type is kept apart, or would be. There is room for one more than those that say yes, for whatever has none.
+    pub fn has_room_for(&self, task: &str) -> bool {
+        self.cells.contains_key(task) || self.cells.len() + 1 < N_TASKS_MAX
     }
 
     /// Counts what an arm reached.

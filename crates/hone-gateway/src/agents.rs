@@ -12,7 +12,7 @@ use crate::error::Refused;
 use crate::question::Asked;
 use hone_arbiter::canary::{Decision, State};
 use hone_arbiter::log::{Assigned, Chosen, Ended, InCanary};
-use hone_arbiter::{Arm, Known, Linear, Situation, assign, pick};
+use hone_arbiter::{ANY_TASK, Arm, Known, Linear, Situation, assign, pick};
 use hone_policy::local::Voice;
 use hone_policy::upstream::Wire;
 use hone_trace::store::StoreError;
@@ -86,6 +86,9 @@ pub(crate) struct Agents {
     pub(crate) routes: Vec<Route>,
 }
 
+/// By the tenant whose agents they are, the route and the type of task.
+pub(crate) type Shares = HashMap<(Tenant, String, Option<Category>), Vec<f64>>;
+
 /// What is known of all agents.
 #[derive(Default)]
 pub(crate) struct View {
@@ -93,8 +96,9 @@ pub(crate) struct View {
     /// Whose the agents are whose entries are damaged.
     pub(crate) damaged: BTreeMap<AgentName, Tenant>,
     /// How likely each agent of a route is chosen, by type of task; under no type what holds for new ones.
-    pub(crate) shares: HashMap<(String, Option<Category>), Vec<f64>>,
-    pub(crate) linear: Option<Arc<Linear>>,
+    pub(crate) shares: Shares,
+    /// What choices by features are drawn from, by whose agents they are.
+    pub(crate) linear: BTreeMap<Tenant, Arc<Linear>>,
 }
 
 /// One agent.
@@ -208,7 +212,7 @@ impl Agents {
         }
         let missing = || Refused::NoModel(name.chars().take(256).collect());
         let (route, agents) = self.route(view, tenant, name).ok_or_else(missing)?;
-        let (shares, features) = view.shares_of(route, &agents, situation);
+        let (shares, features) = view.shares_of(tenant, route, &agents, situation);
         // Drawn from the episode itself, so that two calls that begin it at once agree.
         let mut draws = Draws::new(0, &["route", name, &episode.to_string()]);
         let idx = pick(&shares, &mut draws).ok_or_else(missing)?;
@@ -235,17 +239,17 @@ impl View {
     }
 
     /// How likely each of these is chosen, and the features that it was chosen by.
-    fn shares_of(&self, route: &Route, agents: &[AgentName], situation: &Situation<'_>) -> (Vec<f64>, Vec<f64>) {
+    fn shares_of(&self, tenant: &Tenant, route: &Route, agents: &[AgentName], situation: &Situation<'_>) -> (Vec<f64>, Vec<f64>) {
         let features = Situation { usd_per_success: self.usd_per_success(agents, situation.task), ..*situation }.features();
         let even = || vec![1.0 / agents.len().max(1) as f64; agents.len()];
         if route.by == RouteBy::Features {
             let arms: Vec<String> = agents.iter().map(|agent| self.arm(agent)).collect();
             let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
             let shares =
-                self.linear.as_ref().and_then(|linear| Some(linear.propensities(&linear.beliefs(&arms, &features).ok()?)));
+                self.linear.get(tenant).and_then(|linear| Some(linear.propensities(&linear.beliefs(&arms, &features).ok()?)));
             return (shares.unwrap_or_else(even), features);
         }
-        let by_task = |task: Option<Category>| self.shares.get(&(route.name.clone(), task));
+        let by_task = |task: Option<Category>| self.shares.get(&(tenant.clone(), route.name.clone(), task));
         let known = by_task(Some(task(situation.task))).or_else(|| by_task(None));
         // A route whose agents are not all there is chosen from evenly, until the next view has its shares.
         (known.filter(|shares| shares.len() == agents.len()).cloned().unwrap_or_else(even), features)
@@ -349,9 +353,6 @@ fn instruct(wire: Option<Wire>, body: &mut Map<String, Value>, prompt: &str) {
         messages.insert(0, json!({"role": "system", "content": prompt}));
     }
 }
-
-/// The type of task of an episode of which none is known.
-pub(crate) const ANY_TASK: &str = "any";
 
 /// A type of task by its name.
 fn task(name: &str) -> Category {

@@ -8,7 +8,7 @@ use crate::ask::{Speaker, passed_on};
 use crate::choices::Choices;
 use crate::dashboard::Query;
 use crate::error::Refused;
-use crate::openai::parsed;
+use crate::openai::{flag, number, parsed};
 use crate::question::Asked;
 use hone_policy::local::Piece;
 use hone_policy::upstream::{Calling, ChatRequest, Delta, EFFORT, Finish, Manner, Reply, Sampling, TOOL_CHOICE, Usage};
@@ -38,13 +38,11 @@ pub(crate) fn read_unanswered(bytes: &[u8]) -> Result<Asked, Refused> {
 fn asked(body: Map<String, Value>, tokens_max: u64) -> Result<Asked, Refused> {
     let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Refused::param("model", "model: Field required"))?.to_owned();
-    let is_stream = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-    let number = |name: &str| body.get(name).and_then(Value::as_f64);
-    let stops = body.get("stop_sequences").and_then(Value::as_array).into_iter().flatten();
+    let is_stream = flag(&body, "stream")?;
     let sampling = Sampling {
-        temperature: number("temperature"),
-        top_p: number("top_p"),
-        stops: stops.filter_map(|stop| stop.as_str().map(str::to_owned)).collect(),
+        temperature: number(&body, "temperature", 0.0, 2.0)?,
+        top_p: number(&body, "top_p", 0.0, 1.0)?,
+        stops: stops(&body)?,
         ..Sampling::default()
     };
     let messages = messages(&body)?;
@@ -212,15 +210,32 @@ fn result_of(content: &Value) -> Content {
     Content::Parts(blocks.iter().map(part).collect())
 }
 
+/// The list under this name, empty where there is none.
+fn list<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], Refused> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(Refused::param(name, format!("{name}: Input should be a valid list"))),
+    }
+}
+
+fn stops(body: &Map<String, Value>) -> Result<Vec<String>, Refused> {
+    const NAME: &str = "stop_sequences";
+    let text = |(idx, stop): (usize, &Value)| {
+        let wrong = || Refused::param(NAME, format!("{NAME}.{idx}: Input should be a valid string"));
+        stop.as_str().map(str::to_owned).ok_or_else(wrong)
+    };
+    list(body, NAME)?.iter().enumerate().map(text).collect()
+}
+
 fn tools(body: &Map<String, Value>) -> Result<Vec<ToolSpec>, Refused> {
-    let list = body.get("tools").and_then(Value::as_array).into_iter().flatten();
     let tool = |(tool_idx, tool): (usize, &Value)| {
         let place = format!("tools.{tool_idx}.name");
         let name = tool["name"].as_str().ok_or_else(|| Refused::param(&place, format!("{place}: Field required")))?;
         let description = tool["description"].as_str().map(str::to_owned);
         Ok(ToolSpec { name: name.to_owned(), description, parameters: tool["input_schema"].clone(), extra: Map::new() })
     };
-    list.enumerate().map(tool).collect()
+    list(body, "tools")?.iter().enumerate().map(tool).collect()
 }
 
 /// Who tells answers in this format.
@@ -389,7 +404,7 @@ fn event(body: &Value) -> String {
 
 /// What was read from a cache or put into one is told beside what was read afresh.
 fn usage(usage: Option<&Usage>) -> Value {
-    let Usage { tokens_in, tokens_out, tokens_cached, tokens_cache_written } = usage.copied().unwrap_or_default();
+    let Usage { tokens_in, tokens_out, tokens_cached, tokens_cache_written, .. } = usage.copied().unwrap_or_default();
     let fresh = tokens_in.saturating_sub(tokens_cached).saturating_sub(tokens_cache_written);
     json!({"input_tokens": fresh, "output_tokens": tokens_out, "cache_read_input_tokens": tokens_cached,
         "cache_creation_input_tokens": tokens_cache_written})

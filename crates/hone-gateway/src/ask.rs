@@ -418,8 +418,12 @@ async fn record(
     };
     // What the client says of its episode stands on the trace; which agent answered is not for it to say. The name by which it finds the
     // episode again is the one of the header, where there is one.
-    let mut metadata = question.conversation.rest.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let said = |key: &str| question.conversation.rest.get(key).filter(|value| !value.is_null());
+    let mut metadata = said("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     metadata.remove(AGENT);
+    for (key, value) in USERS.into_iter().filter_map(|key| Some((key, said(key)?))) {
+        metadata.entry(key).or_insert_with(|| value.clone());
+    }
     metadata.extend(question.episode_name.clone().map(|name| (EPISODE_NAME.into(), name.into())));
     metadata.insert("api".into(), question.api.into());
     metadata.insert("asked_for".into(), question.name().into());
@@ -491,6 +495,9 @@ fn calls_of(asked: &mut Result<Drawn, UpstreamError>) -> &mut Vec<LlmCall> {
         Err(error) => &mut error.calls,
     }
 }
+
+/// Where a client says for whom it asks, at the top of a request.
+const USERS: [&str; 2] = ["safety_identifier", "user"];
 
 /// A client that left in the middle of an answer, which says nothing of who answered.
 const LEFT: &str = "the client left before the answer was whole";

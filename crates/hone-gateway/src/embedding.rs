@@ -35,7 +35,10 @@ pub(crate) async fn give(
     let started = gateway.now();
     let asked = Asked::read(&body)?;
     gateway.can_record().await?;
-    let model = gateway.model(&asked.model)?;
+    let model = gateway.model(&asked.model).map_err(|refused| match gateway.agents().knows(&caller.tenant, &asked.model) {
+        true => Refused::param("model", format!("`{}` is an agent, and agents give no vectors: ask a model", asked.model)),
+        false => refused,
+    })?;
     let beside = named_episode(&gateway, &caller, &headers).await?;
     let trace = gateway.new_trace();
     let (mut tell, answer) = oneshot::channel();

@@ -4,7 +4,7 @@
 //! log are written down, and the registry is brought to what they say; both are known by what caused them, so that it does not matter
 //! how many processes do so. Outcomes that did not come in time are looked up once more, and then counted as missing.
 
-use crate::agents::{Adapters, Canary, Entry, NoVoice, RouteBy, Version, View};
+use crate::agents::{Adapters, Canary, Entry, NoVoice, RouteBy, Shares, Version, View};
 use crate::catalogue::{Model, Who};
 use crate::dashboard::Past;
 use crate::events::{News, Place};
@@ -15,7 +15,7 @@ use crate::registry::{self, Decided, N_LINES};
 use crate::server::Gateway;
 use hone_arbiter::canary::{Fact, Row};
 use hone_arbiter::log::{CanaryRow, Ended, Line, STREAM};
-use hone_arbiter::{Change, Deployment, Fleet};
+use hone_arbiter::{Change, Deployment, Fleet, Linear};
 use hone_trace::store::{Kind, Store, StoreError, Write};
 use hone_trace::{Agent, AgentName, Category, Config, ConfigHash, Tenant};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -51,7 +51,7 @@ pub(crate) struct Follower {
     owners: HashMap<AgentName, Tenant>,
     /// Agents whose entries are damaged, and what was said of that.
     damaged: BTreeMap<AgentName, String>,
-    shares: HashMap<(String, Option<Category>), Vec<f64>>,
+    shares: Shares,
     /// What canaries went through, for people to look at.
     pasts: HashMap<AgentName, Arc<Past>>,
     /// What has changed and was not acted on yet.
@@ -77,12 +77,12 @@ struct Changes {
     /// Agents of which something else than how well they do has changed.
     concerned: HashSet<AgentName>,
     decided: Vec<Decided>,
-    learned: HashSet<Category>,
+    learned: HashSet<(Tenant, Category)>,
 }
 
 impl Follower {
     pub(crate) fn new(gateway: Gateway, adapters: Option<Arc<dyn Adapters>>) -> Self {
-        let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), HashMap::new());
+        let (fleet, agents, shares) = (Fleet::default(), BTreeMap::new(), Shares::new());
         let (pasts, changes) = (HashMap::new(), Changes::default());
         let (n_waited, unready, asked) = (0, HashSet::new(), Instant::now());
         Self {
@@ -164,7 +164,7 @@ impl Follower {
                         self.owners.entry(agent.clone()).or_insert(event.tenant);
                         self.changes.concerned.insert(agent);
                     }
-                    Ok(Change::Learned(task)) => drop(self.changes.learned.insert(task)),
+                    Ok(Change::Learned(tenant, task)) => drop(self.changes.learned.insert((tenant, task))),
                     Ok(Change::Decided { agent, canary, decision }) => {
                         self.changes.concerned.insert(agent.clone());
                         let decided = Decided { cause: event.id, at: event.at, agent, canary, decision };
@@ -263,9 +263,8 @@ impl Follower {
         }
         let known = self.agents.get(name).map(|registered| registered.versions.clone()).unwrap_or_default();
         let deployment = self.fleet.deployment(name);
-        let is_wanted = |version: &str, share: f64| {
-            share > 0.0 || deployment.is_some_and(|deployment| deployment.start.from == version || deployment.start.to == version)
-        };
+        let is_wanted =
+            |version: &str, share: f64| share > 0.0 || deployment.is_some_and(|deployment| deployment.goes_on(version));
         let wanted: Vec<(String, ConfigHash)> = agent
             .versions
             .iter()
@@ -351,22 +350,33 @@ impl Follower {
     /// How likely agents are chosen where what is known has changed.
     fn draw_shares(&mut self) {
         let Changes { concerned, learned, .. } = &self.changes;
-        let thompson = self.fleet.performance().thompson();
-        let known: Vec<Option<Category>> =
-            thompson.tasks().filter_map(|task| Category::new(task).ok()).map(Some).chain([None]).collect();
         for route in self.gateway.agents().routes.iter().filter(|route| route.by == RouteBy::Task) {
-            let there: Vec<&AgentName> = route.agents.iter().filter(|agent| self.agents.contains_key(*agent)).collect();
-            let arms: Vec<String> = there.iter().map(|agent| Ended::arm(agent, self.live(agent))).collect();
-            let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
-            for task in &known {
-                let key = (route.name.clone(), task.clone());
-                let is_learned = task.as_ref().is_none_or(|task| learned.contains(task));
-                if is_learned || !concerned.is_empty() || !self.shares.contains_key(&key) {
-                    let shares = thompson.propensities(task.as_ref().map_or("", Category::as_str), &arms);
-                    self.shares.insert(key, shares);
+            let mut arms: BTreeMap<&Tenant, Vec<String>> = BTreeMap::new();
+            for (agent, registered) in route.agents.iter().filter_map(|agent| Some((agent, self.agents.get(agent)?))) {
+                arms.entry(&registered.agent.tenant).or_default().push(Ended::arm(agent, self.live(agent)));
+            }
+            for (tenant, arms) in arms {
+                let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+                let thompson = self.fleet.performance(tenant).thompson();
+                let known = thompson.tasks().filter_map(|task| Category::new(task).ok());
+                for task in known.map(Some).chain([None]) {
+                    let is_learned = |task: &Category| learned.contains(&(tenant.clone(), task.clone()));
+                    let is_news = task.as_ref().is_none_or(is_learned) || !concerned.is_empty();
+                    let key = (tenant.clone(), route.name.clone(), task);
+                    if is_news || !self.shares.contains_key(&key) {
+                        let shares = thompson.propensities(key.2.as_ref().map_or("", Category::as_str), &arms);
+                        self.shares.insert(key, shares);
+                    }
                 }
             }
         }
+    }
+
+    /// What choices by features are drawn from, where any are.
+    fn linear(&self) -> BTreeMap<Tenant, Arc<Linear>> {
+        let is_asked = self.gateway.agents().routes.iter().any(|route| route.by == RouteBy::Features);
+        let of_tenants = self.fleet.performances().filter(|_| is_asked);
+        of_tenants.map(|(tenant, known)| (tenant.clone(), Arc::new(known.linear().clone()))).collect()
     }
 
     /// The version of an agent that serves.
@@ -383,7 +393,7 @@ impl Follower {
             let deployment = self.fleet.deployment(name);
             let share = |version: &str, own: f64| deployment.map_or(own, |deployment| deployment.share(version));
             let versions = &registered.agent.versions;
-            let known = |version: &str| self.fleet.performance().of(name, version);
+            let known = |version: &str| self.fleet.performance(&registered.agent.tenant).of(name, version);
             let entry = Entry {
                 tenant: registered.agent.tenant.clone(),
                 live: self.live(name).to_owned(),
@@ -400,7 +410,7 @@ impl Follower {
             agents: self.agents.iter().map(entry).collect(),
             damaged: unread.filter_map(|name| Some((name.clone(), self.owners.get(name)?.clone()))).collect(),
             shares: self.shares.clone(),
-            linear: Some(Arc::new(self.fleet.performance().linear().clone())),
+            linear: self.linear(),
         }
     }
 

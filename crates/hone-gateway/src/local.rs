@@ -271,6 +271,7 @@ fn drawn(asked: &Asked, spoken: Vec<Spoken>, is_fresh: bool) -> Result<Drawn, Up
         tokens_out: call.tokens_out,
         tokens_cached: call.tokens_cached,
         tokens_cache_written: 0,
+        tokens_thought: 0,
     });
     let other = |Spoken { answered, tokens }: Spoken| Choice {
         finish: self::finish(&answered),

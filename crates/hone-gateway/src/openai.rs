@@ -321,6 +321,7 @@ pub(crate) fn usage(usage: &Usage) -> Value {
         "completion_tokens": usage.tokens_out,
         "total_tokens": usage.tokens_in + usage.tokens_out,
         "prompt_tokens_details": {"cached_tokens": usage.tokens_cached},
+        "completion_tokens_details": {"reasoning_tokens": usage.tokens_thought},
     })
 }
 

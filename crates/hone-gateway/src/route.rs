@@ -1,7 +1,7 @@
 //! Questions from their bytes to their answers: each is read, admitted, asked and told, each in one line.
 
 use crate::access::{Caller, Identity, Reporter};
-use crate::agents::{ANY_TASK, Picked, Version};
+use crate::agents::{Picked, Version};
 use crate::ask::{self, Speaker};
 use crate::catalogue::Model;
 use crate::episode::digests;
@@ -21,9 +21,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use futures_core::Stream;
-use hone_arbiter::Situation;
 use hone_arbiter::canary::Fact;
 use hone_arbiter::log::{Assigned, Line};
+use hone_arbiter::{ANY_TASK, Situation};
 use hone_policy::upstream::Wire;
 use hone_trace::{Category, Time, TraceId};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use crate::server::Gateway;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use hone_arbiter::Known;
-use hone_trace::AgentName;
+use hone_trace::{AgentName, Tenant};
 use serde_json::{Map, Value, json};
 
 pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(caller): Reader) -> Response {
@@ -22,7 +22,7 @@ pub(crate) async fn agents(State(gateway): State<Gateway>, Reader(caller): Reade
         .filter(|route| gateway.agents().knows(&caller.tenant, &route.name))
         .map(|route| {
             let by = if route.by == RouteBy::Task { "task" } else { "features" };
-            json!({"name": route.name, "by": by, "agents": route.agents, "shares": shares(&view, &route.name)})
+            json!({"name": route.name, "by": by, "agents": route.agents, "shares": shares(&view, &caller.tenant, &route.name)})
         })
         .collect();
     json_response(&json!({"object": "list", "data": all, "routes": routes}))
@@ -41,9 +41,9 @@ pub(crate) async fn agent(
 }
 
 /// How likely each agent of a route is chosen, by type of task.
-fn shares(view: &View, route: &str) -> Value {
-    let of_route = view.shares.iter().filter(|((name, _), _)| name == route);
-    let by_task = of_route.map(|((_, task), shares)| {
+fn shares(view: &View, tenant: &Tenant, route: &str) -> Value {
+    let of_route = view.shares.iter().filter(|((of, name, _), _)| of == tenant && name == route);
+    let by_task = of_route.map(|((.., task), shares)| {
         let task = task.as_ref().map_or_else(|| "(new)".to_owned(), ToString::to_string);
         (task, json!(shares))
     });

@@ -66,6 +66,15 @@ impl PolicyArgs {
         Self { temperature: 1.0, context, threads, ..Self::of_judge(None) }
     }
 
+    /// Refuses an adapter that none of these policies would have.
+    pub(crate) fn check_adapter(&self, policies: &[String]) -> Result<(), Failure> {
+        if self.adapter.is_some() && !policies.iter().any(|name| name.starts_with(LOCAL)) {
+            return Err(Failure::user("--adapter is for local models, and nobody who plays is one")
+                .hint("--policy local:MODEL plays with it"));
+        }
+        Ok(())
+    }
+
     /// The same for the first of so many local models that stay open beside one another.
     pub(crate) fn first_of(self, n_models: usize) -> Self {
         Self { n_models, ..self }

@@ -47,6 +47,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
+    args.policies.check_adapter(std::slice::from_ref(&args.policy))?;
     let bank = Bank::open(&args.policies)?;
     let ready = Ready::named(&args.policy, &args.policies, usize::from(args.play.concurrency), &bank, context)?;
     let world = context.wait(async |context| World::named(&args.env, context).await)?;

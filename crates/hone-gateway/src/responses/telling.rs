@@ -275,7 +275,7 @@ fn usage(usage: &Usage) -> Value {
         "input_tokens": usage.tokens_in,
         "input_tokens_details": {"cached_tokens": usage.tokens_cached},
         "output_tokens": usage.tokens_out,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.tokens_thought},
         "total_tokens": usage.tokens_in + usage.tokens_out,
     })
 }

@@ -255,6 +255,15 @@ async fn a_promotion_changes_shares_and_the_performance_table_without_a_restart(
     let said = [("user", "hello"), ("assistant", "answer 1"), ("user", "more")];
     assert_eq!(world.chat("desk", &said, &[("x-hone-episode", "kept")]).await.status, 200);
     assert_eq!(world.heard.last()["model"], "well");
+    // Also while the next canary runs.
+    add(&world, "desk", "v3", "fine").await;
+    let next = start(&world, "desk", "v2", "v3").await;
+    until(&world, "desk", |told| share(told, "v3") == 0.1).await;
+    let more = [("user", "hello"), ("assistant", "answer 1"), ("user", "more"), ("assistant", "answer 2"), ("user", "and more")];
+    assert_eq!(world.chat("desk", &more, &[("x-hone-episode", "kept")]).await.status, 200);
+    assert_eq!(world.heard.last()["model"], "well");
+    write(&world, &Line::Asked { agent: name("desk"), canary: next, command: Command::Abort }, "aborted").await;
+    until(&world, "desk", |told| share(told, "v3") == 0.0).await;
     // The new version begins with what its peers reached, and earns its own place.
     let after = shares().await;
     assert!(after[0].as_f64().unwrap() > 2.0 * before[0].as_f64().unwrap(), "{before} {after}");

@@ -50,6 +50,26 @@ async fn tokens_are_counted_as_they_are_read() {
 }
 
 #[tokio::test]
+async fn what_is_of_another_type_than_it_must_be_is_named_and_not_passed_by() {
+    let world = World::open().await;
+    for model in ["own/tiny", "well", "claude"] {
+        for (name, value) in [
+            ("temperature", json!("hot")),
+            ("temperature", json!(5)),
+            ("top_p", json!("x")),
+            ("stream", json!("true")),
+            ("stop_sequences", json!("END")),
+            ("stop_sequences", json!([1])),
+            ("tools", json!({"name": "f"})),
+        ] {
+            let body = json!({"model": model, "max_tokens": 4, "messages": messages(HI), name: value});
+            let (status, kind, why) = refusal(&world.post("/v1/messages", &body, &[]).await);
+            assert_eq!((status, kind.as_str(), why.contains(name)), (400, "invalid_request_error", true), "{body}: {why}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_agent_has_no_tokens_before_its_version_is_known() {
     let world = World::open().await;
     crate::sample::write(&*world.store).await;

@@ -177,6 +177,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         tokens_out: count("output_tokens"),
         tokens_cached: cached,
         tokens_cache_written: written,
+        tokens_thought: 0,
     })
 }
 

@@ -164,6 +164,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         tokens_out: count("outputTokens"),
         tokens_cached: cached,
         tokens_cache_written: written,
+        tokens_thought: 0,
     })
 }
 

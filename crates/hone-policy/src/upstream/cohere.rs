@@ -123,6 +123,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         tokens_out: count(&charged["output_tokens"]).unwrap_or(0),
         tokens_cached: count(&usage["cached_tokens"]).unwrap_or(0).min(tokens_in),
         tokens_cache_written: 0,
+        tokens_thought: 0,
     })
 }
 

@@ -177,6 +177,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         tokens_out: count("candidatesTokenCount").saturating_add(count("thoughtsTokenCount")),
         tokens_cached: count("cachedContentTokenCount").min(prompt),
         tokens_cache_written: 0,
+        tokens_thought: count("thoughtsTokenCount"),
     })
 }
 

@@ -269,11 +269,13 @@ pub(super) fn usage(usage: &Value) -> Option<Usage> {
     // The sum tells whether thoughts are among what was written.
     let is_apart = usage["total_tokens"].as_u64() == Some(tokens_in.saturating_add(with_thoughts));
     let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
+    let tokens_out = if is_apart { with_thoughts } else { written };
     Some(Usage {
         tokens_in,
-        tokens_out: if is_apart { with_thoughts } else { written },
+        tokens_out,
         tokens_cached: cached.unwrap_or_else(|| count(&usage["prompt_cache_hit_tokens"])).min(tokens_in),
         tokens_cache_written: 0,
+        tokens_thought: thought.min(tokens_out),
     })
 }
 

@@ -102,7 +102,13 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_paid_once() {
-        let usage = Usage { tokens_in: 1_000_000, tokens_out: 100_000, tokens_cached: 400_000, tokens_cache_written: 100_000 };
+        let usage = Usage {
+            tokens_in: 1_000_000,
+            tokens_out: 100_000,
+            tokens_cached: 400_000,
+            tokens_cache_written: 100_000,
+            tokens_thought: 0,
+        };
         let cost = written(3.0, 15.0, 0.3, 3.75).cost_usd(&usage);
         assert!((cost - (0.5 * 3.0 + 0.4 * 0.3 + 0.1 * 3.75 + 1.5)).abs() < 1e-12, "{cost}");
         assert!(written(3.0, 15.0, 0.3, 3.75).worst_usd(1_000_000, 100_000) >= cost);

@@ -71,6 +71,8 @@ pub struct Usage {
     pub tokens_cached: u64,
     /// Those of `tokens_in` that were put into a cache.
     pub tokens_cache_written: u64,
+    /// Those of `tokens_out` that were thought, where the provider tells them apart.
+    pub tokens_thought: u64,
 }
 
 /// Tokens as the server saw them; empty lists when it did not tell.

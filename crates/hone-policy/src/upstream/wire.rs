@@ -139,7 +139,10 @@ fn passed_on(spec: &UpstreamSpec, own: &Map<String, Value>, transfer: Transfer) 
         Transfer::Stream => {
             body.insert("stream".into(), true.into());
             if spec.provider.wire == Wire::OpenAi && spec.provider.asks_usage {
-                body.insert("stream_options".into(), json!({"include_usage": true}));
+                match body.get_mut("stream_options").and_then(Value::as_object_mut) {
+                    Some(options) => drop(options.insert("include_usage".into(), true.into())),
+                    None => drop(body.insert("stream_options".into(), json!({"include_usage": true}))),
+                }
             }
         }
     }
@@ -253,6 +256,14 @@ pub(super) fn headers(provider: &Provider, key: Option<&Key>) -> Result<HeaderMa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_client_says_of_its_stream_stays_beside_what_is_asked_of_it_here() {
+        let own = json!({"stream_options": {"include_obfuscation": false}}).as_object().cloned().unwrap();
+        let body = passed_on(&"openai:m".parse().unwrap(), &own, Transfer::Stream);
+        assert_eq!(body["stream_options"], json!({"include_obfuscation": false, "include_usage": true}));
+        assert!(!passed_on(&"openai:m".parse().unwrap(), &own, Transfer::Plain).contains_key("stream_options"));
+    }
 
     #[test]
     fn requests_go_where_each_provider_expects_them() {

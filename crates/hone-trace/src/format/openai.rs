@@ -25,16 +25,24 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The settings of a request that shape the agent, besides model, temperature and tools.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 19] = [
+    "chat_template_kwargs",
     "frequency_penalty",
     "function_call",
+    "logit_bias",
     "max_completion_tokens",
     "max_tokens",
+    "min_p",
     "parallel_tool_calls",
     "presence_penalty",
     "reasoning_effort",
+    "repetition_penalty",
     "response_format",
+    "stop",
+    "stop_sequences",
+    "thinking",
     "tool_choice",
+    "top_k",
     "top_p",
     "verbosity",
 ];

@@ -2,10 +2,12 @@
 
 use crate::json::{self, Any, anything, list, maybe, must, null, number, object, or_null, text, unknown};
 use crate::read;
+use hone_trace::format::openai::Conversation;
 use hone_trace::format::{Format, left_out, write};
 use hone_trace::{Content, Giver, GiverKind, Reward, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn name() -> Any {
     "[a-z_]{1,6}".prop_map(Value::from).boxed()
@@ -187,4 +189,25 @@ fn metadata_are_flat_and_come_back_and_so_does_the_category() {
         assert_eq!(back.metadata.get("customer"), customer.as_ref(), "{format}");
         assert!(!left_out(&trace, format).contains(&"the category"), "{format}");
     }
+}
+
+#[test]
+fn all_that_shapes_an_answer_is_of_the_config() {
+    let asked =
+        |rest: &str| Conversation::read(&format!(r#"{{"model": "m", "messages": [{{"role": "user", "content": "hi"}}]{rest}}}"#));
+    let hash = |rest: &str| asked(rest).unwrap().config().hash();
+    let shaped = [
+        r#", "stop": ["END"]"#,
+        r#", "stop_sequences": ["END"]"#,
+        r#", "top_k": 1"#,
+        r#", "min_p": 0.1"#,
+        r#", "logit_bias": {"5": -100}"#,
+        r#", "repetition_penalty": 1.1"#,
+        r#", "thinking": {"type": "enabled", "budget_tokens": 2048}"#,
+        r#", "chat_template_kwargs": {"enable_thinking": false}"#,
+    ];
+    let all: BTreeSet<_> = shaped.into_iter().map(hash).chain([hash("")]).collect();
+    assert_eq!(all.len(), shaped.len() + 1);
+    // Who asks, and by which dice, is not of the agent.
+    assert_eq!([hash(r#", "user": "u1""#), hash(r#", "seed": 3"#)], [hash(""), hash("")]);
 }

@@ -75,7 +75,7 @@ pub(super) fn tell(
         .iter()
         .flat_map(|one| {
             let share = deployment.map_or(one.share, |deployment| deployment.share(&one.version));
-            let known = fleet.performance().of(&entry.name, &one.version);
+            let known = fleet.performance(&entry.tenant).of(&entry.name, &one.version);
             let bare =
                 vec![one.version.clone(), percent(share), "-".into(), "0".into(), "-".into(), "-".into(), "-".into(), "-".into()];
             let row = move |(task, known): (String, hone_arbiter::Known)| {
@@ -171,7 +171,7 @@ fn as_json(entry: &Agent, deployment: Option<&Deployment>, decided: &[Decided], 
         .iter()
         .map(|one| {
             let share = deployment.map_or(one.share, |deployment| deployment.share(&one.version));
-            let known = fleet.performance().of(&entry.name, &one.version);
+            let known = fleet.performance(&entry.tenant).of(&entry.name, &one.version);
             let performance: serde_json::Map<String, Value> =
                 known.into_iter().map(|(task, known)| (task, json!(known))).collect();
             json!({"version": one.version, "config": one.config, "share": share, "performance": performance})

@@ -97,6 +97,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
     let envs = if args.envs.is_empty() { usual() } else { args.envs.clone() };
     let scripts = || ["gold", "random", "empty"].map(str::to_owned).to_vec();
     let policies = if args.policies.is_empty() { scripts() } else { args.policies.clone() };
+    args.policy.check_adapter(&policies)?;
     let bank = Bank::open(&args.policy)?;
     let n_concurrent = usize::from(args.play.concurrency);
     let ready = |(idx, name): (usize, &String)| {

@@ -146,6 +146,14 @@ fn a_rollout_of_more_scenarios_adds_them_and_one_of_other_groups_is_another_run(
 }
 
 #[test]
+fn an_adapter_that_nobody_would_have_is_refused() {
+    let desk = Desk::new();
+    for line in ["rollout --env desk --policy gold", "eval baseline --env desk --policy gold --policy empty"] {
+        desk.hone(&format!("{line} -n 1 --adapter nowhere")).expect(2, "", "--adapter is for local models");
+    }
+}
+
+#[test]
 fn the_name_of_a_run_is_not_given_twice() {
     let desk = Desk::new();
     let again = "give this run another name";

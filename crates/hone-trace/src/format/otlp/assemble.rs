@@ -292,7 +292,8 @@ impl Facts {
         let key = name.unwrap_or_else(|| spans.first().map(|span| span.field("traceId")).unwrap_or_default());
         trace.id = TraceId::derived(&["otlp", trace.tenant.as_str(), key, &digest]);
         trace.started = spans.iter().find_map(Span::started).unwrap_or(registrar.origin.now);
-        trace.ended = spans.iter().filter_map(Span::ended).max();
+        // What ended before it began was told by a clock that cannot be trusted.
+        trace.ended = spans.iter().filter_map(Span::ended).max().filter(|ended| *ended >= trace.started);
         if let Some(name) = name {
             trace.metadata.insert("conversation_id".to_owned(), name.into());
         }
