@@ -41,7 +41,8 @@ pub use scanner::{Found, scan};
 
 use blank::Hidden;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 
 /// Puts pseudonyms in the place of personal data, and counts them.
 #[derive(Debug, Clone)]
@@ -50,7 +51,15 @@ pub struct Anonymiser {
     known: Known,
     report: Report,
     replaced: Option<BTreeMap<String, String>>,
+    /// Whose each address is that was drawn. There are fewer of them than of other pseudonyms.
+    ips: HashMap<Ipv4Addr, Ipv4Addr>,
 }
+
+/// The most addresses that are kept apart, of the 2^24 that can be drawn.
+const N_IPS_MAX: usize = 1_000_000;
+
+/// So often is one drawn, at most.
+const N_DRAWS_MAX: u32 = 64;
 
 /// A replacement may bring its neighbours into another light; more rounds than this were never needed.
 const N_ROUNDS_MAX: usize = 8;
@@ -58,7 +67,7 @@ const N_ROUNDS_MAX: usize = 8;
 impl Anonymiser {
     /// One that takes its pseudonyms from this key.
     pub fn new(key: Key) -> Self {
-        Self { key, known: Known::default(), report: Report::default(), replaced: None }
+        Self { key, known: Known::default(), report: Report::default(), replaced: None, ips: HashMap::new() }
     }
 
     /// One that also remembers which value each pseudonym stands for.
@@ -118,7 +127,7 @@ impl Anonymiser {
                 Kind::Phone | Kind::Card | Kind::Iban | Kind::Ssn | Kind::NationalId => Hidden::Blank,
                 _ => Hidden::Gone,
             };
-            let pseudonym = pseudonym::of(&self.key, found.kind, &blank::plain(value, hidden));
+            let pseudonym = self.pseudonym(found.kind, &blank::plain(value, hidden));
             out.push_str(&text[from..found.range.start]);
             out.push_str(&pseudonym);
             from = found.range.end;
@@ -129,5 +138,46 @@ impl Anonymiser {
         }
         out.push_str(&text[from..]);
         out
+    }
+
+    /// The pseudonym of this value. Of an address whose own was drawn for another one before it is the next that is free.
+    fn pseudonym(&mut self, kind: Kind, value: &str) -> String {
+        let first = pseudonym::of(&self.key, kind, value);
+        let (Kind::Ip, Ok(address)) = (kind, value.parse::<Ipv4Addr>()) else { return first };
+        let drawn = (0..N_DRAWS_MAX).map(|n_taken| pseudonym::nth(&self.key, kind, value, n_taken));
+        let is_free = |drawn: &Ipv4Addr| self.ips.get(drawn).is_none_or(|whose| *whose == address);
+        let Some(free) = drawn.filter_map(|drawn| drawn.parse().ok()).find(is_free) else { return first };
+        if self.ips.len() < N_IPS_MAX {
+            self.ips.insert(free, address);
+        }
+        free.to_string()
+    }
+
+    /// The text with the kinds of what is personal in it in its place, for whoever must not read it. Names of the last trace are known.
+    pub(crate) fn told(&self, text: &str, hint: Hint) -> String {
+        let (mut out, mut from) = (String::with_capacity(text.len()), 0);
+        for found in scan(text, hint, &self.known) {
+            out.push_str(&text[from..found.range.start]);
+            out.push_str(&format!("({})", found.kind));
+            from = found.range.end;
+        }
+        out + &text[from..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn addresses_of_machines_are_kept_apart() {
+        let address = |n: u32| Ipv4Addr::from_bits(0x0b00_0000 + n * 7).to_string();
+        let mut worker = Anonymiser::remembering(Key::new([5; 32]));
+        let drawn: Vec<String> = (0..30_000).map(|n| worker.text(&address(n)).into_owned()).collect();
+        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), drawn.len());
+        assert_eq!(worker.replaced().len(), drawn.len());
+        let again: Vec<String> = (0..30_000).map(|n| worker.text(&address(n)).into_owned()).collect();
+        assert_eq!(again, drawn);
     }
 }

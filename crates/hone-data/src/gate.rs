@@ -12,7 +12,7 @@ mod likeness;
 pub use check::{Checker, Dirt};
 pub use held_out::HeldOut;
 
-use crate::anonymise::{Anonymiser, Key};
+use crate::anonymise::{Anonymiser, Hint, Key};
 use crate::facts::Facts;
 use hone_trace::{Tenant, Trace};
 use serde::Serialize;
@@ -110,11 +110,12 @@ struct Behind {
 }
 
 impl Behind {
-    fn add(&mut self, record: &dyn Display, why: &dyn Display) {
+    /// Counts a record. What is personal in its name or in what is wrong with it is left out: a verdict is printed and kept.
+    fn add(&mut self, worker: &Anonymiser, record: &dyn Display, why: &dyn Display) {
         self.n += 1;
         if self.records.len() < N_RECORDS_MAX {
-            self.records.push(record.to_string());
-            self.why.push(why.to_string());
+            self.records.push(worker.told(&record.to_string(), Hint::NONE));
+            self.why.push(worker.told(&why.to_string(), Hint::NONE));
         }
     }
 
@@ -146,19 +147,20 @@ impl Pool {
     /// Takes a trace into account.
     pub fn add(&mut self, trace: &Trace, facts: &Facts) {
         self.n_traces += 1;
+        let worker = searched(trace);
         if trace.tenant != self.own && !self.consent.contains(&trace.tenant) {
-            self.without_consent.add(&trace.id, &format_args!("tenant {} has not consented", trace.tenant));
+            self.without_consent.add(&worker, &trace.id, &format_args!("tenant {} has not consented", trace.tenant));
         }
-        if let Some(kinds) = personal(trace) {
-            self.private.add(&trace.id, &kinds);
+        if let Some(kinds) = kinds(&worker) {
+            self.private.add(&worker, &trace.id, &kinds);
         }
         let dirt = self.checker.check(trace, facts);
         match dirt {
             Some(dirt) => {
                 if matches!(dirt, Dirt::Leak(_)) {
-                    self.leaked.add(&trace.id, &dirt);
+                    self.leaked.add(&worker, &trace.id, &dirt);
                 }
-                self.dirty.add(&trace.id, &dirt);
+                self.dirty.add(&worker, &trace.id, &dirt);
             }
             None => {
                 self.n_clean += 1;
@@ -193,14 +195,14 @@ impl Pool {
 
     fn task_types(&self) -> Gate {
         let Bars { task_types, task_points, .. } = self.bars;
-        let mut short = Behind::default();
+        let (worker, mut short) = (nobody(), Behind::default());
         let mut n_enough = 0;
         for (task, &n) in &self.points {
             if n >= task_points && !task.is_empty() {
                 n_enough += 1;
             } else {
                 let task = if task.is_empty() { "(no type)" } else { task };
-                short.add(&task, &format_args!("{n} of {task_points} points"));
+                short.add(&worker, &task, &format_args!("{n} of {task_points} points"));
             }
         }
         short.gate("task_types", n_enough as f64, task_types as f64, n_enough >= task_types)
@@ -209,18 +211,31 @@ impl Pool {
 
 /// The kinds of personal data in a trace, never the data.
 pub fn personal(trace: &Trace) -> Option<String> {
-    // Which pseudonyms would be written does not matter here.
-    let mut worker = Anonymiser::new(Key::new([0; 32]));
-    let is_private = worker.trace(&mut trace.clone());
-    let counts = worker.report().replaced.iter().map(|(kind, n)| format!("{n} {kind}"));
-    is_private.then(|| counts.collect::<Vec<_>>().join(", "))
+    kinds(&searched(trace))
+}
+
+fn kinds(worker: &Anonymiser) -> Option<String> {
+    let counts: Vec<String> = worker.report().replaced.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
+}
+
+/// One that has found what is personal in this trace, and knows the names in it.
+fn searched(trace: &Trace) -> Anonymiser {
+    let mut worker = nobody();
+    worker.trace(&mut trace.clone());
+    worker
+}
+
+/// One that knows of nobody. Which pseudonyms it would write does not matter here.
+fn nobody() -> Anonymiser {
+    Anonymiser::new(Key::new([0; 32]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use hone_trace::RewardId;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn trace(n: u8, reward: f64) -> Trace {
         let id = format!("01890a5d-ac96-774b-bcce-b302099a80{n:02}");
@@ -267,6 +282,52 @@ mod tests {
         };
         assert_eq!(verdict("2026-03-14T15:09:26Z"), Some("rewards"), "nothing has changed between the two");
         assert_eq!(verdict("2026-03-14T15:11:26Z"), None);
+    }
+
+    #[test]
+    fn no_verdict_holds_what_is_personal() {
+        let bars =
+            Bars { purpose: Purpose::Sft, points: 1, quality: 0.8, clean: 1.0, task_types: 5, task_points: 9, likeness: 0.95 };
+        let own: Tenant = "default".parse().expect("a tenant");
+        let mut held_out = HeldOut::default();
+        held_out.add("visit/Zubkov/ann.miller@shop.com", "metadata.user").expect("a name");
+        let mut pool = Pool::new(bars, own, BTreeSet::new(), held_out);
+        let changed = |n: u8, change: &dyn Fn(&mut Value)| {
+            let mut value = serde_json::to_value(trace(n, 1.0)).expect("JSON");
+            change(&mut value);
+            serde_json::from_value::<Trace>(value).expect("a trace")
+        };
+        let traces = [
+            changed(1, &|trace| {
+                trace["rewards"][0]["by"] = json!({"kind": "human", "name": "faina@shop.com"});
+                let mut again = trace["rewards"][0].clone();
+                (again["id"], again["total"]) = ("01890a5d-ac96-774b-bcce-b302099a8090".into(), 0.0.into());
+                trace["rewards"].as_array_mut().expect("a list").push(again);
+            }),
+            changed(2, &|trace| {
+                trace["rewards"][0]["by"] = json!({"kind": "human", "name": "Yefremova"});
+                trace["rewards"][0]["components"] = json!([{"name": "part", "value": 0.25, "weight": 1.0}]);
+            }),
+            changed(3, &|trace| trace["category"] = "ticket of ann.miller@shop.com".into()),
+            changed(4, &|trace| {
+                trace["scenario"] = "visit/Zubkov/ann.miller@shop.com".into();
+                trace["segments"][0]["turns"][0]["input"][0]["content"] = "My name is Ann Zubkov".into();
+            }),
+        ];
+        traces.iter().for_each(|trace| pool.add(trace, &Facts::of(trace, "metadata.user")));
+        let verdict = pool.verdict();
+        let said = serde_json::to_string(&verdict).expect("JSON");
+        for personal in ["faina", "shop.com", "miller", "Zubkov", "Yefremova"] {
+            assert!(!said.contains(personal), "{personal} in {said}");
+        }
+        let gate = |name: &str| verdict.gates.iter().find(|gate| gate.name == name).expect("a gate");
+        assert_eq!(
+            gate("clean").why[..2],
+            ["rewards: (email) gave 1 and 0", "rewards: the total 1 by (name) is not the sum of its parts, 0.25"]
+        );
+        assert!(gate("task_types").records.contains(&"ticket of (email)".to_owned()), "{verdict:?}");
+        assert_eq!(gate("leaks").why, ["leak: scenario visit/(name)/(email) is held out"]);
+        assert_eq!(gate("leaks").records, [traces[3].id.to_string()]);
     }
 
     #[test]

@@ -310,7 +310,7 @@ fn name(draws: &mut Draws) -> (String, String, String) {
     let full = format!("{first} {last}");
     match draws.below(6) {
         0 => ("my name is ".to_owned(), full, " and".to_owned()),
-        1 => (draws.pick(&["Mr. ", "Mrs. ", "Dr. ", "Ms. "]).to_string(), last, " called".to_owned()),
+        1 => (draws.pick(&["Mr. ", "Mrs. ", "Dr. ", "Ms. ", "Dear Mr. ", "Hello Dr. "]).to_string(), last, " called".to_owned()),
         2 => ("Dear ".to_owned(), full, ",".to_owned()),
         3 => ("\nBest regards,\n".to_owned(), full, "\n".to_owned()),
         4 => ("Name: ".to_owned(), full, "\n".to_owned()),

@@ -25,7 +25,7 @@ fn is_card(number: &Number<'_>, n: usize, cue: Option<Cue>) -> bool {
         *to = digit;
     }
     let digits = &digits[..n_digits];
-    is_luhn(digits) && (is_issued(digits, cue) || (cue == Some(Cue::Card) && !digits.starts_with(b"9999")))
+    is_luhn(digits) && (is_issued(digits, cue) || (cue == Some(Cue::Card) && !digits.starts_with(b"999")))
 }
 
 /// Whether the groups are those of a card: one, fours, or 4-6-5 and 4-6-4.

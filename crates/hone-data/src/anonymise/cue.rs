@@ -183,6 +183,8 @@ pub(super) enum Expected {
     AnyName,
     /// An address, if it looks like one.
     Address,
+    /// The id of a trace or of a part of one: no number of anybody.
+    TraceId,
     /// Nothing but what is known by its form: a key itself.
     Nothing,
 }
@@ -191,6 +193,10 @@ pub(super) enum Expected {
 const NAMED: &str = "first last full given family middle customer user contact client patient employee person holder cardholder recipient \
     sender owner billing shipping passenger guest buyer member legal maiden nick account";
 
+/// Keys of what is said about a value, in a schema or elsewhere, and not of the value.
+const ABOUT: &str = "type kind description title format pattern enum message error hint placeholder label comment note required status state \
+    method policy algorithm encoding hash digest lang language locale source unit at on since until";
+
 impl Hint {
     /// Nothing is known.
     pub const NONE: Self = Self(None);
@@ -198,12 +204,43 @@ impl Hint {
     /// The text is the key of an object: only what is known by its form is looked for.
     pub(super) const KEY: Self = Self(Some(Expected::Nothing));
 
+    /// The text names a trace, a span or a conversation.
+    pub(crate) const TRACE_ID: Self = Self(Some(Expected::TraceId));
+
     /// What this key says of its value.
     pub fn of_key(key: &str) -> Self {
+        Self::of_words(&key_words(key))
+    }
+
+    /// What this key says of its value, inside of what a key around it says this of. A key that says nothing of its own leaves it so, as in
+    /// `{"phone": {"number": 4155550132}}`, unless it is one that things of every kind have.
+    pub(super) fn inside(self, key: &str) -> Self {
+        if self.0.is_none() {
+            return Self::of_key(key);
+        }
         let words = key_words(key);
+        let own = Self::of_words(&words);
+        let last = words.last().map_or("", String::as_str);
+        let is_in = |list: &str| list.split_ascii_whitespace().any(|word| word == last);
+        match self.0 {
+            _ if own != Self::NONE => own,
+            _ if is_in("value values") => self,
+            Some(Expected::Name | Expected::AnyName) if is_in(NAMED) => Self(Some(Expected::Name)),
+            _ if is_in(ABOUT) => Self::NONE,
+            Some(Expected::Name) => Self(Some(Expected::AnyName)),
+            // What a value is not, it may well be one level below.
+            Some(Expected::After(Cue::Other | Cue::Version) | Expected::TraceId | Expected::Nothing) => Self::NONE,
+            _ => self,
+        }
+    }
+
+    fn of_words(words: &[String]) -> Self {
         let has = |word: &str| words.iter().any(|known| known == word);
         if has("email") || has("mail") || has("ip") || has("mac") || has("url") {
             return Self::NONE;
+        }
+        if is_trace_id(words) {
+            return Self::TRACE_ID;
         }
         if has("surname") || has("firstname") || has("lastname") || has("fullname") {
             return Self(Some(Expected::Name));
@@ -219,11 +256,11 @@ impl Hint {
         if has("address") || has("street") {
             return Self(Some(Expected::Address));
         }
-        if is_password(&words) {
+        if is_password(words) {
             return Self(Some(Expected::Password));
         }
         let whole = words.concat();
-        let mut cues = [&whole].into_iter().chain(&words).filter_map(|word| of_word(word.as_bytes()));
+        let mut cues = [&whole].into_iter().chain(words).filter_map(|word| of_word(word.as_bytes()));
         Self(cues.rfind(|cue| VALUES.contains(cue)).map(Expected::After))
     }
 
@@ -231,8 +268,19 @@ impl Hint {
         match self.0 {
             Some(Expected::After(cue)) => Some(cue),
             Some(Expected::Password) => Some(Cue::Password),
+            Some(Expected::TraceId) => Some(Cue::Other),
             _ => None,
         }
+    }
+}
+
+/// Whether a key is that of the id of a trace or of a part of one: `traceId`, `parent_span_id`, `gen_ai.conversation.id`.
+fn is_trace_id(words: &[String]) -> bool {
+    const PARTS: [&str; 5] = ["trace", "span", "conversation", "session", "thread"];
+    match words {
+        [.., part, id] if id == "id" => PARTS.contains(&part.as_str()),
+        [.., whole] => whole.strip_suffix("id").is_some_and(|part| PARTS.contains(&part)),
+        [] => false,
     }
 }
 
@@ -287,6 +335,25 @@ mod tests {
         check("shipping_address", Some(Expected::Address));
         check("ip_address", None);
         check("Überschrift", None);
+    }
+
+    #[test]
+    fn what_a_key_says_goes_into_what_is_inside() {
+        let check = |around: &str, key: &str, expected: Option<Expected>| {
+            assert_eq!(Hint::of_key(around).inside(key).0, expected, "{key} in {around}");
+        };
+        check("phone", "number", Some(Expected::After(Cue::Phone)));
+        check("phone", "order_id", Some(Expected::After(Cue::Other)));
+        check("name", "first", Some(Expected::Name));
+        check("user.name", "stringValue", Some(Expected::Name));
+        check("user.name", "city", Some(Expected::AnyName));
+        check("password", "description", None);
+        check("order", "contact", None);
+        check("customer", "number", None);
+        check("x", "gen_ai.conversation.id", Some(Expected::TraceId));
+        check("x", "parentSpanId", Some(Expected::TraceId));
+        check("x", "traceid", Some(Expected::TraceId));
+        check("x", "order_id", Some(Expected::After(Cue::Other)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::Hint;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// What makes another text of one, or leaves it as it is.
 pub(crate) type Replace<'a> = dyn FnMut(&str, Hint) -> Option<String> + 'a;
@@ -17,57 +18,143 @@ pub(super) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
+/// Keys whose text says what stands beside it under [`LABELLED`], the first of them before the second: an attribute of a span is
+/// `{"key": "user.phone", "value": {"intValue": 4155550132}}`.
+pub(super) const LABELS: [&str; 2] = ["key", "name"];
+pub(super) const LABELLED: &str = "value";
+
 /// The text with its strings and numbers replaced, or nothing when all stay as they are. It must be JSON.
 pub(super) fn replace(text: &str, hint: Hint, replace: &mut Replace<'_>) -> Option<String> {
-    let bytes = text.as_bytes();
-    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
-    // For each object or list around here whether it is an object, and what its key says.
-    let mut around: Vec<(bool, Hint)> = Vec::new();
-    let (mut hint, mut is_key) = (hint, false);
-    while at < bytes.len() {
-        let end = match bytes[at] {
-            b'"' => string_end(bytes, at),
-            b'-' | b'0'..=b'9' => number_end(bytes, at),
-            sign => {
-                match sign {
-                    b'{' | b'[' => {
-                        around.push((sign == b'{', hint));
-                        is_key = sign == b'{';
-                    }
-                    b'}' | b']' => {
-                        around.pop();
-                        is_key = false;
-                    }
-                    b',' => {
-                        is_key = around.last().is_some_and(|(is_object, _)| *is_object);
-                        hint = around.last().map_or(Hint::NONE, |(_, hint)| *hint);
-                    }
-                    b':' => is_key = false,
-                    _ => {}
-                }
-                at += 1;
-                continue;
+    let (mut out, mut copied, mut n_opened) = (String::new(), 0, 0);
+    let labels = labels(text);
+    let mut around = vec![Around { all: hint, next: hint, label: None }];
+    for (token, range) in Tokens::of(text) {
+        let Some(here) = around.last_mut() else { break };
+        let token_text = &text[range.clone()];
+        let changed = match token {
+            Token::Open => {
+                let next = here.next;
+                around.push(Around { all: next, next, label: labels.get(n_opened).cloned().flatten() });
+                n_opened += 1;
+                None
             }
-        };
-        let token = &text[at..end];
-        let changed = if bytes[at] == b'"' {
-            let value = unescaped(token);
-            let changed = replace(&value, if is_key { Hint::KEY } else { hint });
-            if is_key {
-                hint = Hint::of_key(&value);
+            Token::Close => {
+                around.pop();
+                None
             }
-            changed.map(|changed| quoted(&changed))
-        } else {
-            number(token, hint, replace)
+            Token::Key => {
+                let key = unescaped(token_text);
+                let label = here.label.as_deref().filter(|_| key.eq_ignore_ascii_case(LABELLED));
+                here.next = here.all.inside(label.unwrap_or(&key));
+                replace(&key, Hint::KEY).map(|changed| quoted(&changed))
+            }
+            Token::Text => replace(&unescaped(token_text), here.next).map(|changed| quoted(&changed)),
+            Token::Number => number(token_text, here.next, replace),
         };
         if let Some(changed) = changed {
-            out.push_str(&text[copied..at]);
+            out.push_str(&text[copied..range.start]);
             out.push_str(&changed);
-            copied = end;
+            copied = range.end;
         }
-        at = end;
     }
     (copied > 0).then(|| out + &text[copied..])
+}
+
+/// An object or a list around a token.
+struct Around<'t> {
+    /// What is said of all that is inside.
+    all: Hint,
+    /// What is said of what comes next.
+    next: Hint,
+    /// What says more of the value beside it.
+    label: Option<Cow<'t, str>>,
+}
+
+/// For every object and list, in the order in which they open, the text of its label. It may stand behind what it speaks of.
+fn labels(text: &str) -> Vec<Option<Cow<'_, str>>> {
+    let mut labels = Vec::new();
+    // Where each of those around here stands in the list, and its last key.
+    let mut around: Vec<(usize, Cow<'_, str>)> = Vec::new();
+    for (token, range) in Tokens::of(text) {
+        match (token, around.last_mut()) {
+            (Token::Open, _) => {
+                around.push((labels.len(), Cow::Borrowed("")));
+                labels.push(None);
+            }
+            (Token::Close, _) => drop(around.pop()),
+            (Token::Key, Some((_, last))) => *last = unescaped(&text[range]),
+            (Token::Text, Some((place, key))) => {
+                let is_first = key.eq_ignore_ascii_case(LABELS[0]);
+                if is_first || key.eq_ignore_ascii_case(LABELS[1]) && labels[*place].is_none() {
+                    labels[*place] = Some(unescaped(&text[range]));
+                }
+            }
+            _ => {}
+        }
+    }
+    labels
+}
+
+/// What a part of JSON is.
+enum Token {
+    Open,
+    Close,
+    Key,
+    Text,
+    Number,
+}
+
+/// The parts of JSON that say something, and where they stand.
+struct Tokens<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    /// For each object or list around here whether it is an object.
+    around: Vec<bool>,
+    is_key: bool,
+}
+
+impl<'t> Tokens<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { bytes: text.as_bytes(), at: 0, around: Vec::new(), is_key: false }
+    }
+}
+
+impl Iterator for Tokens<'_> {
+    type Item = (Token, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (start, sign) = (self.at, *self.bytes.get(self.at)?);
+            self.at += 1;
+            let token = match sign {
+                b'"' => {
+                    self.at = string_end(self.bytes, start);
+                    if self.is_key { Token::Key } else { Token::Text }
+                }
+                b'-' | b'0'..=b'9' => {
+                    self.at = number_end(self.bytes, start);
+                    Token::Number
+                }
+                b'{' | b'[' => {
+                    self.is_key = sign == b'{';
+                    self.around.push(self.is_key);
+                    Token::Open
+                }
+                b'}' | b']' => {
+                    self.around.pop();
+                    self.is_key = false;
+                    Token::Close
+                }
+                _ => {
+                    if matches!(sign, b',' | b':') {
+                        self.is_key = sign == b',' && self.around.last() == Some(&true);
+                    }
+                    continue;
+                }
+            };
+            return Some((token, start..self.at));
+        }
+    }
 }
 
 /// What a number is replaced by: another number, or a string where there is no such number.
@@ -135,7 +222,9 @@ mod tests {
         check(r#"{"n":1234567,"m":7777777,"o":1234567.5}"#, Some(r#"{"n":7654321,"m":"x","o":1234567.5}"#));
         check(r#"{"n":1234567.0,"m":7777777.0,"o":1234567.05}"#, Some(r#"{"n":7654321.0,"m":"x","o":1234567.05}"#));
         check(r#"{"k":"k"}"#, Some(r#"{"K":"k"}"#));
-        check(r#"{"phone":["p",{"q":"p"}],"z":"p"}"#, Some(r#"{"phone":["P",{"q":"p"}],"z":"p"}"#));
+        check(r#"{"phone":["p",{"q":"p"}],"z":"p"}"#, Some(r#"{"phone":["P",{"q":"P"}],"z":"p"}"#));
+        check(r#"[{"key":"user.phone","value":{"v":["p"]}},"p"]"#, Some(r#"[{"key":"user.phone","value":{"v":["P"]}},"p"]"#));
+        check(r#"{"Value":"p","x":{"Name":"p"},"Name":"phone"}"#, Some(r#"{"Value":"P","x":{"Name":"p"},"Name":"phone"}"#));
     }
 
     #[test]

@@ -4,13 +4,14 @@
 //! A name is up to five words that begin with a capital, with initials and particles (`van`, `de`) between them. A name that was
 //! introduced is known from then on: see [`Known`].
 
-use super::Kind;
 use super::blank::{self, Hidden};
 use super::bytes::{ends_with_word, has_word, is_word, skip_blanks, word_end};
-use super::cue::Cue;
+use super::cue::{self, Cue, Expected};
 use super::given;
 use super::pseudonym;
 use super::scanner::Found;
+use super::{Hint, Kind};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -67,7 +68,7 @@ impl Known {
     /// Keeps the names in mind that were found in a text.
     pub fn learn(&mut self, text: &str, found: &[Found]) {
         for found in found.iter().filter(|found| found.kind == Kind::Name) {
-            for word in words(&blank::plain(&text[found.range.clone()], Hidden::Gone)) {
+            for word in words(&decoded(&blank::plain(&text[found.range.clone()], Hidden::Gone))) {
                 if word.chars().count() >= KNOWN_LEN_MIN && is_capital(word) && !is_no_name(word) && self.0.len() < N_KNOWN_MAX {
                     self.0.insert(word.to_lowercase());
                 }
@@ -89,10 +90,17 @@ impl Known {
 
 /// The name with a pseudonym for each of its words. Initials and particles say little, and lose even that.
 pub(super) fn pseudonym(name: &str, of_word: impl Fn(&str) -> String) -> String {
+    let blank = if name.contains("%20") {
+        "%20"
+    } else if name.contains('+') {
+        "+"
+    } else {
+        " "
+    };
     let mut out = String::new();
-    for word in words(name) {
+    for word in words(&decoded(name)) {
         if !out.is_empty() {
-            out.push(' ');
+            out.push_str(blank);
         }
         let is_initial = word.chars().count() == 1;
         match word {
@@ -145,6 +153,10 @@ pub(super) struct Look {
 /// The name that begins here.
 pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
+    // `Dear Mr. Miller`: the title is no name, and introduces the one behind it.
+    if is_title_of(text, from) {
+        return None;
+    }
     let (mut end, mut n_words, mut at, mut n_all) = (from, 0, from, 0);
     while n_all < N_WORDS_MAX && at < bytes.len() && (is_word(bytes[at])) {
         if pseudonym::word_end_here(bytes, at).is_some() {
@@ -182,6 +194,31 @@ pub(super) fn at(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
     (n_words >= look.n_words_min && end > from && (!look.is_line || line_ends)).then_some(from..end)
 }
 
+/// The place behind the particles that a name begins with: `van der Berg`.
+fn skip_particles(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    for _ in 0..N_WORDS_MAX {
+        let end = word_end(bytes, at);
+        let behind = skip_blanks(bytes, end);
+        if behind == end || !is_particle(&text[at..end]) {
+            break;
+        }
+        at = behind;
+    }
+    at
+}
+
+/// Whether a title stands here with a word behind it.
+fn is_title_of(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    let end = word_end(bytes, at);
+    if cue::of_word(&bytes[at..end]) != Some(Cue::Title) || !is_capital(&text[at..end]) {
+        return false;
+    }
+    let behind = skip_blanks(bytes, end + usize::from(bytes.get(end) == Some(&b'.')));
+    behind > end && bytes.get(behind).is_some_and(|&next| is_word(next))
+}
+
 /// The end of a word of a name, in which an apostrophe or a dash may stand: O'Neil, Jean-Luc.
 fn name_word_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
@@ -201,7 +238,9 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
         Cue::Title => {
             let dot = word.end + usize::from(bytes.get(word.end) == Some(&b'.'));
             let from = skip_blanks(bytes, dot);
-            (from > word.end && is_capital(&text[word.clone()])).then(|| at(text, from, one))?
+            let is_title = from > word.end && is_capital(&text[word.clone()]);
+            let name = is_title.then(|| at(text, skip_particles(text, from), one))??;
+            Some(from..name.end)
         }
         Cue::Greeting => {
             let from = skip_blanks(bytes, word.end);
@@ -217,16 +256,28 @@ pub(super) fn after(text: &str, word: &Range<usize>, cue: Cue) -> Option<Range<u
             has_break.then(|| at(text, sign + blank, Look { is_line: true, ..one }))?
         }
         Cue::NameWord => {
+            let is_name = has_word(bytes, word.start, "name") || has_word(bytes, word.start, "surname");
+            let quotes = quotes_end(bytes, word.end);
+            if quotes > word.end && matches!(bytes.get(skip_blanks(bytes, quotes)), Some(b':' | b'=')) {
+                return under_key(text, word, quotes, if is_name { None } else { Some(two) });
+            }
             let is_bold = is_bold(bytes, word.start);
             let said = skip_blanks(bytes, if is_bold { skip_bold(bytes, word.end) } else { word.end });
-            let is_name = has_word(bytes, word.start, "name") || has_word(bytes, word.start, "surname");
             if matches!(bytes.get(said), Some(b':' | b'=')) {
-                let from = skip_spaces(bytes, if is_bold { skip_bold(bytes, said + 1) } else { said + 1 });
-                let is_one = is_name && bytes[said] == b':';
+                let key = key_start(text, word.start, false);
+                let hint = Hint::of_key(&text[key..word.end]).0;
+                let is_query = bytes[said] == b'=' && (key == 0 || matches!(bytes[key - 1], b'?' | b'&'));
+                if let Some(look) = of_hint(hint).filter(|_| is_query)
+                    && let Some(name) = in_query(text, said + 1, look)
+                {
+                    return Some(name);
+                }
+                let is_persons = hint == Some(Expected::Name);
+                let from = if is_bold { skip_bold(bytes, said + 1) } else { said + 1 };
+                let from = if is_persons { skip_opening(bytes, from) } else { skip_spaces(bytes, from) };
+                let is_one = is_persons || is_name && bytes[said] == b':';
                 let name = at(text, from, if is_one { one } else { two })?;
-                // `name: Option<String>` is code.
-                let is_code = matches!(bytes.get(name.end), Some(b'<' | b'(' | b'[' | b'{' | b'=' | b'_' | b'/' | b'\\' | b':'));
-                return (!is_code).then_some(name);
+                return (!is_code(bytes, name.end)).then_some(name);
             }
             if is_name && has_word(bytes, said, "is") {
                 let is_mine = ends_with_word(&bytes[..word.start], "my");
@@ -344,12 +395,103 @@ fn is_name_word(word: &str) -> bool {
     is_capital(word) && word.chars().nth(1).is_some_and(|second| second.is_lowercase() || matches!(second, '\'' | '’'))
 }
 
+/// How a name must look under a key that says this; nothing where it is not a name that stands there.
+fn of_hint(hint: Option<Expected>) -> Option<Look> {
+    let n_words_min = match hint? {
+        Expected::Name => 1,
+        Expected::AnyName => 2,
+        _ => return None,
+    };
+    Some(Look { n_words_min, may_be_small: false, is_line: false })
+}
+
+/// The name behind a key in quotes that ends with this word, as in JSON that stands in other text or was cut short: `"last_name": "Miller"`.
+/// `look` is that of a key that says nothing.
+fn under_key(text: &str, word: &Range<usize>, quotes: usize, look: Option<Look>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let hint = Hint::of_key(&text[key_start(text, word.start, true)..word.end]).0;
+    let said = skip_blanks(bytes, quotes);
+    let blank = skip_blanks(bytes, said + 1);
+    let from = quotes_end(bytes, blank);
+    let name = at(text, from, of_hint(hint).or(look)?)?;
+    let is_whole = from > blank && (quotes_end(bytes, name.end) > name.end || is_cut(&text[name.end..]));
+    (is_whole && (hint == Some(Expected::Name) || !is_thing(&text[name.clone()]))).then_some(name)
+}
+
+/// Whether a text was cut short here.
+fn is_cut(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with("...") || rest.starts_with('…')
+}
+
+/// The end of the quotation mark that may stand here, with the backslashes of JSON inside of JSON before it.
+fn quotes_end(bytes: &[u8], at: usize) -> usize {
+    let sign = at + bytes[at..].iter().take(8).take_while(|byte| **byte == b'\\').count();
+    if matches!(bytes.get(sign), Some(b'"' | b'\'')) { sign + 1 } else { at }
+}
+
+/// Where the key begins whose last word begins here. In quotes there may be blanks in it.
+fn key_start(text: &str, at: usize, is_quoted: bool) -> usize {
+    let bytes = text.as_bytes();
+    let least = at.saturating_sub(LABEL_LEN_MAX);
+    let is_part = |byte: u8| is_word(byte) || matches!(byte, b'_' | b'-' | b'.') || is_quoted && byte == b' ';
+    let start = at - bytes[least..at].iter().rev().take_while(|byte| is_part(**byte)).count();
+    (start..=at).find(|&start| text.is_char_boundary(start)).unwrap_or(at)
+}
+
+/// Whether what ends here is code and no name: `name: Option<String>`, `first_name = Column.of(1)`.
+fn is_code(bytes: &[u8], end: usize) -> bool {
+    match bytes.get(end) {
+        Some(b'.') => bytes.get(end + 1).is_some_and(|&next| is_word(next) && next < 0x80),
+        Some(b'\\') => quotes_end(bytes, end) == end,
+        next => matches!(next, Some(b'<' | b'(' | b'[' | b'{' | b'=' | b'_' | b'/' | b':')),
+    }
+}
+
+/// The longest name in an address on the web, as it is written there.
+const QUERY_LEN_MAX: usize = 120;
+
+/// The name that begins here and is all of a value in an address on the web: `?name=Ann+Miller&x=1`.
+fn in_query(text: &str, from: usize, look: Look) -> Option<Range<usize>> {
+    let is_part = |byte: &u8| is_word(*byte) || matches!(byte, b'+' | b'%' | b'-' | b'.' | b'\'');
+    let n = text.as_bytes()[from..].iter().take(QUERY_LEN_MAX).take_while(|byte| is_part(byte)).count();
+    let value = text.get(from..from + n)?.trim_end_matches(['.', '\'']);
+    let name = decoded(value);
+    let is_whole = at(&name, 0, look)? == (0..name.len());
+    (is_whole && (look.n_words_min == 1 || !is_thing(&name))).then_some(from..from + value.len())
+}
+
+/// The name that is written so in an address on the web, and the name itself where it is written as names are.
+fn decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains(['+', '%']) {
+        return Cow::Borrowed(name);
+    }
+    let (bytes, mut at) = (name.as_bytes(), 0);
+    let mut out = Vec::with_capacity(bytes.len());
+    while let Some(&byte) = bytes.get(at) {
+        let digit = |idx: usize| char::from(*bytes.get(idx)?).to_digit(16);
+        let code = digit(at + 1).zip(digit(at + 2)).and_then(|(high, low)| u8::try_from(16 * high + low).ok());
+        let (sign, len) = match (byte, code) {
+            (b'+', _) => (b' ', 1),
+            (b'%', Some(code)) => (code, 3),
+            _ => (byte, 1),
+        };
+        out.push(sign);
+        at += len;
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
 fn is_sentence_end(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_none_or(|next| matches!(next, b'.' | b'\n' | b'!' | b','))
 }
 
 fn skip_spaces(bytes: &[u8], from: usize) -> usize {
     from + bytes[from..].iter().take(24).take_while(|byte| matches!(byte, b' ' | b'\t' | b'"')).count()
+}
+
+/// The same with any quotation mark.
+fn skip_opening(bytes: &[u8], from: usize) -> usize {
+    quotes_end(bytes, skip_spaces(bytes, from))
 }
 
 /// The longest label of which this word is the last, in bytes.

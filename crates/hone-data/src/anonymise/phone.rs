@@ -113,9 +113,9 @@ fn is_said_after(bytes: &[u8], end: usize) -> bool {
     ["office", "fax", "mobile", "home", "work", "cell", "phone"].iter().any(|word| has_word(bytes, at, word))
 }
 
-/// `12.50` or `1,000`, whose digits go on behind a sign.
+/// `12,50` or `1,000`, whose digits go on behind a sign. More of them are the next number of a list.
 fn is_decimal(bytes: &[u8], end: usize) -> bool {
-    bytes.get(end) == Some(&b',') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit)
+    bytes.get(end) == Some(&b',') && (1..*N_DIGITS.start()).contains(&(digits_end(bytes, end + 1) - (end + 1)))
 }
 
 fn with_extension(bytes: &[u8], end: usize) -> usize {

@@ -2,13 +2,16 @@
 //!
 //! | kind | form | why it is free |
 //! |---|---|---|
-//! | e-mail | `person-abcdefghij@mail.example` | `.example` is reserved (RFC 2606) |
-//! | phone | `+999 123 456 7890` | no country has the code 999 |
-//! | card | 16 digits from 9999, with their check digit | no issuer begins so |
+//! | e-mail | `person-abcdefghijk@mail.example` | `.example` is reserved (RFC 2606) |
+//! | phone | `+999 123 456 789 012 345` | no country has the code 999 |
+//! | card | 19 digits from 999, with their check digit | no issuer begins so |
 //! | IBAN | `XX` and 20 digits, with their check digits | XX is no country |
 //! | IP | `240.0.0.0/8`, `100::/64` | reserved (RFC 1112), discarded (RFC 6666) |
-//! | SSN | area 000 or 666 | never given out |
+//! | SSN | `666-123-456-789-012-345` | area 666 is never given out |
 //! | others | `ID-`, `secret-`, `Name-`, `Address-` and letters | read by nobody else |
+//!
+//! Among a million values of a kind, two have one pseudonym with a probability below one in a thousand: each form has room for 10^15 or
+//! more. Only for IPv4 there is none, and whoever replaces them must draw again where one is taken: see [`nth`].
 //!
 //! The same value under the same key is the same pseudonym, however it is spelled: without separators, in lower case. Every word of
 //! a name has a pseudonym of its own, so that a full name and its surname are still one person.
@@ -65,26 +68,39 @@ impl fmt::Debug for Key {
 }
 
 /// The letters that most pseudonyms end with.
-const N_LETTERS: usize = 10;
+const N_LETTERS: usize = 11;
+
+/// The same in batches of earlier versions, which are still read.
+const N_LETTERS_BEFORE: usize = 10;
 
 /// The letters of what is secret.
 const N_SECRET_LETTERS: usize = 16;
 
+/// The digits that are drawn for a number.
+const N_DIGITS: usize = 15;
+
 /// The pseudonym of this value.
 pub(super) fn of(key: &Key, kind: Kind, value: &str) -> String {
+    nth(key, kind, value, 0)
+}
+
+/// The pseudonym that is drawn for this value when so many others were taken. A name and its like have but one.
+pub(super) fn nth(key: &Key, kind: Kind, value: &str, n_taken: u32) -> String {
     if kind == Kind::Name {
         return name::pseudonym(value, |word| format!("{NAME}{}", letters(&mut digest(key, kind, word), N_LETTERS)));
     }
-    let digest = &mut digest(key, kind, &normal(kind, value));
+    let mut normal = normal(kind, value);
+    if n_taken > 0 {
+        normal.push_str(&format!(" {n_taken}"));
+    }
+    let digest = &mut digest(key, kind, &normal);
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     match kind {
         Kind::Email => format!("{PERSON}{}{MAIL}", letters(digest, N_LETTERS)),
-        Kind::Phone if value.bytes().all(|byte| byte.is_ascii_digit()) => format!("999{}", phone_digits(digest)),
-        Kind::Phone => {
-            let digits = phone_digits(digest);
-            format!("+999 {} {} {}", &digits[..3], &digits[3..6], &digits[6..])
-        }
+        Kind::Phone if is_number => format!("999{}", digits(digest, N_DIGITS)),
+        Kind::Phone => format!("+999 {}", in_threes(&digits(digest, N_DIGITS), " ")),
         Kind::Card => {
-            let digits = format!("9999{}", digits(digest, 11));
+            let digits = format!("999{}", digits(digest, N_DIGITS));
             format!("{digits}{}", check_digit(&digits))
         }
         Kind::Iban => {
@@ -96,15 +112,8 @@ pub(super) fn of(key: &Key, kind: Kind, value: &str) -> String {
             Ipv6Addr::new(0x100, 0, 0, 0, groups[0], groups[1], groups[2], groups[3]).to_string()
         }
         Kind::Ip => format!("240.{}.{}.{}", below(digest, 256), below(digest, 256), below(digest, 256)),
-        Kind::Ssn => {
-            let area = ["000", "666"][usize::try_from(below(digest, 2)).unwrap_or(0)];
-            match value.bytes().all(|byte| byte.is_ascii_digit()) {
-                // A number cannot begin with a zero.
-                true => format!("666{}", digits(digest, 6)),
-                false => format!("{area}-{}-{}", digits(digest, 2), digits(digest, 4)),
-            }
-        }
-        Kind::NationalId if value.bytes().all(|byte| byte.is_ascii_digit()) => format!("666{}", digits(digest, 6)),
+        Kind::Ssn | Kind::NationalId if is_number => format!("666{}", digits(digest, N_DIGITS)),
+        Kind::Ssn => format!("666-{}", in_threes(&digits(digest, N_DIGITS), "-")),
         Kind::NationalId => format!("{ID}{}", letters(digest, N_LETTERS)),
         Kind::Secret => format!("{SECRET}{}", letters(digest, N_SECRET_LETTERS)),
         Kind::UrlCredentials => format!("{USER}{}:{SECRET}{}", letters(digest, N_LETTERS), letters(digest, N_SECRET_LETTERS)),
@@ -129,16 +138,20 @@ pub(crate) fn is_whole(text: &str) -> bool {
 
 /// The end of the pseudonym made of letters that begins here.
 pub(super) fn word_end_here(bytes: &[u8], at: usize) -> Option<usize> {
-    let forms = match bytes[at] {
-        b'N' => (NAME, N_LETTERS, ""),
-        b'A' => (ADDRESS, N_LETTERS, ""),
-        b'I' => (ID, N_LETTERS, ""),
-        b's' => (SECRET, N_SECRET_LETTERS, ""),
-        b'p' => (PERSON, N_LETTERS, MAIL),
-        b'u' => (USER, N_LETTERS, ":secret-"),
+    let (prefix, suffix) = match bytes[at] {
+        b'N' => (NAME, ""),
+        b'A' => (ADDRESS, ""),
+        b'I' => (ID, ""),
+        b's' => return form_end(bytes, at, (SECRET, N_SECRET_LETTERS, "")),
+        b'p' => (PERSON, MAIL),
+        b'u' => (USER, ":secret-"),
         _ => return None,
     };
-    let (prefix, n_letters, suffix) = forms;
+    [N_LETTERS, N_LETTERS_BEFORE].into_iter().find_map(|n_letters| form_end(bytes, at, (prefix, n_letters, suffix)))
+}
+
+/// The end of a prefix, so many letters and a suffix.
+fn form_end(bytes: &[u8], at: usize, (prefix, n_letters, suffix): (&str, usize, &str)) -> Option<usize> {
     let from = at + prefix.len();
     let to = from + n_letters;
     let fits = bytes.get(at..from)? == prefix.as_bytes()
@@ -149,28 +162,29 @@ pub(super) fn word_end_here(bytes: &[u8], at: usize) -> Option<usize> {
     (fits && end <= bytes.len() && bytes.get(end).is_none_or(|&next| !is_word(next))).then_some(end)
 }
 
+/// The groups of numbers, with a `#` for each digit that is drawn; the last three are those of earlier versions.
+const GROUPS: [&[u8]; 5] =
+    [b"+999 ### ### ### ### ###", b"666-###-###-###-###-###", b"+999 ### ### ####", b"666-##-####", b"000-##-####"];
+
 /// The end of the pseudonym made of digits that begins here. Digits that do not belong to it may follow after a blank.
 pub(super) fn number_end_here(bytes: &[u8], at: usize) -> Option<usize> {
-    let end = if bytes[at..].starts_with(b"+999 ") {
-        let form = bytes.get(at + 5..at + 17)?;
-        let fits =
-            form.iter().enumerate().all(|(idx, byte)| if idx == 3 || idx == 7 { *byte == b' ' } else { byte.is_ascii_digit() });
-        fits.then_some(at + 17)?
-    } else {
-        let end = digits_end(bytes, at);
-        let digits = &bytes[at..end];
-        match digits.len() {
-            16 if digits.starts_with(b"9999") && is_luhn(digits) => end,
-            13 if digits.starts_with(b"999") => end,
-            9 if digits.starts_with(b"666") => end,
-            3 if digits == b"000" || digits == b"666" => {
-                let rest = bytes.get(end..end + 8)?;
-                let fits = rest[0] == b'-' && rest[3] == b'-' && digits_end(rest, 1) == 3 && digits_end(rest, 4) == 8;
-                fits.then_some(end + 8)?
-            }
-            _ => return None,
-        }
+    let end = digits_end(bytes, at);
+    let digits = &bytes[at..end];
+    let is_one = match digits.len() {
+        19 => digits.starts_with(b"999") && is_luhn(digits),
+        18 => digits.starts_with(b"999") || digits.starts_with(b"666"),
+        // Of earlier versions.
+        16 => digits.starts_with(b"9999") && is_luhn(digits),
+        13 => digits.starts_with(b"999"),
+        9 => digits.starts_with(b"666"),
+        _ => false,
     };
+    let is_like = |byte: u8, form: u8| if form == b'#' { byte.is_ascii_digit() } else { byte == form };
+    let fits = |form: &[u8]| {
+        let there = bytes.get(at..at + form.len())?;
+        there.iter().zip(form).all(|(&byte, &form)| is_like(byte, form)).then_some(at + form.len())
+    };
+    let end = if is_one { end } else { GROUPS.into_iter().find_map(fits)? };
     is_free_after(bytes, end).then_some(end)
 }
 
@@ -208,12 +222,9 @@ fn digits(digest: &mut u128, n: usize) -> String {
     (0..n).map(|_| char::from(b'0' + u8::try_from(below(digest, 10)).unwrap_or(0))).collect()
 }
 
-/// Ten digits, with which 999 is not the number of a card.
-fn phone_digits(digest: &mut u128) -> String {
-    let mut drawn = digits(digest, 9);
-    let check = check_digit(&format!("999{drawn}"));
-    drawn.push(char::from(b'0' + (check + 1 + u8::try_from(below(digest, 9)).unwrap_or(0)) % 10));
-    drawn
+/// Digits in groups of three, with this sign between them.
+fn in_threes(digits: &str, sign: &str) -> String {
+    digits.as_bytes().chunks(3).map(String::from_utf8_lossy).collect::<Vec<_>>().join(sign)
 }
 
 #[cfg(test)]
@@ -245,6 +256,39 @@ mod tests {
                 assert_ne!(pseudonym, of(&other, kind, &value));
             }
         }
+    }
+
+    #[test]
+    fn a_million_values_have_a_million_pseudonyms() {
+        let key = Key::new([5; 32]);
+        let n_of = |kind, value: fn(u32) -> String| {
+            let values = (0..1_000_000).map(value);
+            values.map(|value| blake3::hash(of(&key, kind, &value).as_bytes())).collect::<std::collections::HashSet<_>>().len()
+        };
+        assert_eq!(n_of(Kind::Ssn, |n| format!("{n:09}")), 1_000_000);
+        assert_eq!(n_of(Kind::Ssn, |n| format!("{:03}-12-{:04}", n / 10_000, n % 10_000)), 1_000_000);
+        assert_eq!(n_of(Kind::NationalId, |n| format!("{n:08}")), 1_000_000);
+        assert_eq!(n_of(Kind::Phone, |n| format!("+1 415 {n:07}")), 1_000_000);
+        assert_eq!(n_of(Kind::Card, |n| format!("4{n:015}")), 1_000_000);
+        assert_eq!(n_of(Kind::Email, |n| format!("a{n}@b.com")), 1_000_000);
+    }
+
+    #[test]
+    fn the_forms_of_earlier_batches_are_still_read() {
+        for pseudonym in [
+            "person-abcdefghij@mail.example",
+            "Name-abcdefghij",
+            "user-abcdefghij:secret-abcdefghijklmnop",
+            "+999 123 456 7890",
+            "9991234567890",
+            "9999000000000004",
+            "000-12-3456",
+            "666-12-3456",
+            "666123456",
+        ] {
+            assert!(is_whole(pseudonym), "{pseudonym}");
+        }
+        assert!(!is_whole("Name-abcdefghi") && !is_whole("Name-abcdefghijkl") && !is_whole("+999 123 456 78901"));
     }
 
     #[test]

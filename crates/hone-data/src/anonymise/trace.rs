@@ -200,7 +200,7 @@ fn value(value: &mut Value, hint: Hint, depth: usize, replace: &mut Replace<'_>)
             None => false,
         },
         Value::Array(items) => items.iter_mut().fold(false, |changed, item| self::value(item, hint, depth, replace) | changed),
-        Value::Object(fields) => map_at(fields, depth, replace),
+        Value::Object(fields) => map_at(fields, hint, depth, replace),
     }
 }
 
@@ -214,13 +214,16 @@ fn as_number(text: &str) -> Option<Value> {
 
 /// Hands every text of these fields to `replace`, and puts in its place what comes back.
 pub(crate) fn map(fields: &mut Map<String, Value>, replace: &mut Replace<'_>) -> bool {
-    map_at(fields, 0, replace)
+    map_at(fields, Hint::NONE, 0, replace)
 }
 
-fn map_at(fields: &mut Map<String, Value>, depth: usize, replace: &mut Replace<'_>) -> bool {
+fn map_at(fields: &mut Map<String, Value>, around: Hint, depth: usize, replace: &mut Replace<'_>) -> bool {
     let mut changed = false;
+    let label = json::LABELS.iter().find_map(|label| fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(label))?.1.as_str());
+    let labelled = label.map(|label| around.inside(label));
     for (key, field) in fields.iter_mut() {
-        changed |= value(field, Hint::of_key(key), depth, replace);
+        let labelled = labelled.filter(|_| key.eq_ignore_ascii_case(json::LABELLED));
+        changed |= value(field, labelled.unwrap_or_else(|| around.inside(key)), depth, replace);
     }
     let renamed: Vec<(String, String)> = fields.keys().filter_map(|key| Some((key.clone(), replace(key, Hint::KEY)?))).collect();
     for (old, new) in renamed {

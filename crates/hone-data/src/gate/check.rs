@@ -2,6 +2,7 @@
 
 use super::likeness::{Likeness, Signature};
 use super::{Bars, HeldOut, Purpose};
+use crate::anonymise::{Anonymiser, Hint, Key};
 use crate::facts::{self, Facts};
 use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
@@ -180,10 +181,8 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
     for reward in &trace.rewards {
         let sum: f64 = reward.components.iter().map(|part| part.value * part.weight).sum();
         if !reward.components.is_empty() && (sum - reward.total).abs() > ROUNDING * (1.0 + sum.abs()) {
-            return Some(Dirt::Rewards(format!(
-                "the total {} by {} is not the sum of its parts, {sum}",
-                reward.total, reward.by.name
-            )));
+            let (total, by) = (reward.total, told(&reward.by));
+            return Some(Dirt::Rewards(format!("the total {total} by {by} is not the sum of its parts, {sum}")));
         }
         let is_of_less = grown.is_some_and(|grown| reward.at < grown);
         if is_of_less || matches!(reward.by.kind, GiverKind::Judge | GiverKind::Rubric) {
@@ -192,10 +191,15 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
         let part = reward.components.first().map_or("", |part| &part.name);
         match given.insert((&reward.by, reward.turn_idx.map(|turn_idx| (turn_idx, part))), reward.total) {
             Some(before) if (before - reward.total).abs() > ROUNDING => {
-                return Some(Dirt::Rewards(format!("{} gave {before} and {}", reward.by.name, reward.total)));
+                return Some(Dirt::Rewards(format!("{} gave {before} and {}", told(&reward.by), reward.total)));
             }
             _ => {}
         }
     }
     None
+}
+
+/// Who gave a reward, unless it is somebody.
+fn told(giver: &Giver) -> String {
+    Anonymiser::new(Key::new([0; 32])).told(&giver.name, Hint::of_key("user_name"))
 }

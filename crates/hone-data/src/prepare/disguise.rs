@@ -1,13 +1,14 @@
 //! A disguise: ids under which nobody finds the original, the same for all that were the same.
 //!
 //! The id of a trace also stands outside of its own field: the gateway calls every answer by it, and metadata may name the trace that
-//! this one belongs to. What is called by one id stays together under the other. The same goes for a user, who may be named in a text or
+//! this one belongs to, and spans by which it came name traces, spans and conversations of another program. What is called by one id stays
+//! together under the other. The same goes for a user, who may be named in a text or
 //! in the address of a page.
 
 mod users;
 
-use crate::anonymise::Key;
 use crate::anonymise::trace::{map, visit};
+use crate::anonymise::{Hint, Key, pseudonym};
 use hone_trace::env::Split;
 use hone_trace::{GroupId, RewardId, RunId, Trace, TraceId};
 use serde_json::Value;
@@ -25,18 +26,36 @@ pub fn disguise(trace: &mut Trace, key: &Key, part: Split, user_field: &str) -> 
     for reward in &mut trace.rewards {
         reward.id = RewardId::from_bytes(ids.other(reward.id.bytes()));
     }
-    map(&mut trace.metadata, &mut |text, _| ids.replaced(text, Whose::Any));
+    // A user may be the one of a session.
+    let named = |text: &str, hint: Hint| {
+        let is_named = hint == Hint::TRACE_ID && !text.is_empty() && !pseudonym::is_whole(text);
+        is_named.then(|| users.replaced(text).filter(|other| pseudonym::is_whole(other)).unwrap_or_else(|| ids.named(text)))
+    };
+    let mut metadata = std::mem::take(&mut trace.metadata);
+    map(&mut metadata, &mut |text, hint| {
+        named(text, hint).or_else(|| {
+            let other = ids.replaced(text, Whose::Any);
+            users.replaced(other.as_deref().unwrap_or(text)).or(other)
+        })
+    });
+    for turn in trace.segments.iter_mut().flat_map(|segment| &mut segment.turns) {
+        let (calls, tools) = (turn.llm_calls.iter_mut(), turn.tool_calls.iter_mut());
+        for extra in calls.map(|call| &mut call.extra).chain(tools.map(|call| &mut call.extra)) {
+            map(extra, &mut |text, hint| named(text, hint));
+        }
+    }
     for turn in trace.segments.iter_mut().flat_map(|segment| &mut segment.turns) {
         if let Some(Value::String(id)) = turn.extra.get_mut("id") {
             *id = ids.replaced(id, Whose::Any).unwrap_or_else(|| std::mem::take(id));
         }
     }
     let mut replaced = |text: &str, _| {
-        // What was put into metadata above is no id of this trace, so nothing is replaced twice.
+        // What was put in the place of names above is no id of this trace, so nothing is replaced twice.
         let other = ids.replaced(text, Whose::Own);
         users.replaced(other.as_deref().unwrap_or(text)).or(other)
     };
     let n_turns_without_tokens = visit(trace, &mut replaced).n_turns_without_tokens;
+    trace.metadata = metadata;
     trace.metadata.insert("split".into(), part.as_str().into());
     n_turns_without_tokens
 }
@@ -81,6 +100,17 @@ impl<'k> Ids<'k> {
         self.others.get(&id).copied().unwrap_or_else(|| self.of_trace(TraceId::from_bytes(id)))
     }
 
+    /// What stands in the place of what names a trace, a span or a conversation, in a form like its own: those of OpenTelemetry are digits.
+    fn named(&self, name: &str) -> String {
+        match Found::at(name, 0).filter(|found| found.end == name.len()) {
+            Some(found) => found.written(self.other(found.id)),
+            None if name.len() == SPAN_ID_LEN && name.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                self.key.hidden(&format!("span {}", name.to_lowercase()))[..SPAN_ID_LEN].to_owned()
+            }
+            None => self.key.user(name),
+        }
+    }
+
     /// The text with other ids, or nothing when there are none in it.
     fn replaced(&self, text: &str, whose: Whose) -> Option<String> {
         let (mut out, mut copied, mut at) = (String::new(), 0, 0);
@@ -102,6 +132,9 @@ impl<'k> Ids<'k> {
         (copied > 0).then(|| out + &text[copied..])
     }
 }
+
+/// The digits of the id of a span.
+const SPAN_ID_LEN: usize = 16;
 
 /// What an answer is called before the id of its trace.
 const ANSWERS: [&str; 4] = ["chatcmpl-", "cmpl-", "resp_", "msg_"];
@@ -223,6 +256,37 @@ mod tests {
         let (other, _) = disguised(Trace { id: OTHER.parse().expect("an id"), ..trace() });
         assert_eq!(one.metadata["episode"], other.id.to_string());
         assert_eq!(one.group, other.group);
+    }
+
+    #[test]
+    fn spans_and_conversations_are_named_otherwise_wherever_they_are_named() {
+        let (of_trace, of_span, session) = ("5b8efff798038103d269b633813fc60c", "eee19b7ec3c1b174", "sess-4711-abc");
+        let span = json!({
+            "traceId": of_trace, "spanId": of_span, "parentSpanId": "",
+            "attributes": [
+                {"key": "session.id", "value": {"stringValue": session}},
+                {"key": "gen_ai.conversation.id", "value": {"stringValue": OTHER}},
+                {"key": "order.id", "value": {"stringValue": session}},
+            ],
+        });
+        let mut trace = trace();
+        trace.segments[0].turns[0].llm_calls =
+            vec![serde_json::from_value(json!({"extra": {"hone.span": span.clone()}})).expect("a call")];
+        trace
+            .metadata
+            .insert("hone.spans".into(), json!([{"traceId": of_trace, "parentSpanId": of_span, "links": [{"spanId": of_span}]}]));
+        trace.metadata.insert("conversation_id".into(), session.into());
+        let (trace, _) = disguised(trace);
+        let (other, spans) = (&trace.segments[0].turns[0].llm_calls[0].extra["hone.span"], &trace.metadata["hone.spans"][0]);
+        let id = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        assert!(id(&other["traceId"]).len() == 32 && id(&other["traceId"]) != of_trace, "{other}");
+        assert!(id(&other["spanId"]).len() == 16 && id(&other["spanId"]) != of_span, "{other}");
+        assert_eq!((&other["traceId"], &other["spanId"]), (&spans["traceId"], &spans["parentSpanId"]));
+        assert_eq!((&spans["links"][0]["spanId"], &other["parentSpanId"]), (&other["spanId"], &json!("")));
+        let of_attribute = |idx: usize| &other["attributes"][idx]["value"]["stringValue"];
+        assert_eq!((of_attribute(0), of_attribute(1)), (&trace.metadata["conversation_id"], &trace.metadata["episode"]));
+        assert_ne!(of_attribute(0), session);
+        assert_eq!(of_attribute(2), session, "an order is none of ours");
     }
 
     #[test]
