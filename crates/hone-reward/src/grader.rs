@@ -3,7 +3,8 @@
 //!
 //! A grader is data. Its texts have places that are filled from the item (the task) and the sample (the last answer), its
 //! formula is arithmetic, and a `python` grader runs in hone's own interpreter alone. An answer that lacks what a grader asks for
-//! scores as low as the grader goes; a grader that cannot work is an error.
+//! scores as low as the grader goes, and one for which a program or a formula gives no number scores 0; a grader that cannot work is an
+//! error, and as far as possible before anything is graded.
 //!
 //! `like` and `ilike` ask whether the input contains the reference, the second in any case. The model of `score_model` and
 //! `label_model` is the judge that the caller hands in: a grader that names another model is refused.
@@ -152,9 +153,6 @@ pub enum GraderError {
         /// What was paid for in vain.
         bill: Bill,
     },
-    /// The formula has no finite value.
-    #[error("the formula `{0}` has no finite value here")]
-    NoValue(String),
 }
 
 /// What graders work with.
@@ -190,19 +188,21 @@ impl Grader {
             return invalid(format!("a grader nests at most {DEPTH_MAX} deep and holds at most {GRADERS_MAX}"));
         }
         match self {
-            Self::StringCheck(_) => Ok(()),
+            Self::StringCheck(check) => {
+                Ok([&check.input, &check.reference].into_iter().try_for_each(|text| template::check(text))?)
+            }
             Self::TextSimilarity(similarity) => match similarity.evaluation_metric.needs() {
                 Some(needs) => invalid(needs.into()),
-                None => Ok(()),
+                None => Ok([&similarity.input, &similarity.reference].into_iter().try_for_each(|text| template::check(text))?),
             },
             Self::ScoreModel(ScoreModel { range: [low, high], .. }) if !(low.is_finite() && high.is_finite() && low < high) => {
                 invalid(format!("the range [{low}, {high}] is empty"))
             }
-            Self::ScoreModel(_) => Ok(()),
+            Self::ScoreModel(model) => model::check(&model.input),
             Self::LabelModel(label) if label.labels.is_empty() => invalid("there are no labels".into()),
             Self::LabelModel(label) => match label.passing_labels.iter().find(|passing| !label.labels.contains(passing)) {
                 Some(stray) => invalid(format!("the passing label `{stray}` is not one of the labels")),
-                None => Ok(()),
+                None => model::check(&label.input),
             },
             Self::Python(python) => python.check(),
             Self::Multi(multi) => {
@@ -293,8 +293,10 @@ impl Multi {
             sum.words.extend(grade.words.into_iter().map(|words| format!("{name}: {words}")));
             sum.bill.add(grade.bill);
         }
-        let score = self.formula()?.eval(&sum.sub_scores);
-        sum.score = score.ok_or_else(|| GraderError::NoValue(self.calculate_output.clone()))?;
+        match self.formula()?.eval(&sum.sub_scores) {
+            Some(score) => sum.score = score,
+            None => sum.words.push(format!("the formula `{}` has no finite value here", self.calculate_output)),
+        }
         Ok(sum)
     }
 }

@@ -8,9 +8,9 @@
 //!   weight x sum of bonuses ≤ share_max x max(primary, 0)
 //!   weight x sum of costs   ≤ share_max x max(scale, |primary|)
 //!
-//! What is above is scaled down, all bonuses alike and all costs alike. A trace that fails earns nothing by calling tools,
-//! however many; a wasteful success still beats a frugal failure. The turns add up to the component of the whole trace, which
-//! is already part of its total.
+//! What is above is scaled down, all bonuses alike and all costs alike. Several such components share the caps: what one has used,
+//! the next has no more. A trace that fails earns nothing by calling tools, however many; a wasteful success still beats a frugal
+//! failure. The turns add up to the component of the whole trace, which is already part of its total.
 
 use hone_trace::{Trace, Turn};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,21 @@ impl Default for Process {
     }
 }
 
+/// What process rewards of one trace are capped by, and what the components so far have used of it.
+#[derive(Debug)]
+pub(crate) struct Caps {
+    primary: f64,
+    scale: Option<f64>,
+    bonuses: f64,
+    costs: f64,
+}
+
+impl Caps {
+    pub(crate) fn new(primary: f64, scale: Option<f64>) -> Self {
+        Self { primary, scale, bonuses: 0.0, costs: 0.0 }
+    }
+}
+
 impl Process {
     pub(crate) fn check(&self) -> Result<(), String> {
         if !(self.timeout.is_finite() && self.success.is_finite()) {
@@ -49,7 +64,7 @@ impl Process {
     }
 
     /// What each turn earns, after the caps.
-    pub(crate) fn per_turn(&self, trace: &Trace, weight: f64, primary: f64, scale: Option<f64>) -> Vec<f64> {
+    pub(crate) fn per_turn(&self, trace: &Trace, weight: f64, caps: &mut Caps) -> Vec<f64> {
         let mut calls = HashSet::new();
         let raw: Vec<(f64, f64)> = trace
             .turns()
@@ -59,13 +74,18 @@ impl Process {
                 (amounts.iter().map(|amount| amount.max(0.0)).sum(), amounts.iter().map(|amount| amount.min(0.0)).sum())
             })
             .collect();
-        let kept = |sum: f64, max: f64| if weight.abs() * sum.abs() > max { max / (weight.abs() * sum.abs()) } else { 1.0 };
-        let bonus_max = self.share_max * primary.max(0.0);
-        let cost_max = self.share_max * primary.abs().max(scale.unwrap_or(0.0));
-        let bonuses_kept = kept(raw.iter().map(|turn| turn.0).sum(), bonus_max);
-        let costs_kept = kept(raw.iter().map(|turn| turn.1).sum(), cost_max);
+        let kept = |sum: f64, max: f64, used: &mut f64| {
+            let (worth, left) = (weight.abs() * sum.abs(), (max - *used).max(0.0));
+            *used += worth.min(left);
+            if worth > left { left / worth } else { 1.0 }
+        };
+        let bonus_max = self.share_max * caps.primary.max(0.0);
+        let cost_max = self.share_max * caps.primary.abs().max(caps.scale.unwrap_or(0.0));
+        let bonuses_kept = kept(raw.iter().map(|turn| turn.0).sum(), bonus_max, &mut caps.bonuses);
+        let costs_kept = kept(raw.iter().map(|turn| turn.1).sum(), cost_max, &mut caps.costs);
         raw.iter().map(|(bonus, cost)| bonus * bonuses_kept + cost * costs_kept).collect()
     }
+
     /// How many calls of a turn are paid for. `calls` has those of the turns before it.
     fn n_paid<'a>(&self, turn: &'a Turn, calls: &mut HashSet<(&'a str, &'a Value)>) -> f64 {
         match &self.signal {

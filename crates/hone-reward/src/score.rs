@@ -11,7 +11,7 @@ mod tests;
 use crate::ask::Bill;
 use crate::grader::GraderError;
 use crate::judge::{Judge, JudgeError, Judged};
-use crate::process::Process;
+use crate::process::{Caps, Process};
 use crate::recipe::{Kind, Length, Part, Recipe, RecipeError, Role, Steps};
 use crate::rubric::RubricError;
 use crate::ruler::Ruler;
@@ -229,9 +229,10 @@ impl<'a> Scorer<'a> {
                 primary += worth;
             }
         }
+        let mut caps = Caps::new(primary, self.recipe.primary_scale());
         for part in last {
             if let Kind::Process(process) = &part.kind {
-                self.process(process, part, attempt.trace, primary, weighed).map_err(|reason| (part, Box::new(reason)))?;
+                self.process(process, part, attempt.trace, &mut caps, weighed).map_err(|reason| (part, Box::new(reason)))?;
             }
         }
         Ok(())
@@ -283,10 +284,10 @@ impl<'a> Scorer<'a> {
         process: &Process,
         part: &Part,
         trace: &Trace,
-        primary: f64,
+        caps: &mut Caps,
         weighed: &mut Weighed,
     ) -> Result<(), ScoreErrorReason> {
-        let per_turn = process.per_turn(trace, part.weight, primary, self.recipe.primary_scale());
+        let per_turn = process.per_turn(trace, part.weight, caps);
         let total: f64 = per_turn.iter().sum();
         if !total.is_finite() {
             return Err(ScoreErrorReason::NotFinite);

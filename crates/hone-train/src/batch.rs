@@ -24,7 +24,7 @@ pub struct Batch {
     n_tokens_e: Vec<usize>,
     skipped: Vec<(usize, Untrainable)>,
     n_pairs: usize,
-    /// Whose log-probs the micro-batches hold as reference, and at which temperature.
+    /// Whose log-probs the micro-batches hold as reference, and at which temperature those that tell none.
     pub(crate) scored_by: Option<(Reference, f32)>,
 }
 
@@ -36,6 +36,8 @@ pub(crate) struct MicroBatch {
     pub(crate) spans: Vec<Range<usize>>,
     pub(crate) places: Vec<Place>,
     pub(crate) sampler: Vec<Option<f32>>,
+    /// The temperature at which each was sampled, where that is known.
+    pub(crate) temperatures: Vec<Option<f32>>,
     pub(crate) advantages: Vec<f32>,
     /// Empty until a reference was asked.
     pub(crate) reference: Vec<f32>,

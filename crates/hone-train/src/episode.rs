@@ -18,6 +18,7 @@ pub struct Episode {
 pub struct Sequence {
     ids: Vec<u32>,
     trained: Vec<Trained>,
+    temperature: Option<f32>,
 }
 
 /// A trained token.
@@ -79,7 +80,14 @@ impl Episode {
         if trained.is_empty() {
             return Err(Untrainable::NothingChosen);
         }
-        Ok(Self { sequences: vec![Sequence { ids, trained }] })
+        Ok(Self { sequences: vec![Sequence { ids, trained, temperature: None }] })
+    }
+
+    /// The same where it is known at which temperature it was sampled: the sampler's log-probs are those of that temperature, so a
+    /// step scores its tokens at it too, whatever its own is.
+    pub fn sampled_at(mut self, temperature: f32) -> Self {
+        self.sequences.iter_mut().for_each(|sequence| sequence.temperature = Some(temperature));
+        self
     }
 
     /// One episode of the sequences of several.
@@ -113,6 +121,11 @@ impl Sequence {
     /// The trained ones, positions ascending.
     pub fn trained(&self) -> &[Trained] {
         &self.trained
+    }
+
+    /// The temperature at which it was sampled, where that is known.
+    pub fn temperature(&self) -> Option<f32> {
+        self.temperature
     }
 
     /// Tokens before the first trained one: what members of a group may share.

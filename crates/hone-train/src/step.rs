@@ -49,7 +49,7 @@ pub struct StepOptions {
     pub n_epochs: usize,
     /// Learning rate by moves of the weights.
     pub schedule: Schedule,
-    /// Temperature that the tokens were sampled with: log-probs are those of the tempered distribution.
+    /// Temperature that the tokens were sampled with, where their episode tells none: log-probs are those of the tempered distribution.
     pub temperature: f32,
     /// The model that divergence is measured from.
     pub reference: Reference,
@@ -227,8 +227,12 @@ fn score<B: Backend>(host: &Host<B>, trainer: &Trainer<B>, micro_batch: &MicroBa
 }
 
 fn targets(micro_batch: &MicroBatch, options: &StepOptions) -> Vec<Target> {
-    let sampler = SamplerOptions { temperature: options.temperature, ..SamplerOptions::default() };
-    plain_targets(&micro_batch.packed, sampler.inv_temperature())
+    let inverse = |temperature| SamplerOptions { temperature, ..SamplerOptions::default() }.inv_temperature();
+    let mut targets = plain_targets(&micro_batch.packed, inverse(options.temperature));
+    for (target, told) in targets.iter_mut().zip(&micro_batch.temperatures) {
+        target.inv_temperature = told.map_or(target.inv_temperature, inverse);
+    }
+    targets
 }
 
 /// Refuses what the model cannot compute.

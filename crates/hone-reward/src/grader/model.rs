@@ -95,6 +95,11 @@ impl LabelModel {
     }
 }
 
+/// Says which of the texts for the model cannot be filled.
+pub(super) fn check(input: &[Message]) -> Result<(), GraderError> {
+    Ok(input.iter().try_for_each(|message| template::check(&message.content.text()))?)
+}
+
 /// Asks the judge the grader's own question, and for an answer in this form.
 #[expect(clippy::too_many_arguments, reason = "the two model graders share all of it")]
 fn consult<T>(

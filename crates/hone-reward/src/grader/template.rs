@@ -32,7 +32,7 @@ impl<'a> Facts<'a> {
     }
 
     fn get(&self, path: &str) -> Result<&Value, TemplateError> {
-        let (root, steps) = path.split_once('.').unwrap_or((path, ""));
+        let (root, steps) = rooted(path);
         let (from, missing): (&Value, fn(String) -> TemplateError) = match root {
             "item" => (self.item, TemplateError::Item),
             "sample" => (&self.sample, TemplateError::Sample),
@@ -70,27 +70,59 @@ pub enum TemplateError {
     TooLarge,
 }
 
+/// Says what cannot be filled, whatever the item and the sample are.
+pub(super) fn check(template: &str) -> Result<(), TemplateError> {
+    match Read::of(template)?.places.into_iter().find(|(_, path)| !["item", "sample"].contains(&rooted(path).0)) {
+        Some((_, path)) => Err(TemplateError::Root(path.to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// The text with its places filled.
 pub(super) fn fill(template: &str, facts: &Facts<'_>) -> Result<String, TemplateError> {
+    let Read { places, rest } = Read::of(template)?;
     let mut out = String::new();
-    let mut rest = template;
-    let mut n_places = 0;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (path, after) = after.split_once("}}").ok_or(TemplateError::Open)?;
+    for (before, path) in places {
         out.push_str(before);
-        match facts.get(path.trim())? {
+        match facts.get(path)? {
             Value::String(text) => out.push_str(text),
             Value::Null => {}
             other => out.push_str(&serde_json::to_string(&hone_trace::Sorted(other)).expect("JSON has string keys")),
         }
-        n_places += 1;
-        if n_places > PLACES_MAX || out.len() > TEXT_BYTES_MAX {
+        if out.len() > TEXT_BYTES_MAX {
             return Err(TemplateError::TooLarge);
         }
-        rest = after;
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// A text whose places were found.
+struct Read<'t> {
+    /// What stands before each place, and its path.
+    places: Vec<(&'t str, &'t str)>,
+    /// What stands behind the last.
+    rest: &'t str,
+}
+
+impl<'t> Read<'t> {
+    fn of(template: &'t str) -> Result<Self, TemplateError> {
+        let (mut places, mut rest) = (Vec::new(), template);
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (path, after) = after.split_once("}}").ok_or(TemplateError::Open)?;
+            places.push((before, path.trim()));
+            if places.len() > PLACES_MAX {
+                return Err(TemplateError::TooLarge);
+            }
+            rest = after;
+        }
+        Ok(Self { places, rest })
+    }
+}
+
+/// Where a path begins, and its steps from there.
+fn rooted(path: &str) -> (&str, &str) {
+    path.split_once('.').unwrap_or((path, ""))
 }
 
 #[cfg(test)]
@@ -135,6 +167,7 @@ mod tests {
         fn any_text_is_filled_without_a_panic(text in any::<String>(), near in "[{} .a-z0-9]{0,60}") {
             let _ = filled(&text);
             let _ = filled(&near);
+            let _ = check(&text);
         }
     }
 }

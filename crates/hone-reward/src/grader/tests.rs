@@ -85,6 +85,21 @@ fn what_cannot_work_is_refused_when_read() {
         (json!({"type": "score_model", "input": [], "range": [1, 0]}), "the range [1, 0] is empty"),
         (json!({"type": "score_model", "input": [], "sampling_params": {"temperature": 0}}), "unknown field `temperature`"),
         (json!({"type": "label_model", "input": [], "labels": ["a"], "passing_labels": ["b"]}), "`b` is not one of the labels"),
+        (string_check("eq", "{{ nope }}", ""), "`{{ nope }}` is not a path that begins with `item` or `sample`"),
+        (string_check("eq", "", "{{ item.answer"), "a `{{` is never closed"),
+        (
+            json!({"type": "text_similarity", "input": "{{ output_text }}", "reference": "", "evaluation_metric": "gleu"}),
+            "`{{ output_text }}` is not a path",
+        ),
+        (json!({"type": "score_model", "input": [{"role": "user", "content": "{{ answer }}"}]}), "`{{ answer }}` is not a path"),
+        (
+            json!({"type": "label_model", "input": [{"role": "user", "content": "{{"}], "labels": ["a"], "passing_labels": ["a"]}),
+            "a `{{` is never closed",
+        ),
+        (
+            json!({"type": "multi", "graders": {"a": string_check("eq", &"{{item}}".repeat(300), "")}, "calculate_output": "a"}),
+            "a text has at most 256 places",
+        ),
         (json!({"type": "multi", "graders": {}, "calculate_output": "a"}), "names `a`"),
         (json!({"type": "multi", "graders": {"a": string_check("eq", "", "")}, "calculate_output": "1"}), "`a` is not used"),
         (json!({"type": "multi", "graders": {}, "calculate_output": "__import__('os')"}), "there is no function `__import__`"),
@@ -108,6 +123,21 @@ fn a_multi_grader_weighs_others_by_its_formula() {
     let graded = grade(&multi, "Pari", ALONE).unwrap();
     assert!((graded.score - 0.3 * 8.0 / 9.0).abs() < 1e-9);
     assert_eq!(graded.sub_scores["exact"], 0.0);
+}
+
+#[test]
+fn a_formula_without_a_value_scores_nothing_and_says_why() {
+    let multi = json!({
+        "type": "multi",
+        "graders": {"a": string_check("like", "{{ sample.output_text }}", "is"), "b": string_check("like", "{{ sample.output_text }}", "Rome")},
+        "calculate_output": "a / b",
+    });
+    check(&multi, "Rome is it", 1.0);
+    let graded = grade(&multi, "It is Paris", ALONE).unwrap();
+    assert_eq!((graded.score, graded.sub_scores["a"]), (0.0, 1.0));
+    assert_eq!(graded.words, ["the formula `a / b` has no finite value here"]);
+    let outer = json!({"type": "multi", "graders": {"m": multi}, "calculate_output": "1 + m"});
+    check(&outer, "It is Paris", 1.0);
 }
 
 fn score_model() -> Value {

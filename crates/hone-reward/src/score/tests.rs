@@ -158,6 +158,27 @@ fn farming_calls_pays_nothing_without_success_and_little_with_it() {
     assert!(score(&recipe, &worked(&[(1000, 0); 5], 0.0)).turns.is_empty());
 }
 
+#[test]
+fn several_process_components_share_what_they_may_reach() {
+    let part =
+        |name: &str, more: &str| format!(r#"{{ name = "{name}", kind = "process", weight = 1, role = "secondary"{more} }},"#);
+    let four: String = ["a", "b", "c", "d"].map(|name| part(name, "")).concat();
+    let total = |parts: &str, turns: &[(usize, usize)], correct: f64| {
+        let scored = score(&recipe(&format!("{CORRECT} {parts}")), &worked(turns, correct));
+        let turns: f64 = scored.turns.iter().map(|reward| reward.total).sum();
+        assert!((turns + correct - scored.reward.total).abs() < 1e-9, "{scored:?}");
+        scored.reward.total
+    };
+    assert!((total(&four, &[(1000, 0); 5], 1.0) - 1.3).abs() < 1e-9);
+    assert!((total(&four, &[(0, 1000); 5], 1.0) - 0.7).abs() < 1e-9);
+    // What one leaves, the next may use: four times 0.05, and of 0.1 each three.
+    assert!((total(&four, &[(1, 0)], 1.0) - 1.2).abs() < 1e-9);
+    assert!((total(&four, &[(1, 0), (1, 0)], 1.0) - 1.3).abs() < 1e-9);
+    // One with a larger share has what is left of that.
+    let two = part("a", "") + &part("b", ", share_max = 0.5");
+    assert!((total(&two, &[(1000, 0); 5], 1.0) - 1.5).abs() < 1e-9);
+}
+
 proptest! {
     #[test]
     fn whatever_the_calls_a_success_beats_a_failure(

@@ -70,6 +70,7 @@ impl<'a> Open<'a> {
                 for (i, token) in sequence.trained().iter().enumerate() {
                     targets.push(micro_batch.packed.targets[first_target + token.position - n_prompt]);
                     micro_batch.sampler.push(token.logprob);
+                    micro_batch.temperatures.push(sequence.temperature());
                     let (turn_idx, token_idx) = (token.turn_idx, first_token_idx + i);
                     micro_batch.places.push(Place { episode_idx: *episode_idx, turn_idx, token_idx });
                 }

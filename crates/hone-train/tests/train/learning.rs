@@ -287,6 +287,30 @@ fn ppo_learns_without_groups() {
 }
 
 #[test]
+fn tokens_are_scored_at_the_temperature_at_which_they_were_sampled() {
+    let mut toy = Toy::new(2);
+    let mut played = |temperature: f32| -> Vec<Episode> {
+        toy.temperature = temperature;
+        toy.play(0).concat().iter().map(|trace| Episode::of_trace(trace).expect("trainable")).collect()
+    };
+    let (calm, plain, greedy) = (played(0.7), played(1.0), played(0.0));
+    let seen = |episodes: &[Episode]| {
+        let mut batch = Batch::new(episodes, 2000);
+        evaluate(&toy.host, &toy.trainer, &mut batch, &grpo(Method::Bnpo)).expect("a good batch")
+    };
+    let told = |episodes: &[Episode], temperature: f32| -> Vec<Episode> {
+        episodes.iter().cloned().map(|episode| episode.sampled_at(temperature)).collect()
+    };
+    // Nothing has moved: every ratio is 1, unless tokens are scored at another temperature than they were sampled at.
+    let untold = seen(&calm);
+    assert!(untold.mismatch_max > Some(0.1) && untold.ratio_max > 1.1, "{untold:?}");
+    for episodes in [told(&calm, 0.7), plain.clone(), [told(&calm, 0.7), plain, told(&greedy, 0.0)].concat()] {
+        let stats = seen(&episodes);
+        assert_eq!((stats.mismatch_max, stats.ratio_max), (Some(0.0), 1.0), "{stats:?}");
+    }
+}
+
+#[test]
 fn preferences_learn_from_ranked_episodes() {
     let mut toy = Toy::new(2);
     let start = toy.mean_reward(1000);

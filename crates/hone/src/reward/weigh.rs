@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use hone_reward::{Attempt, Scorer};
 use hone_trace::store::{Put, Write};
-use hone_trace::{GiverKind, Reward, RewardId, Trace, TraceId};
+use hone_trace::{Reward, RewardId, Trace, TraceId};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,13 +130,11 @@ pub(crate) fn weigh(
     Ok(weighed)
 }
 
-/// What is to be written of the rewards of a trace, the last of which is for the whole of it. Nothing, where a recipe said the same last.
-/// Where it has spoken before, and another one has since, or the trace has grown, or a judge thinks otherwise now, it speaks again under
-/// other ids: the last word counts.
+/// What is to be written of the rewards of a trace, the last of which is for the whole of it. Nothing, where the last word on it is the same.
+/// Where the recipe has spoken before, and another one or a person has since, or the trace has grown, or a judge thinks otherwise now, it
+/// speaks again under other ids: the last word counts.
 fn fresh(trace: &Trace, mut rewards: Vec<Reward>) -> Vec<Reward> {
-    let is_of_recipe = |reward: &&Reward| reward.turn_idx.is_none() && reward.by.kind != GiverKind::Human;
-    let (last, whole) = (trace.rewards.iter().rev().find(is_of_recipe), rewards.last());
-    let Some((last, whole)) = last.zip(whole) else { return rewards };
+    let Some((last, whole)) = trace.reward().zip(rewards.last()) else { return rewards };
     if (&last.by, &last.components, last.total) == (&whole.by, &whole.components, whole.total) {
         return vec![];
     }
@@ -154,7 +152,7 @@ mod tests {
     use hone_policy::script::{AfterLast, Script};
     use hone_reward::Recipe;
     use hone_trace::policy::{Conversation, Opening, Policy, PolicyError, PolicyErrorKind};
-    use hone_trace::{Config, ErrorEvent, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
+    use hone_trace::{Config, ErrorEvent, Giver, GiverKind, Message, Role, Segment, Tenant, Time, TraceOutcome, Turn};
     use std::io;
     use std::sync::{Arc, Mutex};
 
@@ -264,11 +262,28 @@ mod tests {
         assert!(written.len() == 2 && written.iter().all(rewarded), "{written:?}");
     }
 
-    #[test]
-    fn what_is_weighed_again_counts_where_it_is_worth_something_else_now() {
+    /// Weighs a trace by its outcome, and adds what is written to what it has; the total of each of its rewards.
+    fn totals_after(trace: &mut Trace) -> Vec<f64> {
         let recipe = Recipe::parse("components = [{ name = 'done', kind = 'outcome', weight = 1.0, role = 'primary' }]").unwrap();
         let scorer = Scorer::new(&recipe, None).unwrap();
         let printer = Printer::on(Wishes::default(), io::sink(), io::sink());
+        let mut written = Vec::new();
+        weigh(&scorer, &[vec![trace]], &BTreeSet::new(), 1, &printer, |writes| {
+            written.extend(writes);
+            Ok(Vec::new())
+        })
+        .unwrap();
+        trace.rewards.extend(written.into_iter().filter_map(|write| match write {
+            Write::Reward(_, reward) => Some(reward),
+            _ => None,
+        }));
+        let ids: BTreeSet<_> = trace.rewards.iter().map(|reward| reward.id).collect();
+        assert_eq!(ids.len(), trace.rewards.len(), "the store would take one for another");
+        trace.rewards.iter().map(|reward| reward.total).collect()
+    }
+
+    #[test]
+    fn what_is_weighed_again_counts_where_it_is_worth_something_else_now() {
         let mut trace = Trace { outcome: TraceOutcome::Failure, ..trace(1) };
         for (outcome, expected) in [
             (TraceOutcome::Failure, vec![0.0]),
@@ -278,19 +293,24 @@ mod tests {
             (TraceOutcome::Failure, vec![0.0, 1.0, 0.0]),
         ] {
             trace.outcome = outcome;
-            let mut written = Vec::new();
-            weigh(&scorer, &[vec![&trace]], &BTreeSet::new(), 1, &printer, |writes| {
-                written.extend(writes);
-                Ok(Vec::new())
-            })
-            .unwrap();
-            trace.rewards.extend(written.into_iter().filter_map(|write| match write {
-                Write::Reward(_, reward) => Some(reward),
-                _ => None,
-            }));
-            assert_eq!(trace.rewards.iter().map(|reward| reward.total).collect::<Vec<_>>(), expected);
+            assert_eq!(totals_after(&mut trace), expected);
         }
-        let ids: BTreeSet<_> = trace.rewards.iter().map(|reward| reward.id).collect();
-        assert_eq!(ids.len(), 3);
+    }
+
+    #[test]
+    fn the_recipe_has_the_last_word_also_where_a_person_spoke_after_it() {
+        let said = |n: usize| {
+            let by = Giver { kind: GiverKind::Human, name: "solved".into(), config: None };
+            let id = RewardId::derived(&["said", &n.to_string()]);
+            Reward { total: -1.0, ..Reward::sum(id, Time::from_unix_nanos(0), by, vec![]) }
+        };
+        let mut trace = Trace { outcome: TraceOutcome::Success, ..trace(1) };
+        assert_eq!(totals_after(&mut trace), [1.0]);
+        for n in 1..3 {
+            trace.rewards.push(said(n));
+            let expected = [1.0, -1.0, 1.0, -1.0, 1.0];
+            assert_eq!(totals_after(&mut trace), expected[..=2 * n]);
+            assert_eq!(totals_after(&mut trace), expected[..=2 * n], "it has nothing new to say");
+        }
     }
 }

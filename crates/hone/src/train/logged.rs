@@ -114,7 +114,7 @@ impl Lessons {
                 Err(Unlearnable::TooLong) => left_out.n_too_long += 1,
                 Err(Unlearnable::Unrendered(error)) => *left_out.unrendered.entry(error.to_string()).or_default() += 1,
                 Ok(episode) => {
-                    episodes.push(episode);
+                    episodes.push(began.sampled(episode));
                     kept.push(trace);
                     n_said += usize::from(began.is_said());
                 }

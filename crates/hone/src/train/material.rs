@@ -10,10 +10,12 @@ use crate::durable;
 use crate::failure::{Failure, at_path};
 use hone_data::facts::Facts;
 use hone_gateway::demonstrations::Demonstrations;
-use hone_trace::store::{Store, StoreError, TraceQuery};
-use hone_trace::{Corrected, DEMONSTRATION, GroupId, Trace, TraceId};
+use hone_trace::store::{Kind, Store, StoreError, TraceQuery};
+use hone_trace::{Config, ConfigHash, Corrected, DEMONSTRATION, GroupId, Trace, TraceId};
+use hone_train::episode::Episode;
 use hone_train::settings::Algorithm;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -21,6 +23,8 @@ use std::path::Path;
 const FILE: &str = "data.json";
 /// Traces that are read at once.
 const PAGE_LEN: u32 = 1000;
+/// The highest temperature at which a model of this machine samples.
+const TEMPERATURE_MAX: f64 = 1e4;
 
 /// Traces to learn from.
 pub(super) struct Material {
@@ -66,8 +70,28 @@ impl Material {
                     break;
                 }
             }
+            // The others look at no log-prob that a sampler told.
+            if algorithm == Algorithm::Ppo {
+                material.note_temperatures(&*store).await?;
+            }
             Ok(material)
         })
+    }
+
+    /// Notes at which temperature each was sampled, where its config tells.
+    async fn note_temperatures(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let mut known: BTreeMap<ConfigHash, Option<f64>> = BTreeMap::new();
+        for (began, trace) in &mut self.traces {
+            began.temperature = match known.get(&trace.config) {
+                Some(told) => *told,
+                None => {
+                    let told = temperature(store, trace.config).await?;
+                    known.insert(trace.config, told);
+                    told
+                }
+            };
+        }
+        Ok(())
     }
 
     /// A trace as it went. Where people said what its answers should have been, theirs are imitated instead, or preferred to those that were
@@ -132,6 +156,13 @@ impl Material {
     }
 }
 
+/// The temperature of a config, where the store has it and it tells one that can be sampled at.
+async fn temperature(store: &dyn Store, config: ConfigHash) -> Result<Option<f64>, StoreError> {
+    let Some(document) = store.document(Kind::Config, &config.to_string()).await? else { return Ok(None) };
+    let config: Config = document.word()?;
+    Ok(config.temperature.filter(|temperature| (0.0..=TEMPERATURE_MAX).contains(temperature)))
+}
+
 /// One of the two answers to what was asked in a trace, which are a group of their own.
 fn in_pair(answered: Trace) -> Trace {
     let group = Some(GroupId::derived(&[&answered.id.to_string(), DEMONSTRATION]));
@@ -147,6 +178,9 @@ pub(super) struct Began {
     /// What of it is learned from, where that is not how it went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     said: Option<Said>,
+    /// At which temperature it was sampled, where log-probs are learned from and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
 }
 
 /// Answers of which people said what they should have been.
@@ -162,7 +196,7 @@ struct Said {
 
 impl Began {
     fn with(trace: &Trace) -> Self {
-        Self { trace: trace.id, n_turns: trace.turns().count(), n_rewards: trace.rewards.len(), said: None }
+        Self { trace: trace.id, n_turns: trace.turns().count(), n_rewards: trace.rewards.len(), said: None, temperature: None }
     }
 
     /// Whether it stands for a trace that was looked at, and not for the other answer of one.
@@ -173,6 +207,14 @@ impl Began {
     /// Whether people gave the answers.
     pub(super) fn is_said(&self) -> bool {
         self.said.is_some_and(|said| said.is_better)
+    }
+
+    /// The episode of the trace, at the temperature at which it was sampled.
+    pub(super) fn sampled(&self, episode: Episode) -> Episode {
+        match self.temperature {
+            Some(temperature) => episode.sampled_at(temperature as f32),
+            None => episode,
+        }
     }
 
     /// Writes them down.

@@ -1,4 +1,5 @@
-//! The runs that there are: one folder each under `.hone/runs`.
+//! The runs that there are: one folder each under `.hone/runs`. A run is its tenant's: for any other there is none of its name, but the
+//! name is taken.
 //!
 //! `run.json` says what a run was started with and does not change; `metrics.jsonl` grows with every step; `end.json` appears when
 //! the run has ended, with the reason. A run without it is at work, and holds its
@@ -49,6 +50,13 @@ pub(crate) struct Run {
     /// Whose it is. Runs that began before it was kept have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,
+}
+
+/// Whose a run is, whatever else stands in its record.
+#[derive(Deserialize)]
+struct Owner {
+    #[serde(default)]
+    tenant: Option<Tenant>,
 }
 
 /// Where a run left another one.
@@ -164,16 +172,18 @@ impl Recorded {
     }
 }
 
-/// All of them.
+/// All of them that a tenant has.
 pub(crate) struct Runs {
     folder: PathBuf,
+    tenant: Tenant,
     /// Whether the store is elsewhere, where others may write to it too.
     is_shared: bool,
 }
 
 impl Runs {
     pub(crate) fn of(settings: &Settings) -> Self {
-        Self { folder: settings.folder.join("runs"), is_shared: matches!(settings.place, Place::Postgres(_)) }
+        let (folder, tenant) = (settings.folder.join("runs"), settings.tenant.clone());
+        Self { folder, tenant, is_shared: matches!(settings.place, Place::Postgres(_)) }
     }
 
     /// Whether others may have runs in the same store.
@@ -200,7 +210,7 @@ impl Runs {
         for folder in folders {
             let folder = folder.map_err(at_path(&self.folder))?;
             let name = folder.file_name().to_string_lossy().into_owned();
-            if is_name(&name) && folder.path().join(RUN_FILE).exists() {
+            if is_name(&name) && self.has(&name)? {
                 names.push(name);
             }
         }
@@ -211,7 +221,8 @@ impl Runs {
     /// The run of this name with all that is known of it.
     pub(crate) fn read(&self, name: &str) -> Result<Recorded, Failure> {
         let folder = self.folder(name)?;
-        let Some(run) = record::<Run>(&folder.join(RUN_FILE))? else { return Err(self.unknown(name)?) };
+        let run = record::<Run>(&folder.join(RUN_FILE))?.filter(|run| self.is_own(run.tenant.as_ref()));
+        let Some(run) = run else { return Err(self.unknown(name)?) };
         // A folder that was copied or renamed is found by the name it has now.
         let run = Run { name: name.to_owned(), ..run };
         let metrics = Metrics::read(&folder.join(metrics::FILE_NAME))?;
@@ -220,9 +231,27 @@ impl Runs {
         Ok(Recorded { run, metrics, end: record(&folder.join(END_FILE))?, files: Files::Here, is_at_work })
     }
 
-    /// Whether a run of this name is in this folder.
+    /// Whether the tenant has a run of this name in this folder. One that does not say whose it is, or cannot be read, is everybody's.
     pub(crate) fn has(&self, name: &str) -> Result<bool, Failure> {
-        Ok(self.folder(name)?.join(RUN_FILE).exists())
+        let path = self.folder(name)?.join(RUN_FILE);
+        let owner = || record::<Owner>(&path).ok().flatten().and_then(|owner| owner.tenant);
+        Ok(path.exists() && self.is_own(owner().as_ref()))
+    }
+
+    fn is_own(&self, owner: Option<&Tenant>) -> bool {
+        owner.is_none_or(|owner| *owner == self.tenant)
+    }
+
+    /// Refuses a name that is not free in this folder.
+    pub(crate) fn is_free_here(&self, name: &str) -> Result<(), Failure> {
+        if !self.folder(name)?.join(RUN_FILE).exists() {
+            return Ok(());
+        }
+        let way_out = match self.has(name)? {
+            true => "go on with it by --resume, or give this one another name",
+            false => "it is another tenant's: give this one another name",
+        };
+        Err(Failure::user(format_args!("there is a run `{name}` already")).hint(way_out))
     }
 
     /// Writes down what a run was started with. A name stands for one run: other settings want another name.
@@ -263,7 +292,7 @@ impl Runs {
         let folder = self.folder(name)?;
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         let held = self.lock(name)?;
-        if self.has(name)? { Err(taken(name)) } else { Ok(held) }
+        self.is_free_here(name).map(|()| held)
     }
 
     fn lock(&self, name: &str) -> Result<File, Failure> {
@@ -286,12 +315,6 @@ impl Runs {
         };
         Ok(Failure::user(format_args!("there is no run `{name}`")).hint(hint))
     }
-}
-
-/// A name that is not free.
-pub(crate) fn taken(name: &str) -> Failure {
-    Failure::user(format_args!("there is a run `{name}` already"))
-        .hint("go on with it by --resume, or give this one another name")
 }
 
 /// Keeps how the run in this folder ended.

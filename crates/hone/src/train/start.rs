@@ -146,11 +146,8 @@ pub(super) fn start<T: Teacher>(
 ) -> Result<Finished, Failure> {
     let runs = Runs::of(&context.settings);
     let held = args.resume.then(|| runs.hold(&args.run)).transpose()?;
-    let (run, settings, made) = if args.resume {
-        resumed(args, algorithm, given, &runs, context)?
-    } else {
-        fresh(args, algorithm, given, &runs, context)?
-    };
+    let (run, settings, made) =
+        if args.resume { resumed(args, algorithm, given, &runs)? } else { fresh(args, algorithm, given, &runs, context)? };
     if let Some(finished) = args.resume.then(|| preferred(&run.name, &runs, context)).transpose()?.flatten() {
         let text = format!("`{}` stays as a person ended it; a fork trains on: --run OTHER --fork {}", run.name, run.name);
         context.printer.say(&text);
@@ -292,18 +289,8 @@ fn position(run: &Run, algorithm: Algorithm, states: &States, learner: &mut Lear
 }
 
 /// A run that goes on, with what it was started with.
-fn resumed(
-    args: &RunArgs,
-    algorithm: Algorithm,
-    given: &Given,
-    runs: &Runs,
-    context: &Context<'_>,
-) -> Result<(Run, Settings, Made), Failure> {
+fn resumed(args: &RunArgs, algorithm: Algorithm, given: &Given, runs: &Runs) -> Result<(Run, Settings, Made), Failure> {
     let run = runs.read(&args.run)?.run;
-    if let Some(owner) = run.tenant.as_ref().filter(|owner| **owner != context.settings.tenant) {
-        return Err(Failure::user(format_args!("`{}` is a run of the tenant `{owner}`", run.name))
-            .hint(format!("go on with it by --tenant {owner}")));
-    }
     if run.method != algorithm.as_str() {
         return Err(Failure::user(format_args!("`{}` is a run of {}", run.name, run.method))
             .hint(format!("hone train {} --run {} --resume", run.method, run.name)));
@@ -340,9 +327,7 @@ fn fresh(
     context: &Context<'_>,
 ) -> Result<(Run, Settings, Made), Failure> {
     let name = args.run.clone();
-    if runs.names()?.contains(&name) {
-        return Err(super::runs::taken(&name));
-    }
+    runs.is_free_here(&name)?;
     is_free(&name, runs, context)?;
     let filed = context.settings.training.get(algorithm.as_str()).cloned().unwrap_or_default();
     let given = given.clone().or(filed);

@@ -113,6 +113,24 @@ fn so_does_one_with_a_critic_and_one_that_imitates() {
 }
 
 #[test]
+fn ppo_takes_every_trace_at_the_temperature_at_which_it_was_sampled() {
+    let desk = Desk::of_practice();
+    let rollout = "rollout --env tictactoe --split train --policy local:tiny --threads 1 --max-tokens 4 -n 4 --samples 4 --quiet \
+                   --tenant t";
+    for temperature in ["", "--temperature 0.2"] {
+        desk.hone(&format!("{rollout} {temperature}")).expect(0, "16 traces", "");
+    }
+    desk.hone("train ppo --model tiny --run r --threads 1 --passes 1 --lr 0 --batch-tokens 100000 --tenant t --quiet")
+        .expect(0, "steps", "");
+    // Nothing has moved, so trainer and sampler agree to the last bit.
+    let figures = desk.standing("r")["figures"].clone();
+    assert_eq!((&figures["1 mismatch_max"], &figures["1 ratio_max"]), (&json!(0.0), &json!(1.0)), "{figures}");
+    let learned: Vec<Value> = serde_json::from_str(&desk.read(".hone/runs/r/data.json")).unwrap();
+    let n_at = |temperature: f64| learned.iter().filter(|began| began["temperature"] == temperature).count();
+    assert_eq!((n_at(0.7), n_at(0.2)), (16, 16));
+}
+
+#[test]
 fn what_is_said_of_traces_while_a_run_stands_still_changes_nothing_of_it() {
     let line = format!("train awr {COMMON} --validation 8 --validate-every 2 --lr 0.1 --batch-tokens 16");
     let whole = Desk::of_practice();
@@ -352,8 +370,26 @@ fn every_episode_of_a_run_is_on_the_record() {
 fn a_run_is_its_tenants() {
     let desk = Desk::of_practice();
     desk.hone(&grpo("")).expect(0, "steps", "");
-    let line = "train grpo --run r --threads 1 --resume --tenant other";
-    desk.hone(line).expect(2, "", "`r` is a run of the tenant `default`\n\nhint: go on with it by --tenant default");
+    let kept = || ["run.json", "end.json", "position.json"].map(|file| desk.read(&format!(".hone/runs/r/{file}")));
+    let before = kept();
+    desk.hone("train list --tenant other").expect(0, "", "no run is recorded here yet");
+    let fork = grpo("--fork r@2").replace("--run r", "--run fork");
+    for line in [
+        "train grpo --run r --threads 1 --resume",
+        "train show r",
+        "train compare first r",
+        "train prefer r@2",
+        "train stop r",
+        &fork,
+    ] {
+        let told = desk.hone(&format!("{line} --tenant other")).expect(2, "", "there is no run `").err;
+        assert!(told.contains("hint: no run was recorded here yet"), "{told}");
+    }
+    let says = "there is a run `r` already\n\nhint: it is another tenant's: give this one another name";
+    desk.hone(&grpo("--tenant other")).expect(2, "", says);
+    assert!(kept() == before);
+    desk.hone("train stop r").expect(2, "", "`r` has ended already");
+    assert_eq!(desk.hone("train list --json").json().len(), 2);
 }
 
 #[test]

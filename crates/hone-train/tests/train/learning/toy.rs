@@ -11,6 +11,7 @@ use hone_engine::lora::{LoraSpec, LoraWeights};
 use hone_engine::model::{Model, Passes, RandomWeights};
 use hone_engine::optim::AdamOptions;
 use hone_engine::param::ParamId;
+use hone_engine::sampler::SamplerOptions;
 use hone_engine::tape::Recompute;
 use hone_engine::trainer::Trainer;
 use hone_trace::{
@@ -39,6 +40,8 @@ const STOP: u32 = 5;
 pub(crate) struct Toy {
     pub(crate) host: Host<Cpu>,
     pub(crate) trainer: Trainer<Cpu>,
+    /// How adventurous it plays.
+    pub(crate) temperature: f32,
 }
 
 /// Random weights with a louder last norm: the head is not trained, and must be able to be sure of a token.
@@ -69,7 +72,7 @@ impl Toy {
         let model = Model::load(&backend, &weights, 64, Passes::ForwardBackward).expect("random weights");
         let adapter = LoraWeights::fresh(weights.config(), &LoraSpec::all(4, 8.0), 1);
         let trainer = Trainer::lora(&backend, weights.config(), &adapter, AdamOptions::default(), Recompute::Never);
-        Self { host: Host::new(backend, model, BatchLimits::default()), trainer }
+        Self { host: Host::new(backend, model, BatchLimits::default()), trainer, temperature: 1.0 }
     }
 
     pub(crate) fn adapter(&self) -> LoraWeights {
@@ -93,8 +96,10 @@ impl Toy {
 
     fn answers(&mut self, prompts: &[Vec<u32>], seed: u64) -> Vec<Sampled> {
         let version = self.host.load(&self.adapter());
+        let sampler = SamplerOptions { temperature: self.temperature, ..SamplerOptions::default() };
         let request = |(sequence, prompt): (u64, &Vec<u32>)| Request {
             stop_ids: vec![STOP],
+            sampler,
             seed,
             sequence,
             adapter: self.host.pin(version),
