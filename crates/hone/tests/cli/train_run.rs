@@ -71,7 +71,9 @@ fn a_name_that_a_shared_store_has_from_another_folder_is_refused_until_that_fold
     // Other tests may use the same database: this one works on a tenant of its own.
     let tenant = desk.folder.path().file_name().unwrap().to_string_lossy().into_owned();
     let desk = desk.set("HONE_DATABASE_URL", &url).set("HONE_STORE_TENANT", &tenant);
-    desk.hone(&short).expect(0, "\"reason\":\"steps\"", "");
+    for line in [&short, &short.replace("--run r ", "--run beside ")] {
+        desk.hone(line).expect(0, "\"reason\":\"steps\"", "");
+    }
     // As another machine sees it that has the same store.
     fs::rename(desk.path(".hone/runs/r"), desk.path("elsewhere")).unwrap();
     let refused = desk.hone(&short).expect(2, "", "the store has a run `r` already, and its folder is not here");
@@ -83,7 +85,7 @@ fn a_name_that_a_shared_store_has_from_another_folder_is_refused_until_that_fold
     assert!(line.contains("steps") && line.contains(" on "), "{listed}");
     let shown = desk.hone("train show r").expect(0, "steps at step 1: its one step is done", "r is on ").out;
     assert!(shown.contains("samples") && shown.contains("validation"), "{shown}");
-    desk.hone("train compare first r").expect(0, "r, best", ": this is what the store holds of it");
+    desk.hone("train compare beside r").expect(0, "r, best", ": this is what the store holds of it");
     assert_eq!(desk.hone("train show r --json").json()[0]["metrics"].as_array().unwrap().len(), 2);
     desk.hone("train show other").expect(2, "", "`hone train list` has those of other machines too");
     desk.hone(&format!("{short} --tenant {tenant}-other")).expect(0, "\"reason\":\"steps\"", "");
