@@ -13,6 +13,8 @@ const IMPORTS: &str = "from dsl import *\nfrom constants import *\n\n\n";
 /// What spends its fuel on nothing, and how many times as long as it a bomb may take at the default limits.
 const PLAIN: &str = "while True: pass";
 const TIMES_MAX: f64 = 10.0;
+/// So often what took longer is measured once more.
+const N_AGAIN_MAX: usize = 4;
 
 /// Small, so that many programs run.
 const LIMITS: Limits = Limits { fuel: 40_000, memory: 2 << 20, depth: 100, output: 4096, source: 64 << 10 };
@@ -227,20 +229,24 @@ fn bombs_are_stopped_soon_and_alike() {
     let plain_ms = check(PLAIN).1;
     let mut slowest: Vec<(f64, &str, String)> = Vec::new();
     for bomb in BOMBS.split("\n---\n") {
-        let ((verdict, fuel, memory), mut ms) = check(bomb);
-        if ms > plain_ms * TIMES_MAX {
-            ms = ms.min(check(bomb).1);
+        let ((verdict, fuel, memory), ms) = check(bomb);
+        let mut times = ms / plain_ms;
+        // Who waits for memory waits longer beside others who do: then both are measured again, one right after the other.
+        for _ in 0..N_AGAIN_MAX {
+            if times > TIMES_MAX {
+                let plain_ms = check(PLAIN).1;
+                times = times.min(check(bomb).1 / plain_ms);
+            }
         }
         assert!(fuel <= limits.fuel && memory <= limits.memory, "{bomb}: fuel {fuel}, memory {memory}");
         assert!(!verdict.contains("syntax error"), "{bomb}: {verdict}");
-        slowest.push((ms, bomb, verdict));
+        slowest.push((times, bomb, verdict));
     }
     assert!(slowest.len() > 100, "only {} bombs", slowest.len());
     slowest.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (ms, bomb, verdict) in &slowest[..12] {
-        println!("{ms:6.1} ms  {}  -> {}", bomb.replace('\n', " ; "), verdict.chars().take(60).collect::<String>());
+    for (times, bomb, verdict) in &slowest[..12] {
+        println!("{times:6.1} times  {}  -> {}", bomb.replace('\n', " ; "), verdict.chars().take(60).collect::<String>());
     }
-    println!("{plain_ms:6.1} ms  {PLAIN}");
-    let (ms, bomb, _) = &slowest[0];
-    assert!(*ms <= plain_ms * TIMES_MAX, "{ms:.1} ms on a core, where a plain loop takes {plain_ms:.1}: {bomb}");
+    let (times, bomb, _) = &slowest[0];
+    assert!(*times <= TIMES_MAX, "{times:.1} times as long on a core as a plain loop, which takes {plain_ms:.1} ms: {bomb}");
 }
