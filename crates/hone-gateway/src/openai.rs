@@ -316,13 +316,17 @@ pub(crate) fn finish(finish: Finish) -> &'static str {
 }
 
 pub(crate) fn usage(usage: &Usage) -> Value {
-    json!({
+    let mut told = json!({
         "prompt_tokens": usage.tokens_in,
         "completion_tokens": usage.tokens_out,
         "total_tokens": usage.tokens_in + usage.tokens_out,
         "prompt_tokens_details": {"cached_tokens": usage.tokens_cached},
-        "completion_tokens_details": {"reasoning_tokens": usage.tokens_thought},
-    })
+    });
+    // Who counts none may not tell them apart.
+    if usage.tokens_thought > 0 {
+        told["completion_tokens_details"] = json!({"reasoning_tokens": usage.tokens_thought});
+    }
+    told
 }
 
 /// A model as lists show it.

@@ -1,8 +1,8 @@
 //! Whether a trace is clean: whole, consistent, not there already, and nothing that is held out.
 
 use super::likeness::{Likeness, Signature};
-use super::{Bars, HeldOut, Purpose};
-use crate::anonymise::{Anonymiser, Hint, Key};
+use super::{Bars, HeldOut, Purpose, nobody};
+use crate::anonymise::Hint;
 use crate::facts::{self, Facts};
 use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
@@ -201,5 +201,5 @@ fn rewards(trace: &Trace) -> Option<Dirt> {
 
 /// Who gave a reward, unless it is somebody.
 fn told(giver: &Giver) -> String {
-    Anonymiser::new(Key::new([0; 32])).told(&giver.name, Hint::of_key("user_name"))
+    nobody().told(&giver.name, Hint::of_key("user_name"))
 }

@@ -366,11 +366,10 @@ pub(crate) fn line(reply: &Reply) -> String {
     parts.extend(message.reasoning.iter().map(|thought| format!("({thought})")));
     parts.extend(message.tool_calls.iter().map(|call| format!("{}:{}{}", short(&call.id), call.name, call.arguments)));
     parts.push(format!("{:?}", reply.finish));
-    parts.extend(
-        reply.usage.map(|usage| {
-            format!("{}/{}/{}/{}", usage.tokens_in, usage.tokens_out, usage.tokens_cached, usage.tokens_cache_written)
-        }),
-    );
+    parts.extend(reply.usage.map(|usage| {
+        let thought = if usage.tokens_thought > 0 { format!("/{} thought", usage.tokens_thought) } else { String::new() };
+        format!("{}/{}/{}/{}{thought}", usage.tokens_in, usage.tokens_out, usage.tokens_cached, usage.tokens_cache_written)
+    }));
     parts.extend(reply.broken.iter().map(|what| format!("! {what}")));
     parts.join(" ")
 }
@@ -424,9 +423,9 @@ fn openai_answers() {
     check_reply(Wire::OpenAi, &failed, None, "502 : gone");
     // Thoughts that the sum says are apart count as written; others are among it already.
     let apart = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}});
-    check(json!({"content": "hi"}), "stop", apart, r#""hi" Stop 9/7/0/0"#);
+    check(json!({"content": "hi"}), "stop", apart, r#""hi" Stop 9/7/0/0/5 thought"#);
     let among = json!({"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16, "completion_tokens_details": {"reasoning_tokens": 5}});
-    check(json!({"content": "hi"}), "stop", among, r#""hi" Stop 9/7/0/0"#);
+    check(json!({"content": "hi"}), "stop", among, r#""hi" Stop 9/7/0/0/5 thought"#);
     check_reply(Wire::OpenAi, &json!({"choices": [{"finish_reason": "stop"}]}), None, "broken: the answer has no message");
 }
 
