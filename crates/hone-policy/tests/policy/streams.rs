@@ -323,7 +323,7 @@ data: {"candidates":[{"content":{"parts":[{"text":"so"}]}}]}
 data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"x":1}},"thoughtSignature":"s"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"thoughtsTokenCount":2}}
 
 "#;
-    check("gemini", stream, false, &["(hm)", "so", "0:f {\"x\":1}"], r#""so" (hm) call_0:f{"x":1} ToolCalls 9/5/0/0"#);
+    check("gemini", stream, false, &["(hm)", "so", "0:f {\"x\":1}"], r#""so" (hm) call_0:f{"x":1} ToolCalls 9/5/0/0/2 thought"#);
 }
 
 #[test]

@@ -535,13 +535,17 @@ fn gemini_answers() {
         let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": reason});
         check_reply(Wire::Gemini, &json!({"candidates": [candidate], "usageMetadata": usage}), None, expected);
     };
-    check(json!([{"text": "hm", "thought": true}, {"text": "h"}, {"text": "i"}]), "STOP", r#""hi" (hm) Stop 30/10/10/0"#);
+    check(
+        json!([{"text": "hm", "thought": true}, {"text": "h"}, {"text": "i"}]),
+        "STOP",
+        r#""hi" (hm) Stop 30/10/10/0/6 thought"#,
+    );
     let call =
         json!([{"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "s"}, {"functionCall": {"name": "g"}}]);
-    check(call, "STOP", r#""" call_0:f{"x":1} call_1:g{} ToolCalls 30/10/10/0"#);
-    check(json!([{"text": "h"}]), "MAX_TOKENS", r#""h" Length 30/10/10/0"#);
-    check(json!([]), "SAFETY", r#""" Filtered 30/10/10/0"#);
-    check(json!([]), "MALFORMED_FUNCTION_CALL", r#""" Stop 30/10/10/0 ! MALFORMED_FUNCTION_CALL"#);
+    check(call, "STOP", r#""" call_0:f{"x":1} call_1:g{} ToolCalls 30/10/10/0/6 thought"#);
+    check(json!([{"text": "h"}]), "MAX_TOKENS", r#""h" Length 30/10/10/0/6 thought"#);
+    check(json!([]), "SAFETY", r#""" Filtered 30/10/10/0/6 thought"#);
+    check(json!([]), "MALFORMED_FUNCTION_CALL", r#""" Stop 30/10/10/0/6 thought ! MALFORMED_FUNCTION_CALL"#);
     check_reply(
         Wire::Gemini,
         &json!({"promptFeedback": {"blockReason": "SAFETY"}}),
