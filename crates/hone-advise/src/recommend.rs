@@ -3,9 +3,10 @@
 //! Every config with episodes of its own is a candidate, for all tasks together and for each type of task. What is asked of a proposal grows
 //! with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
 
-use crate::compare::{Compared, N_TASKS_MIN, Tasks, Unlike, compare_tasks, tasks};
+use crate::compare::{Compared, Difference, N_TASKS_MIN, Tasks, Unlike, compare_tasks, tasks};
 use crate::diff::is_model_alone;
 use crate::row::Row;
+use hone_eval::{Spent, Thrift};
 use hone_trace::{Category, Config, ConfigHash, RecommendationKind};
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -15,9 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const MARGIN: f64 = 0.03;
 /// How often a proposal may be wrong, over all that could be made.
 const ERROR_MAX: f64 = 0.05;
-/// What twice the cost takes off the score of a balanced proposal, and what twice the time does: as routes weigh them.
-const COST_WEIGHT: f64 = 0.1;
-const LATENCY_WEIGHT: f64 = 0.05;
 
 /// What advice is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -83,7 +81,7 @@ pub struct Advice {
 }
 
 /// Compares a config in use with all others.
-pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Config>) -> Advice {
+pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Config>, thrift: &Thrift) -> Advice {
     let mut by_config: BTreeMap<ConfigHash, Vec<&Row>> = BTreeMap::new();
     rows.iter().for_each(|row| by_config.entry(row.config).or_default().push(row));
     let ours = by_config.remove(&from).unwrap_or_default();
@@ -108,7 +106,7 @@ pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Con
     let scopes: BTreeSet<&Scope> = candidates.iter().map(|candidate| &candidate.scope).collect();
     for scope in scopes {
         let fit: Vec<&Candidate> = candidates.iter().filter(|candidate| candidate.scope == *scope).collect();
-        let found = proposed(&fit, from, configs, sure);
+        let found = proposed(&fit, from, configs, thrift, sure);
         // What is proposed for all tasks need not be for one type of them.
         let known: BTreeSet<ConfigHash> = proposals.iter().map(|proposal| proposal.to).collect();
         proposals.extend(found.into_iter().filter(|proposal| *scope == Scope::All || !known.contains(&proposal.to)));
@@ -178,17 +176,25 @@ fn verdict(compared: &Compared, sure: f64) -> Verdict {
     }
 }
 
-/// What twice the cost and twice the time take off, weighed against quality.
-fn score(compared: &Compared) -> f64 {
-    let rise = |difference: Option<crate::Difference>| {
-        difference.filter(|it| it.from > 0.0).map_or(0.0, |it| (it.to - it.from) / it.from)
+/// What is gained, less what more cost and time are worth, as routes weigh them.
+fn score(compared: &Compared, thrift: &Thrift) -> f64 {
+    let of = |which: fn(&Difference) -> f64| Spent {
+        cost_usd: compared.cost_usd.as_ref().map(which),
+        latency_ms: compared.latency_ms.as_ref().map(which),
     };
-    let gain = compared.quality.to - compared.quality.from;
-    gain - COST_WEIGHT * rise(compared.cost_usd) - LATENCY_WEIGHT * rise(compared.latency_ms)
+    let prices = thrift.prices(&[of(|it| it.from), of(|it| it.to)]);
+    compared.quality.to - compared.quality.from - (prices[1] - prices[0])
 }
 
 /// What is proposed of these candidates of one scope: at most one of a kind.
-fn proposed(fit: &[&Candidate], from: ConfigHash, configs: &BTreeMap<ConfigHash, Config>, sure: f64) -> Vec<Proposal> {
+fn proposed(
+    fit: &[&Candidate],
+    from: ConfigHash,
+    configs: &BTreeMap<ConfigHash, Config>,
+    thrift: &Thrift,
+    sure: f64,
+) -> Vec<Proposal> {
+    let score = |compared: &Compared| score(compared, thrift);
     let known: Vec<(&Candidate, &Compared)> =
         fit.iter().filter_map(|candidate| Some((*candidate, candidate.compared.as_ref().ok()?))).collect();
     let best_by = |fits: &dyn Fn(&Candidate, &Compared) -> bool, value: &dyn Fn(&Compared) -> f64| {
@@ -278,7 +284,7 @@ mod tests {
         let (now, good, cheap) = (config("now"), config("good"), config("cheap"));
         let all = [rows(&now, "a", 1200, 2000, 0.01), rows(&good, "a", 1600, 2000, 0.05), rows(&cheap, "a", 1220, 2000, 0.001)]
             .concat();
-        let advice = advise(now.hash(), &all, &known(&[&now, &good, &cheap]));
+        let advice = advise(now.hash(), &all, &known(&[&now, &good, &cheap]), &Thrift::default());
         let expected = [(RecommendationKind::HighestPerf, good.hash(), None), (RecommendationKind::Cheapest, cheap.hash(), None)];
         assert_eq!(told(&advice), expected);
         assert!(advice.proposals.iter().all(|proposal| proposal.confidence > 0.97), "{advice:?}");
@@ -288,7 +294,7 @@ mod tests {
     fn what_is_better_and_cheaper_is_one_proposal() {
         let (now, both) = (config("now"), config("both"));
         let all = [rows(&now, "a", 300, 500, 0.01), rows(&both, "a", 400, 500, 0.001)].concat();
-        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        let advice = advise(now.hash(), &all, &BTreeMap::new(), &Thrift::default());
         assert_eq!(told(&advice), [(RecommendationKind::Balanced, both.hash(), None)]);
     }
 
@@ -302,7 +308,7 @@ mod tests {
             rows(&other, "words", 160, 400, 0.01),
         ]
         .concat();
-        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        let advice = advise(now.hash(), &all, &BTreeMap::new(), &Thrift::default());
         assert_eq!(told(&advice), [(RecommendationKind::HighestPerf, other.hash(), Some("sums"))]);
         let verdicts: Vec<Verdict> = advice.candidates.iter().map(|candidate| candidate.verdict).collect();
         assert_eq!(verdicts, [Verdict::Worse, Verdict::Better, Verdict::Worse]);
@@ -316,7 +322,7 @@ mod tests {
         all.extend(
             [rows(&now, "often", 10, 40, 0.01), rows(&other, "often", 12, 40, 0.01), rows(&rare, "often", 1, 2, 0.01)].concat(),
         );
-        let advice = advise(now.hash(), &all, &BTreeMap::new());
+        let advice = advise(now.hash(), &all, &BTreeMap::new(), &Thrift::default());
         let of = |config: &Config| -> Vec<&Scope> {
             advice.candidates.iter().filter(|one| one.config == config.hash()).map(|one| &one.scope).collect()
         };
@@ -328,9 +334,9 @@ mod tests {
     fn nothing_is_proposed_on_thin_evidence() {
         let (now, other) = (config("now"), config("other"));
         let thin = [rows(&now, "a", 20, 30, 0.01), rows(&other, "a", 22, 30, 0.01)].concat();
-        assert!(advise(now.hash(), &thin, &BTreeMap::new()).proposals.is_empty());
+        assert!(advise(now.hash(), &thin, &BTreeMap::new(), &Thrift::default()).proposals.is_empty());
         let few = [rows(&now, "a", 300, 400, 0.01), rows(&other, "a", 15, 15, 0.001)].concat();
-        let advice = advise(now.hash(), &few, &BTreeMap::new());
+        let advice = advise(now.hash(), &few, &BTreeMap::new(), &Thrift::default());
         assert_eq!(advice.candidates[0].compared, Err(Unlike::TooFew { n_from: 400, n_to: 15 }));
         assert!(advice.proposals.is_empty());
     }
@@ -339,7 +345,7 @@ mod tests {
     fn a_cheaper_config_that_is_worse_is_not_proposed() {
         let (now, worse) = (config("now"), config("worse"));
         let all = [rows(&now, "a", 800, 1000, 0.01), rows(&worse, "a", 700, 1000, 0.0001)].concat();
-        let advice = advise(now.hash(), &all, &known(&[&now, &worse]));
+        let advice = advise(now.hash(), &all, &known(&[&now, &worse]), &Thrift::default());
         assert!(advice.proposals.is_empty(), "{advice:?}");
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::recommend::{MARGIN, advise};
 use crate::row::Row;
-use hone_eval::Episode;
+use hone_eval::{Episode, Thrift};
 use hone_trace::{Category, ConfigHash, Draws, RecommendationKind, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn one(truth: Truth, seed: u64, n_fleets: usize, n_episodes: usize) -> Study {
             let (lift, cost) = if is_other { (truth.lift, truth.cost) } else { (0.0, 1.0) };
             rows.extend((0..n_episodes).map(|_| row(&mut draws, &mix, hash(idx), lift, cost)));
         }
-        let advice = advise(hash(0), &rows, &BTreeMap::new());
+        let advice = advise(hash(0), &rows, &BTreeMap::new(), &Thrift::default());
         let is_right = |to: ConfigHash, kind: RecommendationKind| {
             let (lift, cost) = if to == other { (truth.lift, truth.cost) } else { (0.0, 1.0) };
             match kind {

@@ -3,7 +3,7 @@
 //! It learns from episodes that ended. Versions that nobody is sent to any more leave what is drawn from, and stay known.
 
 use crate::log::Ended;
-use crate::{Linear, LinearSettings, N_FEATURES, Reached, Thompson, ThompsonSettings};
+use crate::{Linear, LinearSettings, N_FEATURES, Thompson, ThompsonSettings};
 use hone_trace::{AgentName, Category};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -74,7 +74,7 @@ impl Performance {
         &self.thompson
     }
 
-    /// The models that choices by features are drawn from.
+    /// The models of success that choices by features are drawn from.
     pub fn linear(&self) -> &Linear {
         &self.linear
     }
@@ -112,14 +112,6 @@ impl Performance {
         self.thompson.tasks().filter_map(known).collect()
     }
 
-    /// What an episode was worth: its success less what it cost and how long it took, weighed as choices by type of task are.
-    fn worth(&self, reached: &Reached) -> f64 {
-        let settings = self.thompson.settings();
-        let cost = settings.cost_weight * reached.cost_usd.unwrap_or(0.0) / settings.cost_reference_usd;
-        let latency = settings.latency_weight * reached.latency_ms.unwrap_or(0.0) / settings.latency_reference_ms;
-        reached.success - (cost + latency).min(1.0)
-    }
-
     /// Takes the versions of an agent that nobody is sent to any more out of what choices are drawn from. What was known of them stays.
     pub(crate) fn keep_only(&mut self, agent: &AgentName, versions: [&String; 2]) {
         let kept = versions.map(|version| Ended::arm(agent, version));
@@ -142,8 +134,7 @@ impl Performance {
         let task = if self.thompson.has_room_for(ended.task.as_str()) { ended.task.clone() } else { any() };
         self.thompson.add(task.as_str(), &arm, &ended.reached).map_err(|error| error.to_string())?;
         if let Some(chosen) = ended.chosen.as_ref().filter(|chosen| chosen.features.len() == N_FEATURES) {
-            let worth = self.worth(&ended.reached);
-            self.linear.add(&arm, &chosen.features, worth).map_err(|error| error.to_string())?;
+            self.linear.add(&arm, &chosen.features, ended.reached.success).map_err(|error| error.to_string())?;
         }
         let discount = self.thompson.settings().discount;
         let errors = self.errors.entry((task.to_string(), arm)).or_default();

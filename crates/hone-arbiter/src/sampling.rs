@@ -32,6 +32,14 @@ pub enum Belief {
 }
 
 impl Belief {
+    /// The same, less a price.
+    pub fn less(self, price: f64) -> Self {
+        match self {
+            Self::Beta { a, b, offset } => Self::Beta { a, b, offset: offset - price },
+            Self::Student { location, scale, freedom } => Self::Student { location: location - price, scale, freedom },
+        }
+    }
+
     /// A score as it may be.
     pub fn draw(&self, draws: &mut Draws) -> f64 {
         match *self {

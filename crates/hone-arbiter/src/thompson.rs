@@ -1,30 +1,23 @@
 //! Thompson sampling by task type: each arm is chosen as often as it may be the best one.
 //!
 //! Per task type and arm a Beta distribution of success and running means of cost and log-latency. A score is a draw of success less
-//! what the arm costs: `s = theta - wc cost / cost_ref - wl latency / latency_ref`. Cost and latency enter by their means, not
-//! by draws: they are known far better than success. Counts are discounted with every row of the task type, so that an arm that
+//! what the arm costs and how long it takes: `s = theta - wc cost / cost_max - wl latency / latency_max`, against the dearest and the slowest of the
+//! arms, so that the scale of a task's costs does not matter. Cost and latency enter by their means, not by draws: they are known far better than success. Counts are discounted with every row of the task type, so that an arm that
 //! was not asked for long is tried again. Every arm keeps a floor of exploration, without which a log could not tell later what
 //! another choice would have brought. A new arm begins with what its peers reached, at the weight of a few rows.
 //!
 //! Knows nothing of what an arm is or of when a row happened. Outcomes may come late: a row is counted when it is known.
 
 use crate::sampling::{Belief, win_shares};
+use hone_eval::{Spent, Thrift};
 use hone_trace::{Draws, V1};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How success, cost and latency are weighed, and how fast is forgotten.
+/// How much is explored, and how fast is forgotten.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThompsonSettings {
-    /// What the reference cost takes off the score.
-    pub cost_weight: f64,
-    /// The reference cost of an episode.
-    pub cost_reference_usd: f64,
-    /// What the reference latency takes off the score.
-    pub latency_weight: f64,
-    /// The reference latency.
-    pub latency_reference_ms: f64,
     /// What is left of old counts after a row.
     pub discount: f64,
     /// The least share of an arm.
@@ -35,15 +28,7 @@ pub struct ThompsonSettings {
 
 impl Default for ThompsonSettings {
     fn default() -> Self {
-        Self {
-            cost_weight: 0.1,
-            cost_reference_usd: 0.01,
-            latency_weight: 0.05,
-            latency_reference_ms: 1000.0,
-            discount: 0.999,
-            floor: 0.02,
-            prior_rows: 4.0,
-        }
+        Self { discount: 0.999, floor: 0.02, prior_rows: 4.0 }
     }
 }
 
@@ -139,6 +124,11 @@ impl Cell {
         self.log_latency_ms.value().map(f64::exp)
     }
 
+    /// Both of them.
+    fn spent(&self) -> Spent {
+        Spent { cost_usd: self.cost_usd(), latency_ms: self.latency_ms() }
+    }
+
     /// Both are at least 1, which keeps the density bounded.
     fn counts(&self, settings: &ThompsonSettings) -> (f64, f64) {
         let prior = settings.prior_rows;
@@ -157,19 +147,14 @@ pub struct Thompson {
 impl Thompson {
     /// Nothing learned yet.
     pub fn new(settings: ThompsonSettings) -> Result<Self, ThompsonError> {
-        let from_zero = |name, value: f64| check(name, value, value.is_finite() && value >= 0.0, "a number from 0");
-        let positive = |name, value: f64| check(name, value, value.is_finite() && value > 0.0, "a number above 0");
-        from_zero("cost_weight", settings.cost_weight)?;
-        positive("cost_reference_usd", settings.cost_reference_usd)?;
-        from_zero("latency_weight", settings.latency_weight)?;
-        positive("latency_reference_ms", settings.latency_reference_ms)?;
-        from_zero("prior_rows", settings.prior_rows)?;
+        let is_count = settings.prior_rows.is_finite() && settings.prior_rows >= 0.0;
+        check("prior_rows", settings.prior_rows, is_count, "a number from 0")?;
         check("discount", settings.discount, settings.discount > 0.5 && settings.discount <= 1.0, "above 0.5 and at most 1")?;
         check("floor", settings.floor, (0.0..=0.5).contains(&settings.floor), "from 0 to 0.5")?;
         Ok(Self { v: V1, settings, cells: BTreeMap::new() })
     }
 
-    /// How scores are weighed.
+    /// How it was set.
     pub fn settings(&self) -> &ThompsonSettings {
         &self.settings
     }
@@ -196,7 +181,7 @@ impl Thompson {
         check("success", success, (0.0..=1.0).contains(&success), "from 0 to 1")?;
         from_zero("cost_usd", cost_usd.unwrap_or(0.0))?;
         from_zero("latency_ms", latency_ms.unwrap_or(0.0))?;
-        let prior = self.pooled(task).0;
+        let prior = self.pooled(task);
         if !self.cells.contains_key(task) && self.cells.len() >= N_TASKS_MAX {
             return Err(ThompsonError::TooManyTasks);
         }
@@ -229,37 +214,28 @@ impl Thompson {
 
     /// How likely each of these arms is chosen for a task type: the propensities that a log needs. This takes milliseconds for
     /// dozens of arms and changes only with what is learned, so it is kept between rows and chosen from by [`pick`].
-    pub fn propensities(&self, task: &str, arms: &[&str]) -> Vec<f64> {
+    pub fn propensities(&self, task: &str, arms: &[&str], thrift: &Thrift) -> Vec<f64> {
+        let prior = self.pooled(task);
         let known = self.cells.get(task);
-        let (prior, cost_usd, log_latency_ms) = self.pooled(task);
-        let beliefs: Vec<Belief> = arms
-            .iter()
-            .map(|&arm| {
-                let cell = known.and_then(|cells| cells.get(arm)).copied().unwrap_or_else(|| Cell::new(prior));
-                let cost = cell.cost_usd.value().or(cost_usd).unwrap_or(0.0);
-                let latency = cell.log_latency_ms.value().or(log_latency_ms).map_or(0.0, f64::exp);
-                let settings = &self.settings;
-                let price = settings.cost_weight * cost / settings.cost_reference_usd
-                    + settings.latency_weight * latency / settings.latency_reference_ms;
-                let (a, b) = cell.counts(settings);
-                Belief::Beta { a, b, offset: -price }
-            })
-            .collect();
+        let cells: Vec<Cell> =
+            arms.iter().map(|&arm| known.and_then(|cells| cells.get(arm)).copied().unwrap_or_else(|| Cell::new(prior))).collect();
+        let spent: Vec<Spent> = cells.iter().map(Cell::spent).collect();
+        let belief = |(cell, price): (&Cell, f64)| {
+            let (a, b) = cell.counts(&self.settings);
+            Belief::Beta { a, b, offset: -price }
+        };
+        let beliefs: Vec<Belief> = cells.iter().zip(thrift.prices(&spent)).map(belief).collect();
         with_floor(&win_shares(&beliefs), self.settings.floor)
     }
 
-    /// What all arms reached at a task type, or at all of them while it is new: success, cost and log-latency.
-    fn pooled(&self, task: &str) -> (f64, Option<f64>, Option<f64>) {
-        let cells: Vec<&Cell> = match self.cells.get(task) {
-            Some(arms) => arms.values().collect(),
-            None => self.cells.values().flat_map(BTreeMap::values).collect(),
+    /// What all arms reached at a task type, or at all of them while it is new: the mean of success.
+    fn pooled(&self, task: &str) -> f64 {
+        let sums = |(yes, no): (f64, f64), cell: &Cell| (yes + cell.successes, no + cell.failures);
+        let (successes, failures) = match self.cells.get(task) {
+            Some(arms) => arms.values().fold((0.0, 0.0), sums),
+            None => self.cells.values().flat_map(BTreeMap::values).fold((0.0, 0.0), sums),
         };
-        let sum = |value: &dyn Fn(&Cell) -> f64| cells.iter().fold(0.0, |sum, cell| sum + value(cell));
-        let mean =
-            |of: &dyn Fn(&Cell) -> Mean| Mean { weight: sum(&|cell| of(cell).weight), sum: sum(&|cell| of(cell).sum) }.value();
-        let (successes, failures) = (sum(&|cell| cell.successes), sum(&|cell| cell.failures));
-        let success = (1.0 + successes) / (2.0 + successes + failures);
-        (success, mean(&|cell| cell.cost_usd), mean(&|cell| cell.log_latency_ms))
+        (1.0 + successes) / (2.0 + successes + failures)
     }
 }
 
@@ -303,11 +279,11 @@ mod tests {
         let arms: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut draws = Draws::new(seed, &["play"]);
         for _ in 0..n_rounds {
-            let chosen = pick(&thompson.propensities("code", &arms), &mut draws).unwrap();
+            let chosen = pick(&thompson.propensities("code", &arms, &Thrift::default()), &mut draws).unwrap();
             let is_solved = draws.chance(rates[chosen]);
             thompson.add("code", arms[chosen], &reached(is_solved)).unwrap();
         }
-        thompson.propensities("code", &arms)
+        thompson.propensities("code", &arms, &Thrift::default())
     }
 
     #[test]
@@ -323,19 +299,25 @@ mod tests {
 
     #[test]
     fn cost_and_latency_count() {
-        let shares_of = |dear: Reached| {
+        // How often `plain` is chosen, whose costs and times are these, and that solves 4 of 5, as often as `dear`, or so much less.
+        let share = |plain: (f64, f64), dear: (f64, f64), n_solved: usize| {
             let mut thompson = Thompson::new(ThompsonSettings::default()).unwrap();
+            let reached = |is_solved: bool, (cost, latency): (f64, f64)| {
+                let success = f64::from(u8::from(is_solved));
+                Reached { success, cost_usd: Some(cost), latency_ms: Some(latency) }
+            };
             for row in 0..400 {
-                let success = f64::from(u8::from(row % 5 != 0));
-                thompson.add("code", "plain", &Reached { success, ..reached(true) }).unwrap();
-                thompson.add("code", "dear", &Reached { success, ..dear }).unwrap();
+                thompson.add("code", "plain", &reached(row % 5 < n_solved, plain)).unwrap();
+                thompson.add("code", "dear", &reached(row % 5 != 0, dear)).unwrap();
             }
-            thompson.propensities("code", &["plain", "dear"])
+            thompson.propensities("code", &["plain", "dear"], &Thrift::default())[0]
         };
         // Who comes second begins with what the first has reached, which is a little better than nothing known.
-        assert!((shares_of(reached(true))[0] - 0.5).abs() < 0.1);
-        assert!(shares_of(Reached { cost_usd: Some(0.03), ..reached(true) })[0] > 0.9);
-        assert!(shares_of(Reached { latency_ms: Some(5_000.0), ..reached(true) })[0] > 0.9);
+        assert!((share((0.01, 500.0), (0.01, 500.0), 4) - 0.5).abs() < 0.1);
+        assert!(share((0.01, 500.0), (0.03, 500.0), 4) > 0.9);
+        assert!(share((0.01, 500.0), (0.01, 5_000.0), 4) > 0.8);
+        // However dear success is, it is not given away for less than a few points.
+        assert!(share((0.02, 2_000.0), (0.5, 40_000.0), 3) < 0.1);
     }
 
     #[test]
@@ -346,9 +328,9 @@ mod tests {
         let prior = thompson.cells("code").find(|(arm, _)| *arm == "new").unwrap().1.prior;
         assert!((prior - 0.9).abs() < 0.02, "{prior}");
         // An unseen arm is neither shunned nor preferred blindly.
-        let shares = thompson.propensities("code", &["old", "unseen"]);
+        let shares = thompson.propensities("code", &["old", "unseen"], &Thrift::default());
         assert!((0.2..0.6).contains(&shares[1]), "{shares:?}");
-        assert_eq!(thompson.propensities("other", &["a", "b"]), [0.5, 0.5]);
+        assert_eq!(thompson.propensities("other", &["a", "b"], &Thrift::default()), [0.5, 0.5]);
     }
 
     #[test]
@@ -356,7 +338,8 @@ mod tests {
         let mut thompson = Thompson::new(ThompsonSettings::default()).unwrap();
         play(&mut thompson, &[0.5, 0.8], 300, 3);
         let read: Thompson = serde_json::from_str(&serde_json::to_string(&thompson).unwrap()).unwrap();
-        assert_eq!((&read, read.propensities("code", &["0", "1"])), (&thompson, thompson.propensities("code", &["0", "1"])));
+        let shares = |of: &Thompson| of.propensities("code", &["0", "1"], &Thrift::default());
+        assert_eq!((&read, shares(&read)), (&thompson, shares(&thompson)));
         thompson.retire("0");
         assert_eq!(thompson.cells("code").map(|(arm, _)| arm).collect::<Vec<_>>(), ["1"]);
     }
@@ -366,7 +349,7 @@ mod tests {
         let refuse = |settings, name: &str| assert!(Thompson::new(settings).unwrap_err().to_string().starts_with(name));
         refuse(ThompsonSettings { discount: 0.0, ..Default::default() }, "discount is 0");
         refuse(ThompsonSettings { floor: 0.9, ..Default::default() }, "floor is 0.9");
-        refuse(ThompsonSettings { cost_reference_usd: 0.0, ..Default::default() }, "cost_reference_usd is 0");
+        refuse(ThompsonSettings { prior_rows: -1.0, ..Default::default() }, "prior_rows is -1");
         let mut thompson = Thompson::new(ThompsonSettings::default()).unwrap();
         assert!(thompson.add("code", "a", &Reached { success: 1.5, ..reached(true) }).is_err());
         (0..N_ARMS_MAX).for_each(|arm| thompson.add("code", &arm.to_string(), &reached(true)).unwrap());

@@ -5,6 +5,8 @@
 pub mod interval;
 mod measures;
 mod pass;
+mod thrift;
 
 pub use measures::{Episode, Measures};
 pub use pass::pass_at;
+pub use thrift::{Spent, Thrift};

@@ -13,6 +13,7 @@ use crate::question::Asked;
 use hone_arbiter::canary::{Decision, State};
 use hone_arbiter::log::{Assigned, Chosen, Ended, InCanary};
 use hone_arbiter::{ANY_TASK, Arm, Known, Linear, Situation, assign, pick};
+use hone_eval::{Spent, Thrift};
 use hone_policy::local::Voice;
 use hone_policy::upstream::Wire;
 use hone_trace::store::StoreError;
@@ -84,6 +85,8 @@ pub(crate) struct Agents {
     view: RwLock<Arc<View>>,
     pub(crate) grown: Notify,
     pub(crate) routes: Vec<Route>,
+    /// What cost and time are worth against success.
+    pub(crate) thrift: Thrift,
 }
 
 /// By the tenant whose agents they are, the route and the type of task.
@@ -140,8 +143,8 @@ pub(crate) struct Picked {
 }
 
 impl Agents {
-    pub(crate) fn new(routes: Vec<Route>) -> Self {
-        Self { view: RwLock::default(), grown: Notify::new(), routes }
+    pub(crate) fn new(routes: Vec<Route>, thrift: Thrift) -> Self {
+        Self { view: RwLock::default(), grown: Notify::new(), routes, thrift }
     }
 
     pub(crate) fn view(&self) -> Arc<View> {
@@ -212,7 +215,7 @@ impl Agents {
         }
         let missing = || Refused::NoModel(name.chars().take(256).collect());
         let (route, agents) = self.route(view, tenant, name).ok_or_else(missing)?;
-        let (shares, features) = view.shares_of(tenant, route, &agents, situation);
+        let (shares, features) = view.shares_of(tenant, route, &agents, situation, &self.thrift);
         // Drawn from the episode itself, so that two calls that begin it at once agree.
         let mut draws = Draws::new(0, &["route", name, &episode.to_string()]);
         let idx = pick(&shares, &mut draws).ok_or_else(missing)?;
@@ -239,20 +242,39 @@ impl View {
     }
 
     /// How likely each of these is chosen, and the features that it was chosen by.
-    fn shares_of(&self, tenant: &Tenant, route: &Route, agents: &[AgentName], situation: &Situation<'_>) -> (Vec<f64>, Vec<f64>) {
+    fn shares_of(
+        &self,
+        tenant: &Tenant,
+        route: &Route,
+        agents: &[AgentName],
+        situation: &Situation<'_>,
+        thrift: &Thrift,
+    ) -> (Vec<f64>, Vec<f64>) {
         let features = Situation { usd_per_success: self.usd_per_success(agents, situation.task), ..*situation }.features();
         let even = || vec![1.0 / agents.len().max(1) as f64; agents.len()];
         if route.by == RouteBy::Features {
             let arms: Vec<String> = agents.iter().map(|agent| self.arm(agent)).collect();
             let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
-            let shares =
-                self.linear.get(tenant).and_then(|linear| Some(linear.propensities(&linear.beliefs(&arms, &features).ok()?)));
+            let spent: Vec<Spent> = agents.iter().map(|agent| self.spent(agent, situation.task)).collect();
+            let shares = self.linear.get(tenant).and_then(|linear| {
+                let beliefs = linear.beliefs(&arms, &features).ok()?.into_iter().zip(thrift.prices(&spent));
+                Some(linear.propensities(&beliefs.map(|(belief, price)| belief.less(price)).collect::<Vec<_>>()))
+            });
             return (shares.unwrap_or_else(even), features);
         }
         let by_task = |task: Option<Category>| self.shares.get(&(tenant.clone(), route.name.clone(), task));
         let known = by_task(Some(task(situation.task))).or_else(|| by_task(None));
         // A route whose agents are not all there is chosen from evenly, until the next view has its shares.
         (known.filter(|shares| shares.len() == agents.len()).cloned().unwrap_or_else(even), features)
+    }
+
+    /// What an episode of this type of task takes with the version of an agent that serves.
+    fn spent(&self, agent: &AgentName, task: &str) -> Spent {
+        let known = self.agents.get(agent).and_then(|entry| {
+            let (_, tasks) = entry.performance.iter().find(|(version, _)| *version == entry.live)?;
+            tasks.get(task)
+        });
+        known.map_or(Spent::default(), |known| Spent { cost_usd: known.cost_usd, latency_ms: known.latency_ms })
     }
 
     /// What a success at this type of task has cost with these agents.
@@ -357,4 +379,46 @@ fn instruct(wire: Option<Wire>, body: &mut Map<String, Value>, prompt: &str) {
 /// A type of task by its name.
 fn task(name: &str) -> Category {
     Category::new(name).unwrap_or_else(|_| Category::new(ANY_TASK).expect("a plain word is a name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_arbiter::{LinearSettings, N_FEATURES};
+
+    #[test]
+    fn who_is_chosen_by_features_pays_for_cost_and_time() {
+        let names = ["plain", "dear"].map(|name| AgentName::new(name).unwrap());
+        let entry = |cost_usd: f64, latency_ms: f64| Entry {
+            tenant: Tenant::default(),
+            live: "v1".into(),
+            canary: None,
+            versions: BTreeMap::new(),
+            registered: Vec::new(),
+            performance: vec![("v1".into(), {
+                let (cost_usd, latency_ms) = (Some(cost_usd), Some(latency_ms));
+                BTreeMap::from([("refund".into(), Known { n_episodes: 9, success: 0.8, reliability: 1.0, cost_usd, latency_ms })])
+            })],
+            past: Arc::default(),
+        };
+        // Both were right four times of five, in the same situations.
+        let route = Route { name: "fit".into(), agents: names.to_vec(), by: RouteBy::Features };
+        let mut view = View::default();
+        view.agents.extend(names.iter().cloned().zip([entry(0.1, 1_000.0), entry(0.4, 1_000.0)]));
+        let situation = Situation { task: "refund", ..Situation::default() };
+        let features = view.shares_of(&Tenant::default(), &route, &names, &situation, &Thrift::default()).1;
+        let mut linear = Linear::new(LinearSettings::default(), N_FEATURES).unwrap();
+        let arms: Vec<String> = names.iter().map(|agent| view.arm(agent)).collect();
+        for row in 0..100 {
+            arms.iter().for_each(|arm| linear.add(arm, &features, f64::from(u8::from(row % 5 != 0))).unwrap());
+        }
+        view.linear.insert(Tenant::default(), Arc::new(linear));
+        let shares = |task: &str, thrift: &Thrift| {
+            let situation = Situation { task, ..Situation::default() };
+            view.shares_of(&Tenant::default(), &route, &names, &situation, thrift).0
+        };
+        assert!(shares("refund", &Thrift::default())[0] > 0.9);
+        assert!((shares("refund", &Thrift { cost: 0.0, time: 1.0 })[0] - 0.5).abs() < 0.1, "they take the same time");
+        assert!((shares("other", &Thrift::default())[0] - 0.5).abs() < 0.1, "nothing is known of their costs");
+    }
 }

@@ -364,7 +364,11 @@ impl Follower {
                     let is_news = task.as_ref().is_none_or(is_learned) || !concerned.is_empty();
                     let key = (tenant.clone(), route.name.clone(), task);
                     if is_news || !self.shares.contains_key(&key) {
-                        let shares = thompson.propensities(key.2.as_ref().map_or("", Category::as_str), &arms);
+                        let shares = thompson.propensities(
+                            key.2.as_ref().map_or("", Category::as_str),
+                            &arms,
+                            &self.gateway.agents().thrift,
+                        );
                         self.shares.insert(key, shares);
                     }
                 }

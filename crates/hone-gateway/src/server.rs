@@ -22,6 +22,7 @@ use crate::task::{TaskRule, task_of};
 use crate::tls::Tls;
 use crate::{keys, route};
 use axum::Router;
+use hone_eval::Thrift;
 use hone_trace::store::Store;
 use hone_trace::{Clock, Draws, Message, Time, TraceId};
 use hyper::server::conn::http1;
@@ -109,6 +110,8 @@ pub struct Setup {
     pub catalogue: Catalogue,
     /// Names that stand for whichever of some agents does best.
     pub routes: Vec<Route>,
+    /// What cost and time are worth against success where a route chooses.
+    pub thrift: Thrift,
     /// What tells the type of a task that its client does not name.
     pub tasks: Vec<TaskRule>,
     /// The feedback that says how well an episode went; `None` for the first of any name.
@@ -171,11 +174,12 @@ struct Shared {
 impl Gateway {
     /// Sets a gateway up.
     pub fn new(setup: Setup) -> Self {
-        let Setup { catalogue, routes, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, .. } = setup;
+        let Setup { catalogue, routes, thrift, tasks, outcome, adapters, store, clock, access, tls, limits, hosts, seed, .. } =
+            setup;
         let (dashboard, log) = (setup.dashboard, setup.log);
         let n_places = limits.n_requests_max.min(Semaphore::MAX_PERMITS);
         let (requests, waiting) = (Arc::new(Semaphore::new(n_places)), Semaphore::new(n_places));
-        let (agents, record, metrics) = (Agents::new(routes), Record::new(store), Metrics::default());
+        let (agents, record, metrics) = (Agents::new(routes, thrift), Record::new(store), Metrics::default());
         let n_drawn = AtomicU64::new(0);
         Self(Arc::new(Shared {
             catalogue,

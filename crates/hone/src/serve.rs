@@ -180,6 +180,7 @@ async fn listen(guard: Guard, catalogue: Catalogue, agents: Agents, args: &Args,
     let setup = Setup {
         catalogue,
         routes,
+        thrift: context.settings.thrift,
         tasks,
         outcome,
         adapters: Some(Arc::new(wardrobe)),

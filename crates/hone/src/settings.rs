@@ -18,6 +18,7 @@ pub use variables::Variables;
 use crate::failure::{Failure, at_path};
 use hone_engine::cuda::{Answers, UnknownAnswers};
 use hone_engine::machine::{Choice, UnknownMachine};
+use hone_eval::Thrift;
 use hone_policy::upstream::Keys;
 use hone_reward::Recipe;
 use hone_store::{Options, Place};
@@ -110,6 +111,8 @@ pub struct Settings {
     pub import_batch: usize,
     /// What is served, and where.
     pub serve: Serve,
+    /// `serve.cost_points` and `serve.time_points`, as shares of success.
+    pub thrift: Thrift,
     /// What data must be before it is learned from.
     pub data: Data,
     /// How traces of a world are weighed, where the user says so.
@@ -232,10 +235,13 @@ impl Settings {
             tasks: texts(find(&mut settings, "serve.tasks")),
             outcome: text(find(&mut settings, "serve.outcome")),
         };
+        let thrift =
+            Thrift { cost: points(&mut settings, "serve.cost_points")?, time: points(&mut settings, "serve.time_points")? };
         let data = data::read(&mut settings, beside_file, &folder)?;
         Ok(Self {
             place,
             serve,
+            thrift,
             data,
             options: Options { indexed_fields, ..Options::default() },
             folder,
@@ -289,6 +295,16 @@ fn place(settings: &mut [Setting], folder: &Path) -> Result<Place, Failure> {
         return Err(Failure::config(text).hint("add `--database-url \"\"` to use SQLite in that folder"));
     }
     Ok(Place::Postgres(address))
+}
+
+/// Points of success, as a share of it.
+fn points(settings: &mut [Setting], path: &str) -> Result<f64, Failure> {
+    let setting = find(settings, path);
+    let points = number(setting);
+    if !(0..=100).contains(&points) {
+        return Err(setting.wrong(format_args!("{points} is not between 0 and 100")));
+    }
+    Ok(points as f64 / 100.0)
 }
 
 /// The keys for servers, of which the value that is shown has the addresses alone.

@@ -2,6 +2,7 @@
 
 use crate::{documents, registry};
 use hone_advise::{Advice, Candidate, Cluster, Failures, N_TASKS_MIN, Row, Scope, advise, quality};
+use hone_eval::Thrift;
 use hone_trace::store::{Kind, Store, StoreError, TraceQuery};
 use hone_trace::{AgentName, Category, Config, ConfigHash, Tenant, Time, Trace};
 use std::cmp::Reverse;
@@ -26,6 +27,8 @@ pub struct Asked {
     pub metric: Option<String>,
     /// This type of task alone.
     pub category: Option<Category>,
+    /// What cost and time are worth against success.
+    pub thrift: Thrift,
     /// Episodes that began at this time or later.
     pub since: Option<Time>,
     /// Episodes that began before this time.
@@ -168,10 +171,10 @@ pub async fn look(
         used.sort_by_key(|(config, _)| Reverse(by_config.get(config).map_or(0, Vec::len)));
         used.truncate(asked.n_used_max);
     }
-    let shared = Arc::clone(&seen);
+    let (shared, thrift) = (Arc::clone(&seen), asked.thrift);
     let (clusters, advised) = aside(move || {
         let clusters = shared.failures.clusters();
-        let on = |(from, used)| Advised { from, used, advice: advise(from, &shared.rows, &shared.configs) };
+        let on = |(from, used)| Advised { from, used, advice: advise(from, &shared.rows, &shared.configs, &thrift) };
         (clusters, used.into_iter().map(on).collect())
     })
     .await;

@@ -36,7 +36,7 @@ pub(crate) async fn advice(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Turned> {
     let query = Query::read(query.as_deref().unwrap_or_default());
-    let asked = asked(&query, &viewer.identity.tenant).seen_by(&viewer)?;
+    let asked = asked(&gateway, &query, &viewer.identity.tenant).seen_by(&viewer)?;
     if let Some(word) = query.get("ask") {
         return asking(&gateway, &query, &asked, word, &viewer).await;
     }
@@ -59,13 +59,14 @@ pub(crate) async fn advice(
 }
 
 /// What an address asks for.
-pub(super) fn asked(query: &Query, tenant: &Tenant) -> Result<Asked, Refused> {
+pub(super) fn asked(gateway: &Gateway, query: &Query, tenant: &Tenant) -> Result<Asked, Refused> {
     Ok(Asked {
         tenant: tenant.clone(),
         agent: one(query, "agent", "the name of an agent")?,
         from: None,
         metric: query.get("metric").map(str::to_owned),
         category: one(query, "task", "a type of task")?,
+        thrift: gateway.agents().thrift,
         since: one(query, "since", "a time such as 2026-03-14 or 2026-03-14T15:00:00Z")?,
         until: one(query, "until", "a time such as 2026-03-14 or 2026-03-14T15:00:00Z")?,
         n_max: N_LOOKED_MAX,

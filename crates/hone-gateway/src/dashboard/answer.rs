@@ -172,7 +172,7 @@ pub(crate) async fn answer(
     let wish = wish(sent.get("ask")).seen_by(&viewer)?;
     let id = id(sent.get("id")).seen_by(&viewer)?;
     let query = Query::read(query.as_deref().unwrap_or_default());
-    let asked = asked(&query, &viewer.identity.tenant).seen_by(&viewer)?;
+    let asked = asked(&gateway, &query, &viewer.identity.tenant).seen_by(&viewer)?;
     let recommendation = written(&gateway, &asked, id, wish).await.seen_by(&viewer)?;
     let (done, by) = (wish.done.to_lowercase(), &viewer.identity.name);
     gateway.log(format!("advice {} was {done} at the dashboard by {by}", short(&id.to_string())));

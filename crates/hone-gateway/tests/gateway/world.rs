@@ -2,6 +2,7 @@
 
 use crate::tiny;
 use crate::upstream::{self, Heard};
+use hone_eval::Thrift;
 use hone_gateway::{
     Access, Adapters, Catalogue, Dashboard, Gateway, Limits, Local, Model, Route, RouteBy, Setting, Setup, TaskRule, Tls,
     VoiceMade, Who, serve,
@@ -212,6 +213,7 @@ impl World {
             catalogue,
             routes: vec![best_of(RouteBy::Task), best_of(RouteBy::Features)],
             tasks: vec![TaskRule { task: Category::new("refund").unwrap(), words: vec!["money back".into()] }],
+            thrift: Thrift::default(),
             outcome: None,
             adapters: Some(Arc::clone(&wardrobe) as Arc<dyn Adapters>),
             store: Arc::clone(&store) as Arc<dyn hone_trace::store::Store>,

@@ -1,8 +1,8 @@
 //! OpenAI's completions of plain texts, as their servers still speak them: `POST /completions`.
 //!
 //! They are only ever passed on: a body comes in this format and goes out in it. What comes back is read for the record. Several
-//! prompts, or several answers to one, come as choices with numbers. As in chats there is no answer without a finish reason, and no
-//! stream without `[DONE]`.
+//! prompts, or several answers to one, come as choices with numbers. As in chats there is no answer without a finish reason, and a
+//! stream may end without `[DONE]` only where every one of them has it.
 
 use super::openai::{DONE, usage};
 use super::reply::{Choice, Delta, Draft, Finish, Refusal, Reply, Tokens, Usage, WireError, broken};
@@ -41,12 +41,25 @@ fn choice(choice: &Value) -> Result<Choice, WireError> {
 }
 
 /// A stream on its way to the body that would have come in one piece.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stream {
     model: Value,
     usage: Value,
     choices: BTreeMap<u64, Part>,
+    /// How many answers were asked for.
+    n_asked: u64,
     is_done: bool,
+}
+
+impl Stream {
+    pub(super) fn new(n_asked: u64) -> Self {
+        Self { model: Value::Null, usage: Value::Null, choices: BTreeMap::new(), n_asked, is_done: false }
+    }
+
+    /// Whether every answer has said why it ended.
+    fn has_ended(&self) -> bool {
+        self.choices.len() as u64 >= self.n_asked && self.choices.values().all(|part| part.finish.is_string())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -113,8 +126,8 @@ impl Assembler for Stream {
     }
 
     fn finish(self: Box<Self>) -> Result<Reply, WireError> {
-        if !self.is_done {
-            return Err(broken("the stream was cut off before [DONE]"));
+        if !self.is_done && !self.has_ended() {
+            return Err(broken("the stream was cut off before its finish reason and [DONE]"));
         }
         let choice = |(index, part): (&u64, &Part)| {
             let logprobs = if part.logprobs.is_empty() { Value::Null } else { Value::Object(part.logprobs.clone()) };

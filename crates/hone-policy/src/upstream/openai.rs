@@ -2,7 +2,7 @@
 //!
 //! Differences between servers are read leniently where nothing is lost (no id on a call, no arguments or an object of them, a call in
 //! the older form, usage on a chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
-//! reason, and no stream without `[DONE]`. Token ids and log-probs are read where vLLM tells them. Usage is read where it is
+//! reason, and a stream without `[DONE]` is one only where every answer that was asked for has come to its finish reason. Token ids and log-probs are read where vLLM tells them. Usage is read where it is
 //! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
@@ -310,6 +310,8 @@ pub(super) struct Stream {
     usage: Value,
     prompt_ids: Value,
     choices: BTreeMap<u64, Part>,
+    /// How many answers were asked for.
+    n_asked: u64,
     is_done: bool,
 }
 
@@ -509,10 +511,15 @@ fn keep(old: &mut Value, new: &Value) {
 }
 
 impl Stream {
-    pub(super) fn new(ids: CallIds, is_passed_on: bool) -> Self {
+    pub(super) fn new(ids: CallIds, is_passed_on: bool, n_asked: u64) -> Self {
         let (id, model, usage, prompt_ids) = (Value::Null, Value::Null, Value::Null, Value::Null);
         let choices = BTreeMap::new();
-        Self { ids, is_passed_on, mended: None, id, model, usage, prompt_ids, choices, is_done: false }
+        Self { ids, is_passed_on, mended: None, id, model, usage, prompt_ids, choices, n_asked, is_done: false }
+    }
+
+    /// Whether every answer has said why it ended. Some servers leave it at that.
+    fn has_ended(&self) -> bool {
+        self.choices.len() as u64 >= self.n_asked && self.choices.values().all(|part| part.has_ended)
     }
 }
 
@@ -570,8 +577,8 @@ impl Assembler for Stream {
     }
 
     fn finish(self: Box<Self>) -> Result<Reply, WireError> {
-        if !self.is_done {
-            return Err(broken("the stream was cut off before [DONE]"));
+        if !self.is_done && !self.has_ended() {
+            return Err(broken("the stream was cut off before its finish reason and [DONE]"));
         }
         let mut choices: Vec<Value> = self.choices.iter().map(|(index, part)| part.json(*index)).collect();
         if choices.is_empty() {

@@ -150,10 +150,10 @@ fn passed_on(spec: &UpstreamSpec, own: &Map<String, Value>, transfer: Transfer) 
 }
 
 pub(super) fn assembler(wire: Wire, request: &ChatRequest) -> Box<dyn Assembler> {
-    let (ids, is_passed_on) = (CallIds::new(request), request.body.is_some());
+    let (ids, is_passed_on, n_asked) = (CallIds::new(request), request.body.is_some(), request.n_answers());
     let assembler: Box<dyn Assembler> = match wire {
-        Wire::OpenAi if request.endpoint == Endpoint::Completions => Box::new(completions::Stream::default()),
-        Wire::OpenAi => Box::new(openai::Stream::new(ids, is_passed_on)),
+        Wire::OpenAi if request.endpoint == Endpoint::Completions => Box::new(completions::Stream::new(n_asked)),
+        Wire::OpenAi => Box::new(openai::Stream::new(ids, is_passed_on, n_asked)),
         Wire::Anthropic => Box::new(anthropic::Stream::new(request.answer_tool())),
         Wire::Gemini => Box::new(gemini::Stream::new(ids)),
         Wire::Cohere => Box::new(cohere::Stream::default()),

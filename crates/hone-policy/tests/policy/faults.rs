@@ -96,10 +96,9 @@ fn stream(events: &[&str]) -> Play {
 
 #[test]
 fn a_stream_that_is_not_whole_is_no_answer() {
-    check_retried(&stream(&[HALF_TEXT]), "policy_protocol", "cut off before [DONE]");
-    check_retried(&stream(&[HALF_TEXT, STOP]), "policy_protocol", "cut off before [DONE]");
+    check_retried(&stream(&[HALF_TEXT]), "policy_protocol", "cut off before its finish reason");
     check_retried(&stream(&[HALF_TEXT, "[DONE]"]), "policy_protocol", "no finish reason");
-    check_retried(&stream(&[HALF_CALL]), "policy_protocol", "cut off before [DONE]");
+    check_retried(&stream(&[HALF_CALL]), "policy_protocol", "cut off before its finish reason");
     check_retried(&stream(&[HALF_TEXT, "{\"choices\":", STOP, "[DONE]"]), "policy_protocol", "not JSON");
     let mut cut = sse(&[HALF_TEXT]);
     cut.extend(b"data: {\"choices\":[{\"del");

@@ -185,10 +185,14 @@ impl Order<'_> {
         }
         bar.finish_and_clear();
         let manifest = Box::new(writer.finish(self.plan, Rules::of(&self.bars), &key, seen)?);
+        let is_new = !writer.is_there()?;
         if let Some(path) = self.map {
             reveal::seal(path, writer.worker.replaced(), &key.of_map())?;
         }
-        Ok(Made::Batch { manifest, is_new: writer.publish()? })
+        if is_new {
+            writer.publish()?;
+        }
+        Ok(Made::Batch { manifest, is_new })
     }
 }
 
@@ -391,22 +395,26 @@ impl Writer {
         Ok(manifest)
     }
 
-    /// Moves the batch to its place, unless the very same is there.
-    fn publish(&self) -> Result<bool, Failure> {
-        if self.folder.exists() {
-            let read = |folder: &Path| fs::read(folder.join(MANIFEST));
-            let is_same = matches!((read(&self.folder), read(&self.partial)), (Ok(one), Ok(other)) if one == other);
-            clear(&self.partial)?;
-            fs::remove_dir(&self.partial).map_err(at_path(&self.partial))?;
-            if is_same {
-                return self.check_published().map(|()| false);
-            }
-            return Err(Failure::user(format_args!("{} is there already, and is not this batch", self.folder.display()))
-                .hint("name another folder with `--out`"));
+    /// Whether the very same batch is in its place; what was written beside it then goes. Anything else there is an error.
+    fn is_there(&self) -> Result<bool, Failure> {
+        if !self.folder.exists() {
+            return Ok(false);
         }
+        let read = |folder: &Path| fs::read(folder.join(MANIFEST));
+        let is_same = matches!((read(&self.folder), read(&self.partial)), (Ok(one), Ok(other)) if one == other);
+        clear(&self.partial)?;
+        fs::remove_dir(&self.partial).map_err(at_path(&self.partial))?;
+        if is_same {
+            return self.check_published().map(|()| true);
+        }
+        Err(Failure::user(format_args!("{} is there already, and is not this batch", self.folder.display()))
+            .hint("name another folder with `--out`"))
+    }
+
+    /// Moves the batch to its place.
+    fn publish(&self) -> Result<(), Failure> {
         fs::rename(&self.partial, &self.folder).map_err(at_path(&self.folder))?;
-        durable::name(&self.folder)?;
-        Ok(true)
+        durable::name(&self.folder)
     }
 
     /// Whether the files in place are still those of the manifest.

@@ -71,6 +71,7 @@ impl<'a> Arbiter<'a> {
             catalogue,
             routes: Vec::new(),
             tasks: Vec::new(),
+            thrift: context.settings.thrift,
             outcome: Some(OUTCOME.to_owned()),
             adapters: Some(Arc::new(wardrobe)),
             store,

@@ -75,6 +75,12 @@ fn answers_are_many_unless_one_is_said() {
 }
 
 #[test]
+fn thrift_is_in_points_of_success() {
+    let thrift = load(&Case { file: Some("serve.cost_points = 30"), ..Case::default() }).1.unwrap().thrift;
+    assert_eq!(thrift, Thrift { cost: 0.3, ..Thrift::default() });
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let url = |text: &str| Flags { database_url: Some(text.to_owned()), ..Flags::default() };
     let check = |case: &Case<'_>, text: &str| {
@@ -87,6 +93,7 @@ fn what_is_wrong_is_named() {
     check(&file("[store]\nfoldr = 'x'"), "hone.toml:2: `[store]` has no key `foldr`");
     check(&file("\n[store]\ntenant = ''"), "hone.toml:3: `store.tenant`: a tenant must not be empty");
     check(&file("trace.import_batch = 0"), "hone.toml:1: `trace.import_batch`: 0 is not between 1 and 10000");
+    check(&file("serve.cost_points = 101"), "hone.toml:1: `serve.cost_points`: 101 is not between 0 and 100");
     check(&file("model.answers = 'two'"), "hone.toml:1: `model.answers`: `two` is no number of answers: write many or one");
     check(&file("store.indexed_fields = ['a..b']"), "`a..b` is not a path");
     check(&file("store.folder = ''"), "a folder must have a name");

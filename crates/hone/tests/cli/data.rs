@@ -330,6 +330,8 @@ fn half_a_batch_never_looks_whole() {
     desk.hone("data prepare --out whole --quiet").expect(0, "replaced", "");
     assert_eq!(desk.read("batch/train.jsonl"), desk.read("whole/train.jsonl"));
     assert!(!desk.path("batch.partial").exists());
+    desk.hone("data prepare --out batch --map other.map --seed 2").expect(2, "", "is not this batch");
+    assert!(!desk.path("other.map").exists());
     desk.hone("data prepare --out batch2 --map batch2/names.map").expect(2, "", "is inside of the batch");
     desk.hone("data prepare --out batch2 --map hone.toml").expect(2, "", "hone.toml is there already");
     desk.hone("data prepare --out batch2 --at-most 10").expect(2, "", "at most 10 is fewer than the 50");
