@@ -245,11 +245,11 @@ impl Context {
             },
             Value::Dict(dict) => Ok(dict.get(value)?.is_some()),
             Value::Set(set) => {
-                check_hashable(value, 0)?;
+                check_hashable(value, &self.meter)?;
                 Ok(search(&set.items.borrow(), value, &self.meter)?.is_ok())
             }
             Value::FrozenSet(set) => {
-                check_hashable(value, 0)?;
+                check_hashable(value, &self.meter)?;
                 Ok(search(&set.items, value, &self.meter)?.is_ok())
             }
             Value::Packed(pack) => match pack.get().contains(value) {
@@ -304,8 +304,8 @@ pub(crate) fn push(list: &Rc<List>, value: Value) -> Result<(), Fault> {
 
 /// Adds a value to a set; says whether it is new.
 pub(crate) fn add(set: &Rc<Set>, value: Value) -> Result<bool, Fault> {
-    check_hashable(&value, 0)?;
     let meter = set.charge.meter();
+    check_hashable(&value, meter)?;
     let mut items = set.items.borrow_mut();
     let place = match items.last() {
         Some(last) if order(last, &value, meter)?.is_lt() => items.len(),
@@ -327,8 +327,8 @@ pub(crate) fn add(set: &Rc<Set>, value: Value) -> Result<bool, Fault> {
 
 /// Removes a value from a set; says whether it was there.
 pub(crate) fn discard(set: &Rc<Set>, value: &Value) -> Result<bool, Fault> {
-    check_hashable(value, 0)?;
     let meter = set.charge.meter();
+    check_hashable(value, meter)?;
     let mut items = set.items.borrow_mut();
     match search(&items, value, meter)? {
         Ok(place) => {

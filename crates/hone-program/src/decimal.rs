@@ -54,10 +54,14 @@ pub(crate) fn round(value: &Value, n_digits: Option<i64>, meter: &Meter) -> Resu
         Number::of(value).ok_or_else(|| Fault::type_error(format!("round() needs a number, not '{}'", value.type_name())))?;
     match (number, n_digits) {
         (Number::Float(number), None) => truncate(number.round_ties_even(), meter),
-        (Number::Float(number), Some(n_digits)) => Ok(Value::Float(round_float(number, n_digits))),
+        (Number::Float(number), Some(n_digits)) => {
+            spend_digits(number, n_digits.clamp(0, 340).unsigned_abs(), meter)?;
+            Ok(Value::Float(round_float(number, n_digits)))
+        }
         (number, Some(n_digits)) if n_digits < 0 => {
             let unit = u32::try_from(-n_digits).ok().filter(|n| *n <= DIGITS_MAX as u32);
             let Some(unit) = unit else { return Ok(Value::Int(0)) };
+            meter.spend(u64::from(unit) / 16)?;
             let (number, unit) = (number.big(), BigInt::from(10).pow(unit));
             spend_product(limbs(&number), limbs(&unit), meter)?;
             let (mut quotient, rest) = number.div_mod_floor(&unit);
@@ -69,6 +73,12 @@ pub(crate) fn round(value: &Value, n_digits: Option<i64>, meter: &Meter) -> Resu
         }
         _ => Ok(if let Value::Bool(truth) = value { Value::Int(i64::from(*truth)) } else { value.clone() }),
     }
+}
+
+/// Fuel for the exact digits of a float, so many after the point: what is far from one has many more in between.
+pub(crate) fn spend_digits(number: f64, n_digits: u64, meter: &Meter) -> Result<(), Fault> {
+    let exponent = if number == 0.0 { 0 } else { number.abs().log2().abs() as u64 };
+    meter.spend(n_digits + exponent.min(1100))
 }
 
 fn round_float(number: f64, n_digits: i64) -> f64 {

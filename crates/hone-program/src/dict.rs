@@ -62,7 +62,7 @@ impl Dict {
 
     /// The value under a key.
     pub fn get(&self, key: &Value) -> Result<Option<Value>, Fault> {
-        check_hashable(key, 0)?;
+        check_hashable(key, self.charge.meter())?;
         let table = self.table.borrow();
         Ok(match table.find(key, self.charge.meter())? {
             Ok(place) => table.entry(place).map(|(_, value)| value.clone()),
@@ -72,8 +72,8 @@ impl Dict {
 
     /// Puts a value under a key.
     pub fn insert(&self, key: Value, value: Value) -> Result<(), Fault> {
-        check_hashable(&key, 0)?;
         let meter = self.charge.meter();
+        check_hashable(&key, meter)?;
         let mut table = self.table.borrow_mut();
         let before = match table.find(&key, meter)? {
             Ok(place) => table.replace(place, value),
@@ -92,8 +92,8 @@ impl Dict {
 
     /// Removes a key, and returns its entry.
     pub(crate) fn remove(&self, key: &Value) -> Result<Option<(Value, Value)>, Fault> {
-        check_hashable(key, 0)?;
         let meter = self.charge.meter();
+        check_hashable(key, meter)?;
         let mut table = self.table.borrow_mut();
         let Ok(place) = table.find(key, meter)? else { return Ok(None) };
         meter.spend((table.index.len() - place) as u64 / 64)?;
@@ -113,17 +113,14 @@ impl Dict {
         self.table.borrow().entries.iter().rev().flatten().next().map(|(key, _)| key.clone())
     }
 
-    /// The first entry at this place or behind it, with the place after it.
-    pub(crate) fn entry_from(&self, place: usize) -> Option<(usize, Value, Value)> {
+    /// The first entry at this place or behind it, with the place after it. Gaps before it cost fuel.
+    pub(crate) fn entry_from(&self, place: usize) -> Result<Option<(usize, Value, Value)>, Fault> {
         let table = self.table.borrow();
-        let mut place = place;
-        while let Some(entry) = table.entries.get(place) {
-            place += 1;
-            if let Some((key, value)) = entry {
-                return Some((place, key.clone(), value.clone()));
-            }
-        }
-        None
+        let left = table.entries.get(place..).unwrap_or(&[]);
+        let n_gaps = left.iter().take_while(|entry| entry.is_none()).count();
+        self.charge.meter().spend(n_gaps as u64 / 4)?;
+        let entry = left.get(n_gaps).and_then(Option::as_ref);
+        Ok(entry.map(|(key, value)| (place + n_gaps + 1, key.clone(), value.clone())))
     }
 
     /// All entries, in order. The room is asked for first.

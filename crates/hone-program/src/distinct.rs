@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) fn sort_distinct(items: &mut Vec<Value>, meter: &Meter) -> Result<(), Fault> {
     meter.spend(items.len() as u64)?;
     for item in items.iter() {
-        check_hashable(item, 0)?;
+        check_hashable(item, meter)?;
     }
     if let Some(numbers) = all_ints(items) {
         return sort_ints(items, numbers, meter);
@@ -60,7 +60,12 @@ fn sort_ints(items: &mut Vec<Value>, mut numbers: Vec<i64>, meter: &Meter) -> Re
 }
 
 /// Refuses a value that cannot be in a set or be a key.
-pub(crate) fn check_hashable(value: &Value, depth: usize) -> Result<(), Fault> {
+pub(crate) fn check_hashable(value: &Value, meter: &Meter) -> Result<(), Fault> {
+    check_hashable_at(value, meter, 0)
+}
+
+/// The same at this depth of nesting. A tuple that is in several places is looked at in each, so that each costs fuel.
+fn check_hashable_at(value: &Value, meter: &Meter, depth: usize) -> Result<(), Fault> {
     match value {
         Value::List(_) | Value::Set(_) | Value::Dict(_) => {
             let name = value.type_name();
@@ -76,7 +81,11 @@ pub(crate) fn check_hashable(value: &Value, depth: usize) -> Result<(), Fault> {
             if depth > NESTING_MAX {
                 return Err(too_deep());
             }
-            tuple.items.iter().filter(|item| item.is_nest()).try_for_each(|item| check_hashable(item, depth + 1))
+            meter.spend(tuple.items.len() as u64 / 8)?;
+            tuple.items.iter().filter(|item| item.is_nest()).try_for_each(|item| {
+                meter.spend(1)?;
+                check_hashable_at(item, meter, depth + 1)
+            })
         }
         _ => Ok(()),
     }

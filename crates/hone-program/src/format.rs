@@ -128,12 +128,12 @@ impl Context {
                 value.type_name()
             )));
         };
-        let (negative, prefix, body) = self.format_number(&number, &spec, specification)?;
+        let (negative, prefix, body) = self.format_number(number, &spec, specification)?;
         Ok(pad_number(negative, &prefix, &body, &spec))
     }
 
     /// Sign, prefix and digits of a number.
-    fn format_number(&self, number: &Number, spec: &Specification, text: &str) -> Result<(bool, String, String), Fault> {
+    fn format_number(&self, number: Number<'_>, spec: &Specification, text: &str) -> Result<(bool, String, String), Fault> {
         let kind = spec.kind;
         if let (Number::Int(_) | Number::Big(_), None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'c' | 'n')) = (number, kind) {
             return self.format_int(number, spec, text);
@@ -145,6 +145,7 @@ impl Context {
         if !float.is_finite() {
             return Ok((negative, String::new(), if float.is_nan() { "nan".into() } else { "inf".into() }));
         }
+        decimal::spend_digits(float, precision as u64 / 4, &self.meter)?;
         let body = match kind {
             Some('f' | 'F') => format!("{magnitude:.precision$}"),
             Some('%') => format!("{:.precision$}%", magnitude * 100.0),
@@ -161,17 +162,16 @@ impl Context {
         Ok((negative, String::new(), grouped(&body, spec.group)))
     }
 
-    fn format_int(&self, number: &Number, spec: &Specification, text: &str) -> Result<(bool, String, String), Fault> {
+    fn format_int(&self, number: Number<'_>, spec: &Specification, text: &str) -> Result<(bool, String, String), Fault> {
         if spec.precision.is_some() {
             return Err(Fault::value_error("precision not allowed in integer format specifier"));
         }
         let big = match number {
-            Number::Int(number) => num_bigint::BigInt::from(*number),
-            Number::Big(number) => number.clone(),
+            Number::Int(_) | Number::Big(_) => number.big(),
             Number::Float(_) => return Err(bad(text)),
         };
         let negative = big.sign() == num_bigint::Sign::Minus;
-        let magnitude = if negative { -big } else { big };
+        let magnitude = big.magnitude();
         self.meter.spend(1 + magnitude.bits() / 8)?;
         self.meter.room(magnitude.bits() as usize)?;
         let (prefix, body) = match spec.kind {
@@ -179,8 +179,8 @@ impl Context {
             Some('o') => ("0o", magnitude.to_str_radix(8)),
             Some('x') => ("0x", magnitude.to_str_radix(16)),
             Some('X') => ("0X", magnitude.to_str_radix(16).to_uppercase()),
-            Some('c') => ("", u32::try_from(&magnitude).ok().and_then(char::from_u32).map_or(String::new(), String::from)),
-            _ => ("", decimal::digits(&magnitude, &self.meter)?),
+            Some('c') => ("", u32::try_from(magnitude).ok().and_then(char::from_u32).map_or(String::new(), String::from)),
+            _ => ("", decimal::digits(&big, &self.meter)?.trim_start_matches('-').to_owned()),
         };
         Ok((negative, if spec.alternate { prefix.into() } else { String::new() }, grouped(&body, spec.group)))
     }

@@ -299,7 +299,7 @@ fn advance(state: &mut State, meter: &Meter) -> Result<Step, Fault> {
             if dict.len() != *n_start {
                 return Err(changed("dictionary"));
             }
-            match dict.entry_from(*place) {
+            match dict.entry_from(*place)? {
                 Some((after, key, _)) => {
                     *place = after;
                     Step::Value(key)

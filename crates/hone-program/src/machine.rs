@@ -272,8 +272,8 @@ impl Context {
                 let result = match op {
                     Op::Equal => order::equal(&a, &b, &self.meter)?,
                     Op::NotEqual => !order::equal(&a, &b, &self.meter)?,
-                    Op::Is => order::same(&a, &b),
-                    Op::IsNot => !order::same(&a, &b),
+                    Op::Is => order::same(&a, &b, &self.meter)?,
+                    Op::IsNot => !order::same(&a, &b, &self.meter)?,
                     Op::In => self.contains(&b, &a)?,
                     _ => !self.contains(&b, &a)?,
                 };

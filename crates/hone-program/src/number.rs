@@ -4,6 +4,8 @@
 //! that are not must still be exact. Big results are charged before they are computed, by their size; work by the product
 //! of the sizes.
 
+use std::borrow::Cow;
+
 use num_bigint::{BigInt, Sign};
 use num_integer::Integer;
 use num_traits::{FromPrimitive, Signed, ToPrimitive, Zero};
@@ -16,46 +18,54 @@ use crate::value::Value;
 /// Digits that a number may have in text, as written or as printed.
 pub(crate) const DIGITS_MAX: usize = 4300;
 
-/// Either of the two kinds of number.
-#[derive(Clone, Debug)]
-pub(crate) enum Number {
+/// The most bits of a whole number that a float can come near to.
+const FLOAT_BITS_MAX: u64 = f64::MAX_EXP as u64;
+
+/// Either of the two kinds of number. A big one is borrowed: copying it would be work that nobody has paid for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number<'v> {
     Int(i64),
-    Big(BigInt),
+    Big(&'v BigInt),
     Float(f64),
 }
 
-impl Number {
+impl<'v> Number<'v> {
     /// The number that a value is, booleans as 0 and 1.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of(value: &'v Value) -> Option<Self> {
         Some(match value {
             Value::Int(number) => Self::Int(*number),
             Value::Bool(truth) => Self::Int(i64::from(*truth)),
             Value::Float(number) => Self::Float(*number),
-            Value::Big(big) => Self::Big(big.number.clone()),
+            Value::Big(big) => Self::Big(&big.number),
             _ => return None,
         })
     }
 
     /// The whole number, a float cut off.
-    pub(crate) fn big(self) -> BigInt {
+    pub(crate) fn big(self) -> Cow<'v, BigInt> {
         match self {
-            Self::Int(number) => BigInt::from(number),
-            Self::Big(number) => number,
-            Self::Float(number) => BigInt::from_f64(number).unwrap_or_default(),
+            Self::Int(number) => Cow::Owned(BigInt::from(number)),
+            Self::Big(number) => Cow::Borrowed(number),
+            Self::Float(number) => Cow::Owned(BigInt::from_f64(number).unwrap_or_default()),
         }
     }
 
     /// The nearest float; whole numbers beyond its range are an overflow.
-    pub(crate) fn float(&self) -> Result<f64, Fault> {
+    pub(crate) fn float(self) -> Result<f64, Fault> {
         match self {
-            Self::Int(number) => Ok(*number as f64),
-            Self::Float(number) => Ok(*number),
+            Self::Int(number) => Ok(number as f64),
+            Self::Float(number) => Ok(number),
+            Self::Big(number) if number.bits() > FLOAT_BITS_MAX => Err(too_large()),
             Self::Big(number) => match number.to_f64() {
                 Some(float) if float.is_finite() => Ok(float),
-                _ => Err(Fault::new(ErrorKind::Overflow, "int too large to convert to float")),
+                _ => Err(too_large()),
             },
         }
     }
+}
+
+fn too_large() -> Fault {
+    Fault::new(ErrorKind::Overflow, "int too large to convert to float")
 }
 
 /// An arithmetic operation on two numbers; `None` where one of them is none.
@@ -66,10 +76,10 @@ pub(crate) fn binary(op: BinaryOp, a: &Value, b: &Value, meter: &Meter) -> Optio
         return Some(Ok(Value::Bool(truth)));
     }
     let (a, b) = (Number::of(a)?, Number::of(b)?);
-    Some(match (&a, &b) {
-        (Number::Int(a), Number::Int(b)) => match small(op, *a, *b) {
+    Some(match (a, b) {
+        (Number::Int(a), Number::Int(b)) => match small(op, a, b) {
             Small::Done(result) => result,
-            Small::TooLarge => big(op, &BigInt::from(*a), &BigInt::from(*b), meter),
+            Small::TooLarge => big(op, &BigInt::from(a), &BigInt::from(b), meter),
         },
         (Number::Float(_), _) | (_, Number::Float(_)) => {
             if matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor) {
@@ -235,7 +245,7 @@ fn big(op: BinaryOp, a: &BigInt, b: &BigInt, meter: &Meter) -> Result<Value, Fau
 
 fn power(a: &BigInt, b: &BigInt, meter: &Meter) -> Result<Value, Fault> {
     if b.is_negative() {
-        return float(BinaryOp::Power, Number::Big(a.clone()).float()?, Number::Big(b.clone()).float()?);
+        return float(BinaryOp::Power, Number::Big(a).float()?, Number::Big(b).float()?);
     }
     if a.bits() <= 1 {
         let is_odd = b.is_odd();
@@ -299,7 +309,7 @@ pub(crate) fn negate(value: &Value, meter: &Meter) -> Option<Result<Value, Fault
             Some(number) => Ok(Value::Int(number)),
             None => meter.int(-BigInt::from(number)),
         },
-        Number::Big(number) => meter.int(-number),
+        Number::Big(number) => room_for_bits(number.bits(), meter).and_then(|()| meter.int(-number)),
         Number::Float(number) => Ok(Value::Float(-number)),
     })
 }
@@ -308,7 +318,7 @@ pub(crate) fn negate(value: &Value, meter: &Meter) -> Option<Result<Value, Fault
 pub(crate) fn invert(value: &Value, meter: &Meter) -> Option<Result<Value, Fault>> {
     Some(match Number::of(value)? {
         Number::Int(number) => Ok(Value::Int(!number)),
-        Number::Big(number) => meter.int(-number - 1),
+        Number::Big(number) => room_for_bits(number.bits() + 1, meter).and_then(|()| meter.int(!number)),
         Number::Float(_) => return None,
     })
 }
@@ -323,12 +333,39 @@ pub(crate) fn absolute(value: &Value, meter: &Meter) -> Option<Result<Value, Fau
     }
 }
 
-/// `pow(base, exponent, modulus)`.
-pub(crate) fn power_modulo(base: &Value, exponent: &Value, modulus: &Value, meter: &Meter) -> Result<Value, Fault> {
-    let whole = |value: &Value| match Number::of(value) {
+/// A power by a modulus where all are small: an exponent from 0 on and a modulus from 1 on.
+fn small_power_modulo(base: i64, mut exponent: i64, modulus: i64) -> i64 {
+    let modulus = modulus as u128;
+    let mut factor = i128::from(base).rem_euclid(modulus as i128) as u128;
+    let mut power = 1 % modulus;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = power * factor % modulus;
+        }
+        factor = factor * factor % modulus;
+        exponent >>= 1;
+    }
+    power as i64
+}
+
+/// Fuel for an inverse: Euclid's steps grow with the bits of the modulus, and each divides and multiplies such numbers.
+fn spend_inverse(modulus: &BigInt, meter: &Meter) -> Result<(), Fault> {
+    meter.spend(128 + modulus.bits().saturating_mul(2 + limbs(modulus) / 8))
+}
+
+fn whole(value: &Value) -> Result<Cow<'_, BigInt>, Fault> {
+    match Number::of(value) {
         Some(Number::Float(_)) | None => Err(Fault::type_error("pow() with three arguments needs whole numbers")),
         Some(number) => Ok(number.big()),
-    };
+    }
+}
+
+/// `pow(base, exponent, modulus)`.
+pub(crate) fn power_modulo(base: &Value, exponent: &Value, modulus: &Value, meter: &Meter) -> Result<Value, Fault> {
+    if let (Value::Int(base), Value::Int(exponent @ 0..), Value::Int(modulus @ 1..)) = (base, exponent, modulus) {
+        meter.spend(2 + u64::from(64 - exponent.leading_zeros()))?;
+        return Ok(Value::Int(small_power_modulo(*base, *exponent, *modulus)));
+    }
     let (base, exponent, modulus) = (whole(base)?, whole(exponent)?, whole(modulus)?);
     if modulus.is_zero() {
         return Err(Fault::value_error("pow() 3rd argument cannot be 0"));
@@ -337,10 +374,11 @@ pub(crate) fn power_modulo(base: &Value, exponent: &Value, modulus: &Value, mete
     meter.spend(exponent.bits().saturating_mul(1 + size.saturating_mul(size) / 4))?;
     spend_product(limbs(&base), size, meter)?;
     if exponent.is_negative() {
+        spend_inverse(&modulus, meter)?;
         let Some(inverse) = base.modinv(&modulus) else {
             return Err(Fault::value_error("base is not invertible for the given modulus"));
         };
-        return meter.int(inverse.modpow(&-exponent, &modulus));
+        return meter.int(inverse.modpow(&-&*exponent, &modulus));
     }
     meter.int(base.modpow(&exponent, &modulus))
 }

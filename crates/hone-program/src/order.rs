@@ -78,7 +78,7 @@ fn equal_at(a: &Value, b: &Value, meter: &Meter, depth: usize) -> Result<bool, F
             (Some((shape_a, a)), Some((shape_b, b))) if shape_a == shape_b => equal_items(a, b, meter, depth),
             _ => Ok(false),
         })
-        .unwrap_or_else(|| Ok(same(a, b))),
+        .unwrap_or_else(|| same(a, b, meter)),
     }
 }
 
@@ -210,10 +210,10 @@ fn identity(value: &Value) -> u64 {
     }
 }
 
-/// Whether two opaque values are the same one.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
+/// Whether two opaque values are the same one. Texts are where they are equal.
+pub(crate) fn same(a: &Value, b: &Value, meter: &Meter) -> Result<bool, Fault> {
     use std::rc::Rc;
-    match (a, b) {
+    Ok(match (a, b) {
         (Value::None, Value::None) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) => a == b,
@@ -222,7 +222,12 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         (Value::Native(a), Value::Native(b)) => a.id() == b.id(),
         (Value::Function(a), Value::Function(b)) => a.id == b.id,
         (Value::Method(a), Value::Method(b)) => a.id == b.id,
-        (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || a.text == b.text,
+        (Value::Str(a), Value::Str(b)) => {
+            Rc::ptr_eq(a, b) || {
+                meter.spend(a.text.len().min(b.text.len()) as u64 / 16)?;
+                a.text == b.text
+            }
+        }
         (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b),
         (Value::Pair(a), Value::Pair(b)) => a == b,
         (Value::FrozenSet(a), Value::FrozenSet(b)) => Rc::ptr_eq(a, b),
@@ -234,7 +239,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
         (Value::Module(a), Value::Module(b)) => a.name() == b.name(),
         _ => false,
-    }
+    })
 }
 
 /// One of the four comparisons, at this depth of nesting.

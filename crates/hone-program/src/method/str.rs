@@ -21,6 +21,7 @@ impl Context {
     ) -> Result<Value, Fault> {
         self.meter.spend(1 + text.text.len() as u64 / 16)?;
         let is_ascii = text.n_chars == text.text.len();
+        self.meter.spend(lookups(name, is_ascii) * text.n_chars as u64)?;
         match name {
             MethodName::Join => {
                 check_count("join", arguments.len(), 1, 1)?;
@@ -71,10 +72,13 @@ impl Context {
             MethodName::SwapCase => self.meter.string(text.text.chars().flat_map(swap_case).collect()),
             MethodName::Capitalize => self.meter.string(capitalize(&text.text)),
             MethodName::Title => self.meter.string(title(&text.text)),
-            _ => match test(&text.text, name) {
-                Some(holds) => check_count(name.text(), arguments.len(), 0, 0).map(|()| Value::Bool(holds)),
-                None => Err(no_attribute(receiver, name.text())),
-            },
+            _ => {
+                self.meter.spend(text.n_chars as u64 / 16)?;
+                match test(&text.text, name) {
+                    Some(holds) => check_count(name.text(), arguments.len(), 0, 0).map(|()| Value::Bool(holds)),
+                    None => Err(no_attribute(receiver, name.text())),
+                }
+            }
         }
     }
 
@@ -109,6 +113,7 @@ impl Context {
     }
 
     fn split_spaces(&mut self, text: &str, n_max: usize, from_right: bool) -> Result<Value, Fault> {
+        self.meter.spend(text.len() as u64 / 16)?;
         if n_max == usize::MAX {
             return self.list_of_texts(text.split_whitespace());
         }
@@ -154,7 +159,7 @@ impl Context {
             None | Some(Value::None) => None,
             Some(letters) => Some(need_str(letters, "the letters to strip")?),
         };
-        self.meter.spend((text.len() as u64).saturating_mul(letters.map_or(0, str::len) as u64) / 16)?;
+        self.meter.spend((text.len() as u64).saturating_mul(letters.map_or(1, str::len) as u64) / 16)?;
         let is_stripped = |letter: char| letters.map_or(letter.is_whitespace(), |letters| letters.contains(letter));
         let mut rest = text;
         if name != MethodName::RStrip {
@@ -203,6 +208,9 @@ impl Context {
             }
         };
         let (start, stop) = (bound(1, 0)?, bound(2, text.n_chars)?);
+        if text.n_chars < text.text.len() {
+            self.meter.spend((start + stop) as u64 / 16)?;
+        }
         Ok(byte_at(start.min(stop))..byte_at(stop))
     }
 
@@ -317,6 +325,27 @@ fn template_value(field: &str, next: &mut usize, arguments: &[Value], keywords: 
     match keywords.iter().find(|(keyword, _)| *keyword == field) {
         Some((_, value)) => Ok(value.clone()),
         None => Err(Fault::value_error(format!("the format string needs a value for '{field}'"))),
+    }
+}
+
+/// How often a method looks every letter up in a table, which takes as long as a step of a loop; others go through bytes.
+fn lookups(name: MethodName, is_ascii: bool) -> u64 {
+    match name {
+        MethodName::SwapCase | MethodName::Capitalize | MethodName::Title | MethodName::IsTitle => 1,
+        // The small form of a sigma depends on its neighbours.
+        MethodName::Lower if !is_ascii => 2,
+        MethodName::Upper
+        | MethodName::CaseFold
+        | MethodName::IsDecimal
+        | MethodName::IsDigit
+        | MethodName::IsNumeric
+        | MethodName::IsAlpha
+        | MethodName::IsAlnum
+        | MethodName::IsSpace
+        | MethodName::IsUpper
+        | MethodName::IsLower
+        | MethodName::IsIdentifier => u64::from(!is_ascii),
+        _ => 0,
     }
 }
 

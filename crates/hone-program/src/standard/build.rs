@@ -151,6 +151,7 @@ impl Context {
         match value {
             None => Ok(Value::Float(0.0)),
             Some(Value::Str(text)) => {
+                self.meter.spend(text.text.len() as u64 / 4)?;
                 let trimmed = text.text.trim();
                 let lower = trimmed.to_ascii_lowercase();
                 let plain = lower.trim_start_matches(['+', '-']);

@@ -1,5 +1,7 @@
 //! The module `math`.
 
+use std::borrow::Cow;
+
 use num_bigint::BigInt;
 use num_integer::Integer;
 
@@ -8,6 +10,7 @@ use crate::context::Context;
 use crate::decimal;
 use crate::fault::{ErrorKind, Fault};
 use crate::library::{Constant, Module};
+use crate::meter::Meter;
 use crate::method::need_int;
 use crate::number::Number;
 use crate::value::Value;
@@ -31,7 +34,7 @@ pub(super) fn module() -> Module {
         .function_with_optional("prod", &["iterable", "start"], 1, prod)
         .function("fsum", &["iterable"], |context, arguments| {
             let items = context.collect(&arguments[0])?;
-            exact_sum(items.iter().map(float)).map(Value::Float)
+            exact_sum(items.iter().map(float), context.meter()).map(Value::Float)
         })
         .function_with_optional("log", &["x", "base"], 1, log)
         .function_with_optional("isclose", &["a", "b", "rel_tol", "abs_tol"], 2, is_close)
@@ -61,7 +64,7 @@ pub(super) fn module() -> Module {
 }
 
 /// The sum of all terms, rounded once: what every addition loses is kept as a term of its own, by Shewchuk's algorithm.
-fn exact_sum(terms: impl Iterator<Item = Result<f64, Fault>>) -> Result<f64, Fault> {
+fn exact_sum(terms: impl Iterator<Item = Result<f64, Fault>>, meter: &Meter) -> Result<f64, Fault> {
     let (mut parts, mut unbounded, mut has_nan): (Vec<f64>, f64, bool) = (Vec::new(), 0.0, false);
     for term in terms {
         let mut sum = term?;
@@ -71,6 +74,7 @@ fn exact_sum(terms: impl Iterator<Item = Result<f64, Fault>>) -> Result<f64, Fau
             continue;
         }
         let mut n_kept = 0;
+        meter.spend(parts.len() as u64)?;
         for idx in 0..parts.len() {
             let (whole, lost) = two_sum(sum, parts[idx]);
             if lost != 0.0 {
@@ -171,7 +175,7 @@ fn log(_: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
     let natural = |value: &Value| match Number::of(value) {
         Some(Number::Big(number)) if number.sign() == num_bigint::Sign::Plus => {
             let shift = number.bits().saturating_sub(60);
-            let top = Number::Big(number >> shift).float()?;
+            let top = Number::Big(&(number >> shift)).float()?;
             Ok(top.ln() + shift as f64 * std::f64::consts::LN_2)
         }
         _ => match float(value)? {
@@ -198,10 +202,10 @@ fn whole(context: &mut Context, value: &Value, function: fn(f64) -> f64) -> Resu
     }
 }
 
-fn big(value: &Value) -> Result<BigInt, Fault> {
+fn big(value: &Value) -> Result<Cow<'_, BigInt>, Fault> {
     match value {
-        Value::Big(big) => Ok(big.number.clone()),
-        other => need_int(other, "the number").map(BigInt::from),
+        Value::Big(big) => Ok(Cow::Borrowed(&big.number)),
+        other => need_int(other, "the number").map(|number| Cow::Owned(BigInt::from(number))),
     }
 }
 
@@ -262,8 +266,9 @@ fn fold(
     let mut total = BigInt::from(start);
     for argument in arguments {
         let number = big(argument)?;
-        let limbs = (number.bits() + total.bits()) / 64 + 1;
-        context.spend(1 + limbs * limbs)?;
+        let n_bits = number.bits() + total.bits();
+        let limbs = n_bits / 64 + 1;
+        context.spend(1 + n_bits / 4 + limbs * limbs)?;
         context.meter().room((limbs * 8) as usize)?;
         total = function(&total, &number);
     }
