@@ -4,7 +4,7 @@
 
 use crate::Options;
 use crate::growth::{TurnRow, holds_place};
-use hone_trace::store::{Document, Event, Field, Kind, Link, RECORD_BYTES_MAX, StoreError, Write};
+use hone_trace::store::{Document, Event, Kind, Link, RECORD_BYTES_MAX, StoreError, Write};
 use hone_trace::{NextTurn, Reward, Sorted, Trace, TraceId, TraceOutcome};
 use serde::Serialize;
 use serde_json::Value;
@@ -316,9 +316,11 @@ pub(crate) fn check_path(path: &str) -> Result<(), StoreError> {
     if good { Ok(()) } else { Err(StoreError::Invalid { what: format!("field `{path}`"), reason: reason() }) }
 }
 
-/// The JSON forms that stand for a field's value: as a text, and as a number or boolean.
-pub(crate) fn field_literals(field: &Field) -> (String, String) {
-    (Value::from(field.value.as_str()).to_string(), field.value.clone())
+/// The JSON forms that stand for a field's value: as a text, and as a number or boolean where it is how one is written.
+pub(crate) fn field_literals(value: &str) -> (String, Option<String>) {
+    let literal = serde_json::from_str::<Value>(value).ok().filter(|literal| literal.is_number() || literal.is_boolean());
+    let literal = literal.map(|literal| literal.to_string()).filter(|literal| literal == value);
+    (Value::from(value).to_string(), literal)
 }
 
 /// Rewards in bands of 0.05 from −1 to 1, so that an index can answer "newest with a reward from a to b":
@@ -374,6 +376,16 @@ mod tests {
         }
         assert!(!band::between(None, Some(1.0)).contains(&band::of(None)));
         assert!(band::between(None, None).contains(&band::of(None)));
+    }
+
+    #[test]
+    fn only_numbers_and_booleans_as_they_are_written_are_literals() {
+        for literal in ["true", "7", "-0.0", "1e-7", "1e+21"] {
+            assert_eq!(field_literals(literal).1.as_deref(), Some(literal));
+        }
+        for text in ["null", "[1]", "{}", "\"acme\"", "acme", "1E-7", "1e21", "0.0000001", " 7", "1e400"] {
+            assert_eq!(field_literals(text).1, None, "{text}");
+        }
     }
 
     #[test]

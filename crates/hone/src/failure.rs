@@ -121,6 +121,11 @@ impl From<StoreError> for Failure {
             StoreError::TooNew { .. } => Some("install the hone that made this database, or a newer one"),
             StoreError::Full(_) => Some("free some space and run the same command again: what was kept is not written twice"),
             StoreError::Unavailable { .. } => Some("`hone doctor` says which database is configured and whether it answers"),
+            // The file itself cannot be written around its damage.
+            StoreError::Damaged { what, .. } if what.ends_with("hone.db") => Some(
+                "`hone store verify` names what is damaged, and `hone store backup DIR` saves all else; restore your last back-up \
+                 into a new folder (`hone --folder NEW store restore LAST`), then `hone --folder NEW store restore DIR --merge`",
+            ),
             StoreError::Damaged { .. } => Some(
                 "`hone store verify` names all that is damaged; `hone store restore DIR --merge` puts it back from a back-up",
             ),

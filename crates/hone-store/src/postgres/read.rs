@@ -7,8 +7,8 @@ use super::connection::{Connection, failure};
 use crate::dump::kind;
 use crate::growth;
 use crate::rewards;
-use crate::row::{band, field_key, outcome_code, outcome_of_code};
-use hone_trace::store::{Cursor, Document, Event, Link, PAGE_BYTES_MAX, StoreError, TraceQuery};
+use crate::row::{band, field_key, field_literals, fields, outcome_code, outcome_of_code};
+use hone_trace::store::{Cursor, Document, Event, Field, Link, PAGE_BYTES_MAX, StoreError, TraceQuery};
 use hone_trace::{Category, ConfigHash, EventId, NextTurn, Reward, Tenant, Time, Trace, TraceHead, TraceId};
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -30,7 +30,7 @@ macro_rules! pick {
                 AND ($8::int2 IS NULL OR s.outcome = $8)
                 AND ($9::text IS NULL OR s.category = $9)
                 AND ($10::bytea IS NULL OR s.config = $10)
-                AND ($11::text[] IS NULL OR s.body #>> $11 = $12::text)
+                AND ($11::text[] IS NULL OR s.body #> $11 = ANY ($12::text[]::jsonb[]))
                 ORDER BY s.at DESC, s.seq DESC LIMIT $2::int8) p
              WHERE ($1::text IS NULL OR n.name = $1)
                AND $13::int4 IS NOT NULL AND $14::int4 IS NOT NULL
@@ -118,10 +118,12 @@ impl Plan {
             before = before.min((cursor.at.unix_nanos(), cursor.seq));
         }
         // A field with an index is found by it; one without is looked up in every body.
-        let path: Option<Vec<&str>> =
-            query.field.as_ref().filter(|_| !self.by_field).map(|field| field.path.split('.').collect());
+        let path: Option<Vec<&str>> = self.looked_up(query).map(|field| field.path.split('.').collect());
         let field_path = query.field.as_ref().map(|field| field.path.as_str());
-        let field_value = query.field.as_ref().map(|field| field.value.replace('\0', "\u{fffd}"));
+        let field_forms = self.looked_up(query).map(|field| {
+            let (text, literal) = field_literals(&field.value.replace('\0', "\u{fffd}"));
+            [Some(text), literal].into_iter().flatten().collect::<Vec<_>>()
+        });
         let field_key = query.field.as_ref().map(|field| field_key(&field.value));
         let mut values: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(16);
         let tenant = query.tenant.as_ref().map(Tenant::as_str);
@@ -139,7 +141,7 @@ impl Plan {
             &query.reward_min,
             &query.reward_max,
         ]);
-        values.extend([&outcome as &(dyn ToSql + Sync), &category, &config, &path, &field_value, &self.codes.0, &self.codes.1]);
+        values.extend([&outcome as &(dyn ToSql + Sync), &category, &config, &path, &field_forms, &self.codes.0, &self.codes.1]);
         if self.by_field {
             values.extend([&field_path as &(dyn ToSql + Sync), &field_key]);
         }
@@ -155,9 +157,52 @@ impl Plan {
         after: Option<Cursor>,
         limit: u32,
     ) -> Result<Vec<(i64, i64)>, tokio_postgres::Error> {
-        let rows = self.ask(connection, query, after, limit, false).await?;
-        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+        let mut found = Vec::new();
+        let mut after = after;
+        loop {
+            let rows = self.ask(connection, query, after, limit, false).await?;
+            let picked: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            let Some(field) = self.looked_up(query) else { return Ok(picked) };
+            found.extend(with_field(connection, field, &picked).await?);
+            found.truncate(limit as usize);
+            let rest = next(&picked, limit);
+            if rest.is_none() || found.len() == limit as usize {
+                return Ok(found);
+            }
+            after = rest;
+        }
     }
+
+    /// The field that is asked for and that no index answers.
+    fn looked_up<'q>(&self, query: &'q TraceQuery) -> Option<&'q Field> {
+        query.field.as_ref().filter(|_| !self.by_field)
+    }
+}
+
+/// Those of these traces that an index of the field would find. JSONB knows neither how a number was written nor a key from a
+/// position in an array.
+async fn with_field(
+    connection: &mut Connection,
+    field: &Field,
+    picked: &[(i64, i64)],
+) -> Result<Vec<(i64, i64)>, tokio_postgres::Error> {
+    let wanted = [(field.path.clone(), field_key(&field.value))];
+    let mut found = Vec::new();
+    // In small handfuls, since bodies may be large.
+    for handful in picked.chunks(32) {
+        let seqs: Vec<i64> = handful.iter().map(|(_, seq)| *seq).collect();
+        let statement = connection
+            .prepare("SELECT at, seq, coalesce(raw, body::text) FROM hone.traces WHERE seq = ANY ($1) ORDER BY at DESC, seq DESC")
+            .await?;
+        for row in connection.client.query(&statement, &[&seqs]).await? {
+            // A damaged body has no fields; `verify` names it.
+            let Ok(body) = serde_json::from_str(row.get(2)) else { continue };
+            if fields(&body, std::slice::from_ref(&field.path)) == wanted {
+                found.push((row.get(0), row.get(1)));
+            }
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) async fn heads(

@@ -18,6 +18,11 @@ pub(crate) fn of(error: &Error, place: &str) -> StoreError {
     }
 }
 
+/// Whether a page of the file is not what SQLite wrote there. What stands on other pages may be read.
+pub(crate) fn is_corrupt(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
 /// Whether the database gave something back that cannot have been written there.
 fn is_unreadable(error: &Error) -> bool {
     matches!(

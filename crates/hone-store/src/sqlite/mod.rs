@@ -4,18 +4,18 @@ mod checkpoint;
 mod fate;
 mod read;
 mod repair;
+mod scan;
 mod schema;
 mod writer;
 
 use crate::blobs::Blobs;
 use crate::dump::{self, Counts, Database, Dumped, Info, LogLine, Lost};
-use crate::growth::turn_of;
 use crate::row::{Encoded, Row, check_path};
 use crate::{Options, blobs};
 use hone_trace::store::{
     Answer, Cursor, Document, DocumentHead, Event, Kind, Link, Page, Put, Store, StoreError, TraceQuery, Write,
 };
-use hone_trace::{BlobHash, EventId, RewardId, Tenant, Time, Trace, TraceHead, TraceId};
+use hone_trace::{BlobHash, EventId, Tenant, Time, Trace, TraceHead, TraceId};
 use read::{damaged, parsed};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
 use std::path::Path;
@@ -288,7 +288,7 @@ impl Database for Sqlite {
         self.read(move |connection| {
             // One read transaction: what is written meanwhile is not in this view.
             let view = connection.unchecked_transaction()?;
-            dump_all(&view, &sink)
+            scan::all(&view, &sink)
         })
     }
 
@@ -310,12 +310,16 @@ impl Database for Sqlite {
 
     fn complaints(&self) -> Answer<'_, Vec<String>> {
         self.read(|connection| {
-            let lines: Vec<String> = connection
-                .prepare("PRAGMA integrity_check")?
-                .query_map([], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            let mut complaints: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
-            complaints.extend(missing(connection)?);
+            let mut complaints = Vec::new();
+            // Where a page is damaged the examination itself ends early.
+            let ended = [examined(connection, &mut complaints), missing(connection, &mut complaints)];
+            for ended in ended {
+                match ended {
+                    Err(error) if !fate::is_corrupt(&error) => return Err(error),
+                    Err(error) if complaints.is_empty() => complaints.push(error.to_string()),
+                    _ => {}
+                }
+            }
             Ok(complaints)
         })
     }
@@ -351,68 +355,20 @@ impl Database for Sqlite {
     }
 }
 
-fn dump_all(view: &Connection, sink: &mpsc::Sender<Dumped>) -> rusqlite::Result<()> {
-    let send = |hash: [u8; 16], write: rusqlite::Result<Write>, what: String| {
-        let write = write.map_err(|error| fate::damage(&error, || what));
-        sink.blocking_send(write.map(|write| (hash, write))).is_ok()
-    };
-    let mut statement =
-        view.prepare("SELECT t.id, t.hash, b.body FROM traces t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.seq")?;
+/// What SQLite says of its own file.
+fn examined(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let trace = parsed(row, 2).map(|trace| Write::Trace(Box::new(trace)));
-        if !send(row.get(1)?, trace, format!("trace {}", TraceId::from_bytes(row.get(0)?))) {
-            return Ok(());
-        }
-    }
-    // Those of a trace together and in their order, also where one was put back later.
-    let mut statement = view.prepare("SELECT turn_idx, hash, body, trace FROM turns ORDER BY trace, turn_idx")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let trace = TraceId::from_bytes(row.get(3)?);
-        let turn = parsed(row, 2).map(|next| Write::Turn(trace, Box::new(next)));
-        if !send(row.get(1)?, turn, turn_of(trace, row.get(0)?)) {
-            return Ok(());
-        }
-    }
-    let mut statement = view.prepare("SELECT id, hash, body, trace FROM rewards ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let trace = TraceId::from_bytes(row.get(3)?);
-        let reward = parsed(row, 2).map(|reward| Write::Reward(trace, reward));
-        if !send(row.get(1)?, reward, format!("reward {}", RewardId::from_bytes(row.get(0)?))) {
-            return Ok(());
-        }
-    }
-    let mut statement = view.prepare("SELECT kind, id, revision, tenant, at, body, hash FROM documents ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let what = format!("{} {}", row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
-        if !send(row.get(6)?, document(row).map(Write::Document), what) {
-            return Ok(());
-        }
-    }
-    let mut statement = view.prepare("SELECT src, rel, dst FROM links ORDER BY src, rel, dst")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        if !send(dump::NO_HASH, link(row).map(Write::Link), "a link".to_owned()) {
-            return Ok(());
-        }
-    }
-    let mut statement = view.prepare("SELECT seq, id, at, tenant, stream, kind, body, hash FROM events ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let what = format!("event {}", EventId::from_bytes(row.get(1)?));
-        if !send(row.get(7)?, event(row).map(|(_, event)| Write::Event(event)), what) {
-            return Ok(());
-        }
+        let line: String = row.get(0)?;
+        // One row may hold many lines, below the name of the database.
+        found.extend(line.lines().filter(|line| *line != "ok" && !line.starts_with("***")).map(str::to_owned));
     }
     Ok(())
 }
 
 /// What others speak of and is not there.
-fn missing(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut found = Vec::new();
+fn missing(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
     for (sql, lost) in
         [(LOST_TURNS, Lost::Turns), (TURNS_WITHOUT_TRACE, Lost::TraceOfTurns), (REWARDS_WITHOUT_TRACE, Lost::TraceOfRewards)]
     {
@@ -422,7 +378,7 @@ fn missing(connection: &Connection) -> rusqlite::Result<Vec<String>> {
             found.push(lost.told(TraceId::from_bytes(row.get(0)?), row.get(1)?));
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Traces that count more turns than there are, with how many are missing.

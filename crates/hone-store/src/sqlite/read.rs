@@ -100,7 +100,7 @@ struct Only {
     category: Option<String>,
     config: Option<[u8; 32]>,
     outcome: Option<i16>,
-    json: Option<(String, String, String)>,
+    json: Option<(String, String, Option<String>)>,
 }
 
 impl<'q> Plan<'q> {
@@ -124,7 +124,7 @@ impl<'q> Plan<'q> {
         if indexed.is_none()
             && let Some(field) = &query.field
         {
-            let (text, literal) = field_literals(field);
+            let (text, literal) = field_literals(&field.value);
             only.json = Some((json_path(&field.path), text, literal));
         }
         let one_range = |only: &mut Only| match (&query.tenant, tenants.first()) {
@@ -216,7 +216,7 @@ impl<'q> Plan<'q> {
             (":only_outcome", &self.only.outcome),
             (":json_path", &json.map(|json| json.0.as_str())),
             (":json_text", &json.map(|json| json.1.as_str())),
-            (":json_literal", &json.map(|json| json.2.as_str())),
+            (":json_literal", &json.and_then(|json| json.2.as_deref())),
             (":limit", &limit),
         ];
         for (name, value) in values {

@@ -3,7 +3,7 @@
 use crate::common::{self, event, folder_of, grown, trace, turn, write};
 use hone_store::{Options, backup, restore, verify};
 use hone_trace::BlobHash;
-use hone_trace::store::{Put, StoreError, Write};
+use hone_trace::store::{Link, Put, StoreError, Write};
 
 fn run(case: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime").block_on(case);
@@ -117,6 +117,53 @@ fn damage_is_left_out_of_a_back_up_and_put_back_from_one() {
         assert_eq!((restored.records.total(), restored.blobs, restored.repaired, restored.same), (5, 1, 6, 2), "{restored:?}");
         assert_eq!(verify(&*store, |_| ()).await.unwrap().complaints, [] as [&str; 0]);
         assert_eq!(store.trace(trace(0).id).await.unwrap(), Some(grown(0, 3)));
+    });
+}
+
+/// Writes 300 traces of about 1 KB with all that belongs to them, and leaves nothing in the log.
+async fn fill(fresh: &common::Fresh) {
+    let store = fresh.open().await;
+    let writes = (0..300).flat_map(|n| {
+        let mut trace = trace(n);
+        trace.metadata.insert("note".into(), "x".repeat(700).into());
+        let link = Link { from: format!("a:{n}"), rel: "r".into(), to: format!("b:{}", n % 7) };
+        let given = Write::Reward(trace.id, common::reward(&n.to_string(), 0.5));
+        [Write::Trace(Box::new(trace)), turn(n, 1), given, Write::Link(link), Write::Event(event(n, "s"))]
+    });
+    store.put(writes.collect()).await.expect("they are written");
+    drop(store);
+    let database = rusqlite::Connection::open(folder_of(&fresh.place).join("hone.db")).expect("the database");
+    database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("an empty log");
+}
+
+#[test]
+fn a_zeroed_page_is_named_and_a_back_up_holds_all_that_stood_elsewhere() {
+    const PAGE: usize = 4096;
+    const N_RECORDS: u64 = 1500;
+    run(async {
+        let fresh = common::sqlite();
+        fill(&fresh).await;
+        let file = folder_of(&fresh.place).join("hone.db");
+        let sound = std::fs::read(&file).unwrap();
+        let n_pages = sound.len() / PAGE;
+        let mut n_damaged = 0;
+        // Of tables and of indexes alike. The first pages hold what the whole database is known by.
+        for page in (n_pages / 4..n_pages).step_by(n_pages / 12) {
+            let mut bytes = sound.clone();
+            bytes[page * PAGE..(page + 1) * PAGE].fill(0);
+            std::fs::write(&file, bytes).unwrap();
+            let store = fresh.open().await;
+            let verdict = verify(&*store, |_| ()).await.unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let manifest = backup(&*store, folder.path(), |_| ()).await.unwrap();
+            let what = format!("page {page} of {n_pages}: {:?} and {:?}", verdict.complaints, manifest.damaged);
+            assert_eq!(manifest.records.total() + manifest.n_damaged, N_RECORDS, "{what}");
+            assert!(manifest.n_damaged < 100, "{what}");
+            assert!(verdict.n_complaints > manifest.n_damaged, "{what}");
+            assert!(manifest.damaged.iter().all(|damage| verdict.complaints.contains(damage)), "{what}");
+            n_damaged += manifest.n_damaged;
+        }
+        assert!(n_damaged > 0, "no page of a table among them");
     });
 }
 
