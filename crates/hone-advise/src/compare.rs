@@ -2,7 +2,7 @@
 //!
 //! Who answers what is seldom left to chance: a config that got the easy tasks looks better than it is. So configs are compared on the
 //! tasks that both had, task by task; or, where each had its own, within types of task, at the mix of the config in use. Repeats of
-//! one task count as one. Differences are shrunk as Agresti and Caffo, and Bonett and Price for pairs, do it, so that a few episodes
+//! one task count as one. A task of one world is none of another, nor of live traffic, whatever they are called. Differences are shrunk as Agresti and Caffo, and Bonett and Price for pairs, do it, so that a few episodes
 //! that are all alike prove nothing.
 
 use crate::row::Row;
@@ -116,8 +116,10 @@ pub(crate) struct Task {
 
 /// A task: one that has a name, or an episode by itself.
 type Key<'a> = Result<&'a ScenarioId, usize>;
+/// A type of task: the world that it is of, where it is of one, and its category.
+type Type<'a> = (Option<&'a str>, Option<&'a Category>);
 /// The tasks of a config, by their type.
-pub(crate) type Tasks<'a> = BTreeMap<(Option<&'a Category>, Key<'a>), Task>;
+pub(crate) type Tasks<'a> = BTreeMap<(Type<'a>, Key<'a>), Task>;
 
 /// Compares a config in use with another one by their episodes.
 pub fn compare(from: &[&Row], to: &[&Row]) -> Result<Compared, Unlike> {
@@ -163,7 +165,7 @@ pub(crate) fn tasks<'a>(rows: &[&'a Row]) -> Tasks<'a> {
     let mut tasks: Tasks<'a> = BTreeMap::new();
     for (idx, row) in rows.iter().enumerate() {
         let Some(quality) = row.told() else { continue };
-        let key = (row.category.as_ref(), row.episode.scenario.as_ref().ok_or(idx));
+        let key = ((row.world.as_deref(), row.category.as_ref()), row.episode.scenario.as_ref().ok_or(idx));
         let (cost, latency) = (row.episode.cost_usd, row.episode.duration_ms);
         let task = tasks.entry(key).or_insert_with(|| Task { cost_usd: Some(0.0), latency_ms: Some(0.0), ..Task::default() });
         task.n += 1.0;
@@ -223,10 +225,10 @@ struct OfType<'a> {
 }
 
 fn by_type<'a>(from: &'a Tasks<'_>, to: &'a Tasks<'_>) -> Vec<OfType<'a>> {
-    let mut types: BTreeMap<Option<&Category>, OfType<'a>> = BTreeMap::new();
+    let mut types: BTreeMap<Type<'_>, OfType<'a>> = BTreeMap::new();
     let new = || OfType { from: Vec::new(), to: Vec::new() };
-    from.iter().for_each(|((category, _), task)| types.entry(*category).or_insert_with(new).from.push(task));
-    to.iter().for_each(|((category, _), task)| types.entry(*category).or_insert_with(new).to.push(task));
+    from.iter().for_each(|((of, _), task)| types.entry(*of).or_insert_with(new).from.push(task));
+    to.iter().for_each(|((of, _), task)| types.entry(*of).or_insert_with(new).to.push(task));
     types.into_values().filter(|one| one.from.len().min(one.to.len()) >= N_OF_TYPE_MIN).collect()
 }
 
@@ -308,7 +310,8 @@ mod tests {
             failure: None,
         };
         let category = Category::new(category).ok();
-        Row { config: ConfigHash::of(b"c"), category, at: Time::from_unix_nanos(0), quality: Some(quality), episode }
+        let at = Time::from_unix_nanos(0);
+        Row { config: ConfigHash::of(b"c"), category, world: None, at, quality: Some(quality), episode }
     }
 
     fn compared(from: &[Row], to: &[Row]) -> Result<Compared, Unlike> {
@@ -353,6 +356,31 @@ mod tests {
     fn other_tasks_are_not_compared() {
         let found = compared(&solved("a", 10, 50), &solved("b", 40, 50));
         assert_eq!(found, Err(Unlike::OtherTasks { coverage: 0.0 }));
+    }
+
+    #[test]
+    fn practice_in_a_world_is_not_compared_with_live_traffic_or_another_world() {
+        let of = |world: Option<&str>, is_named: bool| -> Vec<Row> {
+            let task = |idx: usize| row("a", is_named.then(|| format!("t{idx}")), f64::from(u8::from(idx.is_multiple_of(2))));
+            (0..30).map(|idx| Row { world: world.map(str::to_owned), ..task(idx) }).collect()
+        };
+        for (from, to, is_alike) in [
+            (None, None, true),
+            (Some("desk"), Some("desk"), true),
+            (None, Some("desk"), false),
+            (Some("desk"), None, false),
+            (Some("desk"), Some("inbox"), false),
+        ] {
+            for is_named in [true, false] {
+                let found = compared(&of(from, is_named), &of(to, is_named));
+                let unlike = Err(Unlike::OtherTasks { coverage: 0.0 });
+                assert!(if is_alike { found.is_ok() } else { found == unlike }, "{from:?} {to:?} {is_named}: {found:?}");
+            }
+        }
+        // What is comparable of a mix is compared.
+        let mixed = [of(None, false), of(Some("desk"), false)].concat();
+        let found = compared(&of(None, false), &mixed).unwrap();
+        assert_eq!((found.n_from, found.n_to, found.coverage), (30, 30, 1.0));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Cluster {
     pub said: String,
     /// What may help.
     pub remedy: &'static str,
-    /// Whether the world or provider failed, and not the agent.
+    /// Whether the world or provider failed, or refused what was asked of it, and not the agent.
     pub is_broken: bool,
     /// How many failures it has.
     pub n: usize,
@@ -165,7 +165,7 @@ impl Failures {
             what: sign.sentence(),
             said: part.said.join(" "),
             remedy: sign.remedy(),
-            is_broken: matches!(sign, Sign::Broken { .. }),
+            is_broken: matches!(sign, Sign::Broken { .. } | Sign::Turned),
             n: part.of.len(),
             share: part.of.len() as f64 / self.failures.len() as f64,
             words,
@@ -326,6 +326,18 @@ mod tests {
         seen.see(&trace(0, "x", Some(("policy_timeout", "30 s"))), None);
         let clusters = seen.clusters();
         assert_eq!((seen.n(), clusters[0].is_broken), (1, true));
+    }
+
+    #[test]
+    fn a_request_that_was_refused_is_to_be_changed_and_not_repeated() {
+        let mut seen = Failures::default();
+        seen.see(&trace(0, "x", Some(("policy_refused", "logprobs are not served"))), None);
+        seen.see(&trace(1, "x", Some(("policy_timeout", "30 s"))), None);
+        let clusters = seen.clusters();
+        let refused = clusters.iter().find(|one| one.name.starts_with("request-refused")).unwrap();
+        assert_eq!((refused.what.as_str(), refused.n, refused.is_broken), ("the request was refused", 1, true));
+        assert!(refused.remedy.contains("change what is asked for") && !refused.remedy.contains("retries"), "{refused:?}");
+        assert_eq!(refused.said, "logprobs are not served");
     }
 
     #[test]

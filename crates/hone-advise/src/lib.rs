@@ -18,6 +18,6 @@ mod words;
 pub use compare::{Compared, Difference, Equal, N_TASKS_MIN, Unlike, compare};
 pub use diff::{ConfigChange, changes};
 pub use failures::{Cluster, Failures};
-pub use recommend::{Advice, Candidate, MARGIN, Proposal, Scope, Verdict, advise};
+pub use recommend::{Advice, Candidate, MARGIN, Proposal, Scope, Verdict, advise, is_script};
 pub use row::{Row, quality};
 pub use told::{Counts, aim, described, percent, reached, short};

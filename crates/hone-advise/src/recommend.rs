@@ -1,7 +1,7 @@
 //! Which config would do better than the one in use: proposals with how sure the evidence makes each.
 //!
-//! Every config with episodes of its own is a candidate, for all tasks together and for each type of task. What is asked of a proposal grows
-//! with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
+//! Every config with episodes of its own is a candidate, for all tasks together and for each type of task, unless a script answers for it:
+//! nobody can serve one. What is asked of a proposal grows with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
 
 use crate::compare::{Compared, Difference, N_TASKS_MIN, Tasks, Unlike, compare_tasks, tasks};
 use crate::diff::is_model_alone;
@@ -80,11 +80,17 @@ pub struct Advice {
     pub proposals: Vec<Proposal>,
 }
 
-/// Compares a config in use with all others.
+/// Whether a script answers under this config, and no model.
+pub fn is_script(config: &Config) -> bool {
+    config.model.as_ref().is_some_and(|model| model.starts_with("script:"))
+}
+
+/// Compares a config in use with all others that models answer under.
 pub fn advise(from: ConfigHash, rows: &[Row], configs: &BTreeMap<ConfigHash, Config>, thrift: &Thrift) -> Advice {
     let mut by_config: BTreeMap<ConfigHash, Vec<&Row>> = BTreeMap::new();
     rows.iter().for_each(|row| by_config.entry(row.config).or_default().push(row));
     let ours = by_config.remove(&from).unwrap_or_default();
+    by_config.retain(|config, _| !configs.get(config).is_some_and(is_script));
     let types: BTreeSet<&Category> = ours.iter().filter_map(|row| row.category.as_ref()).collect();
     let mut compared = Vec::new();
     let all = tasks(&ours);
@@ -263,6 +269,7 @@ mod tests {
             Row {
                 config: config.hash(),
                 category: Category::new(category).ok(),
+                world: None,
                 at: Time::from_unix_nanos(0),
                 quality: Some(f64::from(u8::from(is_solved))),
                 episode,
@@ -339,6 +346,15 @@ mod tests {
         let advice = advise(now.hash(), &few, &BTreeMap::new(), &Thrift::default());
         assert_eq!(advice.candidates[0].compared, Err(Unlike::TooFew { n_from: 400, n_to: 15 }));
         assert!(advice.proposals.is_empty());
+    }
+
+    #[test]
+    fn a_script_is_no_candidate() {
+        let (now, gold, named) = (config("now"), config("script:gold"), config("scripted"));
+        let all = [rows(&now, "a", 300, 500, 0.01), rows(&gold, "a", 500, 500, 0.0), rows(&named, "a", 400, 500, 0.001)].concat();
+        let advice = advise(now.hash(), &all, &known(&[&now, &gold, &named]), &Thrift::default());
+        assert_eq!(advice.candidates.iter().map(|one| one.config).collect::<Vec<_>>(), [named.hash()]);
+        assert_eq!(told(&advice), [(RecommendationKind::Balanced, named.hash(), None)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use hone_eval::Episode;
 use hone_trace::{Category, ConfigHash, Time, Trace, TraceOutcome};
+use serde_json::Value;
 
 /// An episode that is solved at least so well counts as solved.
 const SOLVED: f64 = 0.5;
@@ -13,6 +14,8 @@ pub struct Row {
     pub config: ConfigHash,
     /// The type of task, where known.
     pub category: Option<Category>,
+    /// The world that it was played in; live traffic has none. What two worlds call by one name is not the same.
+    pub world: Option<String>,
     /// When it began.
     pub at: Time,
     /// How well it went, from 0 to 1, where anybody said.
@@ -29,6 +32,7 @@ impl Row {
         Self {
             config: trace.config,
             category: trace.category.clone(),
+            world: trace.metadata.get("env").and_then(Value::as_str).map(str::to_owned),
             at: trace.started,
             quality,
             episode: Episode { is_solved, is_broken: trace.broken().is_some(), ..Episode::of(trace, None) },

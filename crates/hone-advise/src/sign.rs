@@ -1,6 +1,7 @@
 //! How an episode failed, by what stands on its trace: the most telling sign of it.
 
 use crate::words::masked;
+use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Role, ToolCall, Trace, Turn};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ const ENDS: [&str; 4] = ["loop", "time_limit", "token_limit", "turn_limit"];
 pub(crate) enum Sign {
     /// Its world or its provider failed, not its policy.
     Broken { kind: String },
+    /// What was asked for cannot be served: neither world, provider nor policy failed.
+    Turned,
     /// It called a tool again and again with the same arguments.
     Again { tool: String },
     /// An error of this kind ended it.
@@ -53,7 +56,9 @@ impl Sign {
     /// The most telling sign of a trace that failed, and what was said of it, as words.
     pub(crate) fn of(trace: &Trace) -> (Self, Vec<String>) {
         if let Some(error) = trace.broken() {
-            return (Self::Broken { kind: error.kind.clone() }, masked(&error.message));
+            let is_turned = error.kind == PolicyErrorKind::Refused.as_str();
+            let sign = if is_turned { Self::Turned } else { Self::Broken { kind: error.kind.clone() } };
+            return (sign, masked(&error.message));
         }
         if let Some(tool) = called_again(trace) {
             return (Self::Again { tool }, Vec::new());
@@ -103,6 +108,7 @@ impl Sign {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Broken { kind } => format!("the world or provider failed ({kind})"),
+            Self::Turned => "the request was refused".to_owned(),
             Self::Again { tool } => format!("calls {tool} again and again with the same arguments"),
             Self::Error { kind } => match kind.as_str() {
                 "turn_limit" => "uses up its turns".to_owned(),
@@ -125,6 +131,7 @@ impl Sign {
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Broken { .. } => "not the agent's doing: look at the provider or world, and at retries",
+            Self::Turned => "change what is asked for, as the refusal says: the same request is refused again",
             Self::Again { .. } => "say in the tool's result what to do instead, or train: repeats cost reward",
             Self::Error { kind } if kind.ends_with("_limit") => "raise the limit if the episodes were on their way, or train",
             Self::Error { kind } if kind == "loop" => "say in the answer to a repetition what to do instead, or train",
@@ -143,6 +150,7 @@ impl Sign {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Broken { kind } => format!("broken-{kind}"),
+            Self::Turned => "request-refused".to_owned(),
             Self::Again { tool } => format!("again-{tool}"),
             Self::Error { kind } => format!("error-{kind}"),
             Self::Refused { tool } => format!("refused-{tool}"),
@@ -226,6 +234,7 @@ mod tests {
     #[test]
     fn the_most_telling_sign_is_found() {
         check(&trace(vec![with_error(said(""), "policy_timeout", false)]), "broken-policy_timeout");
+        check(&trace(vec![with_error(said(""), "policy_refused", false)]), "request-refused");
         let looked = || called(&json!({"order": 7}), true);
         check(&trace(vec![looked(), looked(), looked(), said("I do not know.")]), "again-look");
         check(&trace(vec![looked(), called(&json!({"order": 8}), true), looked(), said("Here.")]), "wrong");

@@ -108,7 +108,7 @@ fn row(draws: &mut Draws, mix: &[f64], config: ConfigHash, lift: f64, cost: f64)
         failure: None,
     };
     let (category, quality) = (Category::new(category).ok(), Some(f64::from(u8::from(is_solved))));
-    Row { config, category, at: Time::from_unix_nanos(0), quality, episode }
+    Row { config, category, world: None, at: Time::from_unix_nanos(0), quality, episode }
 }
 
 /// The config that the highest average names, where a one-sided test of 5 % finds it above the one in use.

@@ -45,7 +45,8 @@ impl Episode {
             n_turns: u64::from(head.n_turns),
             n_tokens: head.n_tokens,
             cost_usd: is_priced.then_some(head.cost_usd),
-            duration_ms: trace.ended.map(|ended| ended.millis_since(trace.started)),
+            // Played without a clock, an episode ends when it began.
+            duration_ms: trace.ended.map(|ended| ended.millis_since(trace.started)).filter(|ms| *ms > 0.0),
             is_broken: trace.broken().is_some(),
             failure: last_error.filter(|error| !error.recovered).map(|error| error.kind.clone()),
         }
@@ -139,6 +140,7 @@ fn share(part: usize, whole: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hone_trace::{ConfigHash, Tenant, Time, TraceId};
 
     fn episode(scenario: &str, is_solved: bool) -> Episode {
         Episode {
@@ -190,6 +192,17 @@ mod tests {
         assert_eq!(Measures { n_episodes: 3, n_broken: 0, ..measured }, Measures::of(&whole));
         let none = Measures::of(&[broken("a")]);
         assert_eq!((none.accuracy_interval, none.score, none.failure), ((0.0, 1.0), None, None));
+    }
+
+    #[test]
+    fn an_episode_without_a_clock_has_no_duration() {
+        let at = Time::from_unix_nanos(1_700_000_000_000_000_000);
+        let trace = Trace::new(TraceId::derived(&["t"]), Tenant::default(), at, ConfigHash::of(b"c"));
+        for (ended, duration_ms) in
+            [(None, None), (Some(at), None), (Some(at.plus_nanos(1_500_000)), Some(1.5)), (Some(at.plus_nanos(-1)), None)]
+        {
+            assert_eq!(Episode::of(&Trace { ended, ..trace.clone() }, None).duration_ms, duration_ms, "{ended:?}");
+        }
     }
 
     #[test]

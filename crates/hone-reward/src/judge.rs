@@ -4,8 +4,11 @@ use crate::ask::{Bill, Unheard};
 use crate::statistics::Agreement;
 use hone_trace::policy::PolicyErrorKind;
 use hone_trace::{Giver, Trace, TraceId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
+
+/// The longest words on a score that a judge who keeps to schemas is let write.
+pub(crate) const EXPLANATION_CHARS_MAX: usize = 160;
 
 /// Who scores the traces of a group against each other.
 pub trait Judge: Sync {
@@ -161,6 +164,31 @@ impl Mismatch<String> {
         mismatch.missing = ids.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()).map(|(id, _)| id.clone()).collect();
         if mismatch.is_none() { Ok(verdicts.into_iter().flatten().collect()) } else { Err(Box::new(mismatch)) }
     }
+}
+
+/// The form of what [`Mismatch::read`] reads, with nothing left to get wrong but the scores: every id once, in this order, a short
+/// explanation, a score in steps of 0.05.
+pub(crate) fn exact_schema(key: &str, ids: &[String]) -> Value {
+    let steps: Vec<f64> = (0..=20).map(|step| f64::from(step) / 20.0).collect();
+    let entry = |id: &String| {
+        json!({
+            "type": "object",
+            "properties": {
+                key: {"const": id},
+                "explanation": {"type": "string", "maxLength": EXPLANATION_CHARS_MAX},
+                "score": {"enum": steps},
+            },
+            "required": [key, "explanation", "score"],
+            "additionalProperties": false,
+        })
+    };
+    let entries: Vec<Value> = ids.iter().map(entry).collect();
+    scores_schema(&json!({"type": "array", "prefixItems": entries, "items": false, "minItems": ids.len(), "maxItems": ids.len()}))
+}
+
+/// The form of an answer with such a list of scores.
+pub(crate) fn scores_schema(list: &Value) -> Value {
+    json!({"type": "object", "properties": {"scores": list}, "required": ["scores"], "additionalProperties": false})
 }
 
 impl<Id: fmt::Display> fmt::Display for Mismatch<Id> {

@@ -4,7 +4,7 @@
 //! back and asked for again; after the last try it is an error that names the criteria, never a guess.
 
 use crate::ask::{self, Bill, Patience, Question, Unheard};
-use crate::judge::Mismatch;
+use crate::judge::{Mismatch, exact_schema, scores_schema};
 use crate::transcript::{lines, shortened, tools};
 use hone_trace::Trace;
 use hone_trace::policy::Policy;
@@ -118,7 +118,8 @@ impl Rubric {
         let shown = shortened(&record, self.context_bytes_max);
         let user = format!("{}<trace>\n[{shown}]\n</trace>", tools.unwrap_or_default());
         let is_shortened = shown.len() < record.len();
-        let question = Question::new(system, user, self.schema(), seed);
+        let schema = if judge.keeps_to_schemas() { exact_schema("criterion", &self.ids()) } else { self.schema() };
+        let question = Question::new(system, user, schema, seed);
         let patience = Patience { n_retries: self.n_retries, tokens_max: self.answer_tokens_max };
         let heard = ask::ask(judge, &question, patience, |answer| self.read(answer));
         let heard = heard.map_err(|(reason, bill)| RubricError { reason, bill })?;
@@ -126,29 +127,26 @@ impl Rubric {
         Ok(Graded { scores, explanations, is_shortened, bill: heard.bill })
     }
 
+    fn ids(&self) -> Vec<String> {
+        self.criteria.iter().map(|criterion| criterion.id.clone()).collect()
+    }
+
     fn schema(&self) -> Value {
-        let ids: Vec<&str> = self.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
         let entry = json!({
             "type": "object",
             "properties": {
-                "criterion": {"type": "string", "enum": ids},
+                "criterion": {"type": "string", "enum": self.ids()},
                 "explanation": {"type": "string"},
                 "score": {"type": "number"},
             },
             "required": ["criterion", "explanation", "score"],
             "additionalProperties": false,
         });
-        json!({
-            "type": "object",
-            "properties": {"scores": {"type": "array", "items": entry}},
-            "required": ["scores"],
-            "additionalProperties": false,
-        })
+        scores_schema(&json!({"type": "array", "items": entry}))
     }
 
     fn read(&self, answer: &Value) -> Result<Vec<(f64, String)>, Box<Mismatch<String>>> {
-        let ids: Vec<String> = self.criteria.iter().map(|criterion| criterion.id.clone()).collect();
-        Mismatch::read(answer, "criterion", &ids)
+        Mismatch::read(answer, "criterion", &self.ids())
     }
 }
 

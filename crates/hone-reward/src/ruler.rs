@@ -19,7 +19,7 @@ mod scale;
 mod tests;
 
 use crate::ask::{self, Bill, Heard, Patience, Question, Unheard};
-use crate::judge::{Judge, JudgeError, JudgeErrorReason, Judged, Mismatch, Shown};
+use crate::judge::{Judge, JudgeError, JudgeErrorReason, Judged, Mismatch, Shown, exact_schema};
 use crate::statistics::{Agreement, mean};
 use hone_trace::policy::Policy;
 use hone_trace::{Component, ConfigHash, Draws, Giver, GiverKind, Reward, RewardId, Time, Trace, TraceId};
@@ -204,7 +204,7 @@ impl<'a> Ruler<'a> {
     ) -> Result<BTreeMap<usize, f64>, Failed> {
         let ids = prompt::ids(part.len(), draws);
         let is_exact = self.options.exact_schema.unwrap_or_else(|| self.policy.keeps_to_schemas());
-        let schema = if is_exact { prompt::exact_schema(&ids) } else { prompt::schema() };
+        let schema = if is_exact { exact_schema("trajectory_id", &ids) } else { prompt::schema() };
         let question = Question::new(sheet.system.clone(), sheet.user(part, &ids), schema, draws.bits());
         let patience = Patience { n_retries: self.options.n_retries, tokens_max: self.options.answer_tokens_max };
         let heard = ask::ask(self.policy, &question, patience, |answer| Mismatch::read(answer, "trajectory_id", &ids));

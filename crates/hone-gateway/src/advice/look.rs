@@ -1,12 +1,12 @@
 //! A look at what is on the record: the episodes, the configs behind them, and which of these are in use.
 
 use crate::{documents, registry};
-use hone_advise::{Advice, Candidate, Cluster, Failures, N_TASKS_MIN, Row, Scope, advise, quality};
+use hone_advise::{Advice, Candidate, Cluster, Failures, N_TASKS_MIN, Row, Scope, advise, is_script, quality};
 use hone_eval::Thrift;
 use hone_trace::store::{Kind, Store, StoreError, TraceQuery};
 use hone_trace::{AgentName, Category, Config, ConfigHash, Tenant, Time, Trace};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Traces that are read at once.
@@ -19,7 +19,7 @@ const N_RARE_MAX: usize = 100;
 pub struct Asked {
     /// Whose episodes.
     pub tenant: Tenant,
-    /// Advise on what serves under this agent.
+    /// Advise on what serves under this agent, and tell how its episodes fail, of whichever version.
     pub agent: Option<AgentName>,
     /// Advise on this config.
     pub from: Option<ConfigHash>,
@@ -44,7 +44,7 @@ pub struct Asked {
 pub struct Seen {
     /// Episodes that configs are compared by.
     pub rows: Vec<Row>,
-    /// Those that failed.
+    /// Those that failed, of the agent that was asked for.
     pub failures: Failures,
     /// Episodes of adapters on tasks that they may have learned from: they say nothing of how good these are.
     pub n_studied: usize,
@@ -98,7 +98,7 @@ pub enum Used {
     Serves(AgentName, String),
     /// It was asked for.
     Asked,
-    /// No agent has episodes, and it has the most.
+    /// No agent has episodes, and it has the most of those that no script answers under.
     Most,
 }
 
@@ -198,13 +198,13 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
         until: asked.until,
         ..TraceQuery::default()
     };
-    let metric: Arc<Option<String>> = Arc::new(asked.metric.clone());
+    let lens = Arc::new(Lens { metric: asked.metric.clone(), agent: of_agent(store, asked).await? });
     let (mut seen, mut after, mut left) = (Heap::default(), None, asked.n_max);
     while left > 0 {
         let (page, n_damaged) = documents::traces(store, &query, after, left.min(N_PAGE)).await?;
         let n_read = page.items.len() + n_damaged;
-        let metric = Arc::clone(&metric);
-        seen = aside(move || seen.with(&page.items, metric.as_deref(), n_damaged)).await;
+        let lens = Arc::clone(&lens);
+        seen = aside(move || seen.with(&page.items, &lens, n_damaged)).await;
         left -= u32::try_from(n_read).unwrap_or(left).min(left);
         after = page.next;
         // A read of nothing must not be repeated for ever.
@@ -239,6 +239,21 @@ async fn see(store: &dyn Store, asked: &Asked, mut go_on: impl FnMut(usize) -> b
     Ok(Seen { rows, failures, n_studied, configs, n_damaged, lost, newest, has_older })
 }
 
+/// What episodes are looked at by.
+struct Lens {
+    metric: Option<String>,
+    /// The configs whose failures are told, where not all are.
+    agent: Option<BTreeSet<ConfigHash>>,
+}
+
+/// The configs of all versions of the agent that was asked for.
+async fn of_agent(store: &dyn Store, asked: &Asked) -> Result<Option<BTreeSet<ConfigHash>>, StoreError> {
+    let Some(agent) = &asked.agent else { return Ok(None) };
+    let entries = registry::agents(store).await?.sound.into_iter();
+    let meant = entries.filter(|entry| entry.tenant == asked.tenant && entry.name == *agent);
+    Ok(Some(meant.flat_map(|entry| entry.versions).map(|version| version.config).collect()))
+}
+
 /// What was seen so far, each episode with whether an adapter may have learned from its task.
 #[derive(Default)]
 struct Heap {
@@ -248,9 +263,12 @@ struct Heap {
 }
 
 impl Heap {
-    fn with(mut self, traces: &[Trace], metric: Option<&str>, n_damaged: usize) -> Self {
+    fn with(mut self, traces: &[Trace], lens: &Lens, n_damaged: usize) -> Self {
+        let metric = lens.metric.as_deref();
         for trace in traces {
-            self.failures.see(trace, quality(trace, metric));
+            if lens.agent.as_ref().is_none_or(|configs| configs.contains(&trace.config)) {
+                self.failures.see(trace, quality(trace, metric));
+            }
             self.rows.push((Row::of(trace, metric), is_study(trace)));
         }
         self.n_damaged += n_damaged;
@@ -307,6 +325,7 @@ fn in_use(asked: &Asked, seen: &Seen, serving: &[Serving]) -> Result<Vec<(Config
         _ if !found.is_empty() => return Ok(found),
         _ => {}
     }
-    let most = by_config.into_iter().max_by_key(|(_, rows)| rows.len());
+    let is_served = |config: &ConfigHash| !seen.configs.get(config).is_some_and(is_script);
+    let most = by_config.into_iter().max_by_key(|(config, rows)| (is_served(config), rows.len()));
     Ok(most.map(|(config, _)| (config, Used::Most)).into_iter().collect())
 }

@@ -5,7 +5,7 @@ use crate::sample::{self, HOSTILE, Rivals};
 use crate::world::{World, tenant};
 use hone_gateway::advice::{self, Asked};
 use hone_gateway::registry;
-use hone_trace::store::{Kind, Write};
+use hone_trace::store::{Document, Kind, Write};
 use hone_trace::{
     AgentName, Answer, Config, Message, Outcome, Recommendation, RecommendationKind, Role, Segment, Tenant, Time, Trace, TraceId,
     TraceOutcome, Turn,
@@ -57,6 +57,20 @@ fn silent(name: &str, idx: u32, whose: Tenant) -> Trace {
     trace
 }
 
+/// 40 episodes of a model, half of them solved, in a world or live.
+fn half_solved(model: &str, world: Option<&str>) -> Vec<Write> {
+    let config = Config { model: Some(model.into()), ..Config::default() };
+    let at = Time::from_unix_nanos(1_700_000_000_000_000_000);
+    let mut writes = vec![Write::Document(Document::of(&config, 0, tenant(), at))];
+    for idx in 0..40 {
+        let outcome = if u32::is_multiple_of(idx, 2) { TraceOutcome::Success } else { TraceOutcome::Failure };
+        let mut trace = Trace { config: config.hash(), outcome, ..silent(model, idx, tenant()) };
+        trace.metadata.extend(world.map(|world| ("env".to_owned(), world.into())));
+        writes.push(Write::Trace(Box::new(trace)));
+    }
+    writes
+}
+
 /// The id of the first advice that a page offers.
 fn offered(body: &str) -> String {
     let rest = body.split("ask=accept&amp;id=").nth(1).unwrap_or_else(|| panic!("nothing is offered: {body}"));
@@ -95,6 +109,8 @@ async fn failures_comparisons_and_proposals_stand_on_the_page() {
     // Filters are followed.
     let body = world.get("/dashboard/advice?agent=shop&task=returns", &[]).await.body;
     assert!(body.contains("<b class=\"n\">120 episodes</b>") && body.contains("<option selected>shop</option>"), "{body}");
+    let body = world.get("/dashboard/advice?agent=shop", &[]).await.body;
+    assert!(body.contains("72 failures"), "the other config is none of the agent's: {body}");
     let body = world.get("/dashboard/advice?metric=nobody", &[]).await.body;
     assert!(body.contains("none with an outcome") && body.contains("POST /v1/feedback"), "{body}");
     let body = world.get("/dashboard/advice?since=2030-01-01", &[]).await.body;
@@ -267,6 +283,26 @@ async fn episodes_that_nobody_weighed_are_counted_and_compare_nothing() {
     ] {
         assert!(told.body.contains(says), "it does not say {says}: {}", told.body);
     }
+}
+
+#[tokio::test]
+async fn scripts_and_practice_in_a_world_are_not_held_against_live_traffic() {
+    let world = World::open().await;
+    for (model, played_in) in [("live", None), ("rival", None), ("practice", Some("desk")), ("script:gold", Some("desk"))] {
+        world.store.put(half_solved(model, played_in)).await.unwrap();
+    }
+    world.store.put(half_solved("script:random", None)).await.unwrap();
+    let hash = |model: &str| Config { model: Some(model.into()), ..Config::default() }.hash();
+    let asked = Asked { tenant: tenant(), n_max: 1_000, n_used_max: 1, ..Asked::default() };
+    let look = advice::look(&*world.store, &Asked { from: Some(hash("live")), ..asked.clone() }, &[], |_| true).await.unwrap();
+    let (others, n_compared) = look.advised[0].beside();
+    assert_eq!(others.iter().map(|one| one.config).collect::<Vec<_>>(), [hash("rival"), hash("practice")]);
+    assert_eq!(n_compared, 1);
+    // Nor is a script in use, though it has more episodes.
+    let more = (40..80).map(|idx| Trace { config: hash("script:gold"), ..silent("more", idx, tenant()) });
+    world.store.put(more.map(|trace| Write::Trace(Box::new(trace))).collect()).await.unwrap();
+    let look = advice::look(&*world.store, &asked, &[], |_| true).await.unwrap();
+    assert!(![hash("script:gold"), hash("script:random")].contains(&look.advised[0].from), "{:?}", look.advised[0]);
 }
 
 #[tokio::test]

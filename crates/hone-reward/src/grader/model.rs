@@ -5,6 +5,7 @@
 use super::template::{self, Facts};
 use super::{Bench, Grade, GraderError, unit_range};
 use crate::ask::{self, Patience, Question};
+use crate::judge::EXPLANATION_CHARS_MAX;
 use hone_trace::{Content, Message, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -71,8 +72,12 @@ impl ScoreModel {
             None => Err("it has no number `result`".to_owned()),
         };
         let form = format!("`result`: a number from {low} to {high}");
-        let schema = form_of(&json!({"type": "number"}));
-        let heard = consult(self.model.as_deref(), &self.input, &form, schema, &self.sampling_params, facts, bench, read)?;
+        let result = Form {
+            words: &form,
+            wish: json!({"type": "number"}),
+            exact: json!({"type": "number", "minimum": low, "maximum": high}),
+        };
+        let heard = consult(self.model.as_deref(), &self.input, result, &self.sampling_params, facts, bench, read)?;
         let (score, words) = heard.value;
         Ok(Grade { score, words, bill: heard.bill, ..Grade::default() })
     }
@@ -86,8 +91,9 @@ impl LabelModel {
             None => Err("it has no text `result`".to_owned()),
         };
         let form = format!("`result`: one of {}", json!(self.labels));
-        let schema = form_of(&json!({"type": "string", "enum": self.labels}));
-        let heard = consult(self.model.as_deref(), &self.input, &form, schema, &self.sampling_params, facts, bench, read)?;
+        let label = json!({"type": "string", "enum": self.labels});
+        let result = Form { words: &form, wish: label.clone(), exact: label };
+        let heard = consult(self.model.as_deref(), &self.input, result, &self.sampling_params, facts, bench, read)?;
         let (label, mut words) = heard.value;
         let score = f64::from(u8::from(self.passing_labels.contains(&label)));
         words.insert(0, format!("label {label}"));
@@ -100,13 +106,36 @@ pub(super) fn check(input: &[Message]) -> Result<(), GraderError> {
     Ok(input.iter().try_for_each(|message| template::check(&message.content.text()))?)
 }
 
+/// The form of a `result`.
+struct Form<'a> {
+    /// As the judge is told it.
+    words: &'a str,
+    /// As a schema that any provider takes.
+    wish: Value,
+    /// As one that leaves nothing to get wrong but the result, for who keeps to it.
+    exact: Value,
+}
+
+impl Form<'_> {
+    fn schema(self, is_exact: bool) -> Value {
+        let (result, explanation) = match is_exact {
+            true => (self.exact, json!({"type": "string", "maxLength": EXPLANATION_CHARS_MAX})),
+            false => (self.wish, json!({"type": "string"})),
+        };
+        json!({
+            "type": "object",
+            "properties": {"explanation": explanation, "result": result},
+            "required": ["explanation", "result"],
+            "additionalProperties": false,
+        })
+    }
+}
+
 /// Asks the judge the grader's own question, and for an answer in this form.
-#[expect(clippy::too_many_arguments, reason = "the two model graders share all of it")]
 fn consult<T>(
     model: Option<&str>,
     input: &[Message],
-    form: &str,
-    schema: Value,
+    form: Form<'_>,
     sampling: &Sampling,
     facts: &Facts<'_>,
     bench: Bench<'_>,
@@ -124,8 +153,9 @@ fn consult<T>(
     }
     instruct(
         &mut messages,
-        &format!("Answer with one JSON object and nothing else: `explanation`: your reasons in short; {form}."),
+        &format!("Answer with one JSON object and nothing else: `explanation`: your reasons in short; {}.", form.words),
     );
+    let schema = form.schema(judge.keeps_to_schemas());
     let question = Question { messages, schema, seed: sampling.seed.unwrap_or(bench.seed) };
     let patience = Patience { n_retries: bench.n_retries, tokens_max: sampling.max_completion_tokens.unwrap_or(1024) };
     ask::ask(judge, &question, patience, read).map_err(|(reason, bill)| GraderError::Unheard { reason, bill })
@@ -141,13 +171,4 @@ fn instruct(messages: &mut Vec<Message>, instruction: &str) {
 
 fn words(answer: &Value) -> Vec<String> {
     answer["explanation"].as_str().filter(|words| !words.is_empty()).map(str::to_owned).into_iter().collect()
-}
-
-fn form_of(result: &Value) -> Value {
-    json!({
-        "type": "object",
-        "properties": {"explanation": {"type": "string"}, "result": result},
-        "required": ["explanation", "result"],
-        "additionalProperties": false,
-    })
 }

@@ -1,13 +1,15 @@
 //! Texts with places: `{{ item.answer }}` and `{{ sample.output_text }}` become what they name.
 //!
 //! A place is a path and nothing else; what it gives is never read as a template again. A path into the sample that leads
-//! nowhere is the sample's fault, such as an answer that is not JSON; one into the item is the grader's.
+//! nowhere is the sample's fault, such as an answer that is not JSON; one into the item is the grader's, and so is one to what no sample has.
 
 use hone_trace::Trace;
 use serde_json::{Value, json};
 
 /// The most places in one text.
 const PLACES_MAX: usize = 256;
+/// What a sample can have.
+const SAMPLE: [&str; 3] = ["output_text", "output_tools", "output_json"];
 /// The longest text that may come of it.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
@@ -62,6 +64,9 @@ pub enum TemplateError {
     /// A path that begins elsewhere.
     #[error("`{{{{ {0} }}}}` is not a path that begins with `item` or `sample`")]
     Root(String),
+    /// A path into the sample to what no sample has.
+    #[error("`{{{{ {0} }}}}` is not a path into the sample, which has `{known}`", known = SAMPLE.join("`, `"))]
+    NotOfSample(String),
     /// A place that is not closed.
     #[error("a `{{{{` is never closed")]
     Open,
@@ -72,9 +77,18 @@ pub enum TemplateError {
 
 /// Says what cannot be filled, whatever the item and the sample are.
 pub(super) fn check(template: &str) -> Result<(), TemplateError> {
-    match Read::of(template)?.places.into_iter().find(|(_, path)| !["item", "sample"].contains(&rooted(path).0)) {
-        Some((_, path)) => Err(TemplateError::Root(path.to_owned())),
-        None => Ok(()),
+    Read::of(template)?.places.into_iter().try_for_each(|(_, path)| known(path))
+}
+
+/// Says whether a path can lead anywhere in some item or sample.
+fn known(path: &str) -> Result<(), TemplateError> {
+    let (root, steps) = rooted(path);
+    let first = steps.split('.').find(|name| !name.is_empty());
+    match root {
+        "item" => Ok(()),
+        "sample" if first.is_none_or(|name| SAMPLE.contains(&name)) => Ok(()),
+        "sample" => Err(TemplateError::NotOfSample(path.to_owned())),
+        _ => Err(TemplateError::Root(path.to_owned())),
     }
 }
 
@@ -160,6 +174,25 @@ mod tests {
         assert_eq!(filled("{{ item.answer | upper }}"), Err(TemplateError::Item("item.answer | upper".into())));
         assert_eq!(filled("{{ item.answer"), Err(TemplateError::Open));
         assert_eq!(filled(&"{{item.answer}}".repeat(300)), Err(TemplateError::TooLarge));
+    }
+
+    #[test]
+    fn what_no_sample_has_is_refused_before_there_is_one() {
+        let not_of_sample = |path: &str| Err(TemplateError::NotOfSample(path.to_owned()));
+        for (template, checked) in [
+            ("{{ sample }} {{ sample.output_text }}", Ok(())),
+            ("{{ sample.output_tools.0.function.name }}", Ok(())),
+            ("{{ sample.output_json.city.name }} {{ item.outputtext }}", Ok(())),
+            ("{{ sample.output_text }} {{ sample.outputtext }}", not_of_sample("sample.outputtext")),
+            ("{{ sample.output.text }}", not_of_sample("sample.output.text")),
+            ("{{ sample.choices.0.message }}", not_of_sample("sample.choices.0.message")),
+            ("{{ sampel.output_text }}", Err(TemplateError::Root("sampel.output_text".into()))),
+        ] {
+            assert_eq!(check(template), checked, "{template}");
+        }
+        let told = check("{{ sample.outputtext }}").unwrap_err().to_string();
+        let expected = "which has `output_text`, `output_tools`, `output_json`";
+        assert_eq!(told, format!("`{{{{ sample.outputtext }}}}` is not a path into the sample, {expected}"));
     }
 
     proptest! {

@@ -86,6 +86,7 @@ fn what_cannot_work_is_refused_when_read() {
         (json!({"type": "score_model", "input": [], "sampling_params": {"temperature": 0}}), "unknown field `temperature`"),
         (json!({"type": "label_model", "input": [], "labels": ["a"], "passing_labels": ["b"]}), "`b` is not one of the labels"),
         (string_check("eq", "{{ nope }}", ""), "`{{ nope }}` is not a path that begins with `item` or `sample`"),
+        (string_check("eq", "{{ sample.outputtext }}", ""), "has `output_text`, `output_tools`, `output_json`"),
         (string_check("eq", "", "{{ item.answer"), "a `{{` is never closed"),
         (
             json!({"type": "text_similarity", "input": "{{ output_text }}", "reference": "", "evaluation_metric": "gleu"}),
@@ -154,6 +155,21 @@ fn a_score_model_is_asked_in_a_strict_form_and_again_when_out_of_range() {
     assert_eq!(calls[0].messages[1].content.text(), "Grade: Paris for Paris");
     assert_eq!(calls[0].opening.schema.as_ref().unwrap()["additionalProperties"], json!(false));
     assert!(calls[1].last().contains("`result` is 11, which is not between 0 and 10"), "{}", calls[1].last());
+}
+
+#[test]
+fn a_judge_that_keeps_to_schemas_scores_within_the_range() {
+    for (keeps_to_schemas, explanation, result) in [
+        (true, json!({"type": "string", "maxLength": 160}), json!({"type": "number", "minimum": 0.0, "maximum": 10.0})),
+        (false, json!({"type": "string"}), json!({"type": "number"})),
+    ] {
+        let mut judge = Script::says(|_| json!({"explanation": "fine", "result": 8}));
+        judge.keeps_to_schemas = keeps_to_schemas;
+        grade(&score_model(), "Paris", Bench { judge: Some(&judge), ..ALONE }).unwrap();
+        let calls = judge.calls.lock().unwrap();
+        let parts = &calls[0].opening.schema.as_ref().unwrap()["properties"];
+        assert_eq!((&parts["explanation"], &parts["result"]), (&explanation, &result));
+    }
 }
 
 #[test]

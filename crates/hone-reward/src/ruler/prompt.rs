@@ -4,7 +4,7 @@
 //! cache sees the same beginning in every call.
 
 use super::{Room, RulerOptions};
-use crate::judge::JudgeErrorReason;
+use crate::judge::{JudgeErrorReason, scores_schema};
 use crate::transcript::{lines, shortened, tools};
 use hone_trace::{Draws, Trace};
 use serde_json::{Value, json};
@@ -178,28 +178,5 @@ pub(super) fn schema() -> Value {
         "required": ["trajectory_id", "explanation", "score"],
         "additionalProperties": false,
     });
-    scores(&json!({"type": "array", "items": entry}))
-}
-
-/// The form of an answer to this one call: every id once, in the order shown, a short explanation, a score in steps of 0.05.
-pub(super) fn exact_schema(ids: &[String]) -> Value {
-    let steps: Vec<f64> = (0..=20).map(|step| f64::from(step) / 20.0).collect();
-    let entry = |id: &String| {
-        json!({
-            "type": "object",
-            "properties": {
-                "trajectory_id": {"const": id},
-                "explanation": {"type": "string", "maxLength": 160},
-                "score": {"enum": steps},
-            },
-            "required": ["trajectory_id", "explanation", "score"],
-            "additionalProperties": false,
-        })
-    };
-    let entries: Vec<Value> = ids.iter().map(entry).collect();
-    scores(&json!({"type": "array", "prefixItems": entries, "items": false, "minItems": ids.len(), "maxItems": ids.len()}))
-}
-
-fn scores(list: &Value) -> Value {
-    json!({"type": "object", "properties": {"scores": list}, "required": ["scores"], "additionalProperties": false})
+    scores_schema(&json!({"type": "array", "items": entry}))
 }

@@ -323,6 +323,29 @@ fn a_rubric_gives_a_component_per_criterion() {
 }
 
 #[test]
+fn a_judge_that_keeps_to_schemas_is_left_nothing_of_a_rubric_to_get_wrong_but_the_scores() {
+    let asked_of = |keeps_to_schemas: bool| {
+        let mut judge = Script::says(|_| graded(&[("true", 1.0), ("kind", 0.2)]));
+        judge.keeps_to_schemas = keeps_to_schemas;
+        score_group(&recipe(RUBRIC), &judge, &group(&[0.5])).traces.swap_remove(0).unwrap();
+        let schema = judge.calls.lock().unwrap()[0].opening.schema.clone().unwrap();
+        schema["properties"]["scores"].clone()
+    };
+    let exact = asked_of(true);
+    assert_eq!((&exact["items"], &exact["minItems"], &exact["maxItems"]), (&json!(false), &json!(2), &json!(2)));
+    let entries = exact["prefixItems"].as_array().unwrap();
+    for (entry, id) in entries.iter().zip(["true", "kind"]) {
+        let parts = &entry["properties"];
+        assert_eq!((&parts["criterion"], &parts["explanation"]["maxLength"]), (&json!({"const": id}), &json!(160)));
+        let scores: Vec<f64> = parts["score"]["enum"].as_array().unwrap().iter().map(|score| score.as_f64().unwrap()).collect();
+        assert_eq!((scores.first(), scores.last(), scores.len()), (Some(&0.0), Some(&1.0), 21));
+        assert_eq!(entry["required"], json!(["criterion", "explanation", "score"]));
+    }
+    assert_eq!(entries.len(), 2);
+    assert_eq!(asked_of(false)["items"]["properties"]["criterion"]["enum"], json!(["true", "kind"]));
+}
+
+#[test]
 fn a_rubric_asks_again_for_what_does_not_fit_and_then_reports_it() {
     for (wrong, complaint) in [
         (graded(&[("true", 1.0)]), "no score for kind"),
