@@ -16,6 +16,7 @@
 
 mod analysis;
 pub mod art;
+mod blocks;
 mod chat;
 mod error;
 pub mod hone;

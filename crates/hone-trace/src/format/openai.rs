@@ -5,14 +5,20 @@
 //! | `messages` | one segment; each assistant message is the answer of a turn, the messages before it its input |
 //! | `tools`, legacy `functions` | the tools of the segment |
 //! | `model`, `temperature`, `top_p`, `tool_choice` … | the config, and `metadata` |
+//! | `system`, `response` | the first message and the last answer, see `logged.rs` |
 //! | any other top-level key (`parallel_tool_calls`, `user` …) | `metadata` |
 //! | the entries of `metadata` | `metadata` as well, where no other key has their name; `hone.metadata` notes which |
 //! | `reward`, where it is a number at the top | a reward given by `openai` ([`crate::GiverKind::Import`]), and `metadata`; written is what the trace earned last |
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
-//! Messages and tools are described in `chat.rs`. Written is the last segment, because it ends with the
+//! Messages and tools are described in `chat.rs`. A line may also be a logged request of Anthropic's API, or one with its response:
+//! see `logged.rs` and `blocks.rs`. It is written in OpenAI's form, and metadata that would be read as part of a log are written inside
+//! `metadata`. Written is the last segment, because it ends with the
 //! final answer. Not kept on import: the order of keys, and all but the last of repeated keys.
 
+mod logged;
+
+use super::blocks;
 use super::chat::tool::{self, Tool};
 use super::chat::{self, Chat, Out};
 use super::object::{self, List, Object, Read};
@@ -134,8 +140,22 @@ pub fn message_json(message: &Message) -> Value {
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
     let Read(Line { messages, tools, functions, mut rest }) = object::from_line(line)?;
     let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
-    let mut segment = chat::segment(messages, |message, said| chat::take(message.into_message(), said));
-    segment.tools = specs(tools, functions);
+    let mut messages: Vec<Message> = messages.into_iter().flat_map(|chat| blocks::spoken(chat.into_message())).collect();
+    if let Some(system) = logged::system(&rest, messages.first()) {
+        rest.remove(logged::SYSTEM);
+        messages.insert(0, system);
+    }
+    let mut call = None;
+    if let Some(answer) = logged::answer(&rest, messages.last()) {
+        rest.insert(logged::RESPONSE.to_owned(), answer.rest);
+        messages.push(answer.message);
+        call = answer.call;
+    }
+    let mut segment = chat::segment(messages, chat::take);
+    if let Some(turn) = segment.turns.last_mut() {
+        turn.llm_calls.extend(call);
+    }
+    segment.tools = specs(tools, functions).into_iter().map(blocks::tool).collect();
     let config = config(&rest, origin::prompt(origin::messages(&segment)), &segment.tools);
     let reward = rest.get(REWARD).and_then(Value::as_f64).map(origin::check_reward).transpose();
     let reward = reward.map_err(|reason| FormatError::new(REWARD, reason))?;
@@ -234,8 +254,14 @@ impl Serialize for Written<'_> {
             out.put(REWARD, &*reward)?;
         }
         inner.extend(aside.map(|value| (REWARD.to_owned(), value.clone())));
+        let said = || segment.into_iter().flat_map(origin::messages);
+        let is_system = logged::system(metadata, said().next()).is_some();
+        let is_response = logged::answer(metadata, said().last()).is_some();
+        let beside = [(logged::SYSTEM, is_system), (logged::RESPONSE, is_response)];
+        let beside: Vec<&str> = beside.into_iter().filter_map(|(key, is_read)| is_read.then_some(key)).collect();
+        inner.extend(beside.iter().map(|&key| (key.to_owned(), metadata[key].clone())));
         out.merge("metadata", &mut inner)?;
-        out.end(&[&["messages", "tools", tool::LEGACY, "metadata", REWARD], &*names].concat())
+        out.end(&[&["messages", "tools", tool::LEGACY, "metadata", REWARD], &*names, &*beside].concat())
     }
 }
 

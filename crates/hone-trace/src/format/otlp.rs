@@ -1,10 +1,11 @@
-//! OTLP/JSON: an `ExportTraceServiceRequest` per line (the OTLP file exporter), with GenAI or OpenInference attributes. Lines may also be
-//! `ExportLogsServiceRequest`s: a record that tells what was said in a call becomes an event of the call's span, as in [`live`].
+//! OTLP/JSON: an `ExportTraceServiceRequest` per line (the OTLP file exporter), with GenAI or OpenInference attributes, or those of the
+//! SDKs of Langfuse and Vercel. Lines may also be `ExportLogsServiceRequest`s: a record that tells what was said in a call becomes an
+//! event of the call's span, as in [`live`].
 //!
 //! The spans of one conversation become one trace. A conversation is named by `gen_ai.conversation.id`, else by
-//! `session.id`; a span that has neither belongs to the conversation of its `traceId`. Because spans of a conversation
-//! may lie anywhere in a file, a first pass notes where each one ends ([`Plan`], a few dozen bytes each) and a second
-//! yields it there ([`Assembler`]).
+//! `session.id` or `langfuse.session.id`; a span that has none belongs to the conversation of its `traceId`. Because spans of a
+//! conversation may lie anywhere in a file, a first pass notes where each one ends ([`Plan`], a few dozen bytes each) and a
+//! second yields it there ([`Assembler`]).
 //!
 //! | span | word |
 //! |---|---|
@@ -33,6 +34,7 @@ mod genai;
 pub mod live;
 mod places;
 pub mod protobuf;
+mod sdk;
 mod secrets;
 mod span;
 mod stream;

@@ -211,3 +211,104 @@ fn all_that_shapes_an_answer_is_of_the_config() {
     // Who asks, and by which dice, is not of the agent.
     assert_eq!([hash(r#", "user": "u1""#), hash(r#", "seed": 3"#)], [hash(""), hash("")]);
 }
+
+/// All that a trace says, a message each.
+fn said(trace: &hone_trace::Trace) -> String {
+    let message = |message: &hone_trace::Message| {
+        let calls = message.tool_calls.iter().map(|call| format!(" {}#{}{}", call.name, call.id, call.arguments));
+        let id = message.tool_call_id.iter().map(|id| format!(" to {id}"));
+        format!("{:?}: {}{}", message.role, message.content.text(), calls.chain(id).collect::<String>())
+    };
+    let segment = &trace.segments[0];
+    let messages = segment.turns.iter().flat_map(|turn| turn.input.iter().chain([&turn.answer])).chain(&segment.tail);
+    messages.map(message).collect::<Vec<_>>().join(" | ")
+}
+
+#[test]
+fn a_log_of_requests_is_a_conversation() {
+    let hi = r#"{"role":"user","content":"hi"}"#;
+    let asks = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"x"},{"type":"text","text":"I look."},
+        {"type":"tool_use","id":"t1","name":"look","input":{"q":1}}]}"#;
+    let results = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"42"}],"is_error":true},
+        {"type":"tool_result","tool_use_id":"t2"},{"type":"text","text":"well?"}]}"#;
+    let ho = r#""choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"ho","tool_calls":null}}]"#;
+    let text = format!(r#""response":{}"#, json!(format!("{{{ho}}}")));
+    for (messages, rest, n_turns, expected) in [
+        (hi, r#""system":"Be kind.""#, 0, "System: Be kind. | User: hi"),
+        (
+            hi,
+            r#""system":[{"type":"text","text":"Be"},{"type":"text","text":"kind.","cache_control":{}}]"#,
+            0,
+            "System: Be\n\nkind. | User: hi",
+        ),
+        (r#"{"role":"system","content":"Be."}"#, r#""system":"linux""#, 0, "System: Be."),
+        (hi, r#""system":{"os":"linux"}"#, 0, "User: hi"),
+        (
+            &format!("{hi},{asks},{results}"),
+            r#""response":{"type":"message","content":[{"type":"text","text":"Hm."},{"type":"tool_use","id":"t3","name":"f","input":{}}]}"#,
+            2,
+            r#"User: hi | Assistant: I look. look#t1{"q":1} | Tool: 42 to t1 | Tool:  to t2 | User: well? | Assistant: Hm. f#t3{}"#,
+        ),
+        (hi, &format!(r#""response":{{{ho}}}"#), 1, "User: hi | Assistant: ho"),
+        (hi, &text, 1, "User: hi | Assistant: ho"),
+        (
+            hi,
+            r#""response":{"choices":[{"message":{"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{"}}]}}]}"#,
+            1,
+            "User: hi | Assistant:  f#1{",
+        ),
+        (r#"{"role":"assistant","content":"ha"}"#, &format!(r#""response":{{{ho}}}"#), 1, "Assistant: ha"),
+        (hi, r#""response":"none""#, 0, "User: hi"),
+        (hi, r#""response":{"choices":[{"message":{"role":"assistant","content":null}}]}"#, 0, "User: hi"),
+    ] {
+        let line = format!(r#"{{"messages":[{messages}],{rest}}}"#);
+        let trace = read(Format::Openai, &line).traces.remove(0);
+        assert_eq!((said(&trace).as_str(), trace.turns().count()), (expected, n_turns), "{line}");
+        let written = write(&trace, Format::Openai);
+        let back = read(Format::Openai, &written).traces.remove(0);
+        assert_eq!(said(&back), expected, "{written}");
+        json::assert_same(&json::parse(&write(&back, Format::Openai)), &json::parse(&written));
+    }
+}
+
+#[test]
+fn a_log_tells_tokens_tools_and_thoughts() {
+    let line = r#"{"model":"m","system":"Be kind.","messages":[{"role":"user","content":"hi"}],"response_cost":0.5,
+        "tools":[{"name":"look","description":"Looks.","input_schema":{"type":"object"},"cache_control":{}}],
+        "response":{"id":"r","content":[{"type":"thinking","thinking":"Hm."},{"type":"text","text":"ho"}],
+            "usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}}}"#;
+    let imported = read(Format::Openai, line);
+    let (trace, config) = (&imported.traces[0], &imported.configs[0]);
+    let turn = trace.turns().next().unwrap();
+    assert_eq!((turn.answer.content.text().as_str(), turn.answer.reasoning.as_deref()), ("ho", Some("Hm.")));
+    let call = &turn.llm_calls[0];
+    assert_eq!((call.model.as_str(), call.tokens_in, call.tokens_cached, call.tokens_out), ("m", 7, 4, 2));
+    assert_eq!((call.cost_usd, config.prompt.as_deref()), (Some(0.5), Some("Be kind.")));
+    assert_eq!((trace.metadata.get("system"), &trace.metadata["response"]["id"]), (None, &json!("r")));
+    let tool = &config.tools[0];
+    assert_eq!(
+        (tool.name.as_str(), tool.description.as_deref(), &tool.parameters["type"]),
+        ("look", Some("Looks."), &json!("object"))
+    );
+    let openai = line.replace(
+        r#""response":{"id":"r","content":[{"type":"thinking","thinking":"Hm."},{"type":"text","text":"ho"}],
+            "usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}}"#,
+        r#""response":{"model":"n","choices":[{"message":{"content":"ho"}}],
+            "usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}"#,
+    );
+    let trace = read(Format::Openai, &openai).traces.remove(0);
+    let call = trace.turns().next().unwrap().llm_calls[0].clone();
+    assert_eq!((call.model.as_str(), call.tokens_in, call.tokens_cached, call.tokens_out), ("n", 7, 4, 2));
+}
+
+#[test]
+fn metadata_that_look_like_a_log_are_none_in_an_export() {
+    let line = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+    let mut trace = read(Format::Openai, line).traces.remove(0);
+    let noted = [("system", json!("linux")), ("response", json!({"content": [{"type": "text", "text": "ho"}]}))];
+    trace.metadata.extend(noted.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+    let written = write(&trace, Format::Openai);
+    let back = read(Format::Openai, &written).traces.remove(0);
+    assert_eq!(said(&back), "User: hi", "{written}");
+    assert!(noted.iter().all(|(key, value)| back.metadata.get(*key) == Some(value)), "{written}");
+}

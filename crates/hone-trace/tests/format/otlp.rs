@@ -12,13 +12,15 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 /// The keys whose text holds JSON: spaces and order of keys inside are not kept.
-const JSON_KEYS: [&str; 6] = [
+const JSON_KEYS: [&str; 8] = [
     "gen_ai.input.messages",
     "gen_ai.output.messages",
     "gen_ai.system_instructions",
     "gen_ai.tool.call.arguments",
     "tool.parameters",
     "input.value",
+    "ai.toolCall.args",
+    "langfuse.observation.input",
 ];
 
 /// All spans with their places, sorted, with attributes sorted.
@@ -170,6 +172,13 @@ fn noise() -> BoxedStrategy<Vec<Value>> {
             "metadata",
             "gen_ai.tool.name",
             "tool.parameters",
+            "ai.model.id",
+            "ai.prompt.messages",
+            "ai.response.text",
+            "ai.toolCall.args",
+            "ai.usage.inputTokens",
+            "langfuse.observation.input",
+            "langfuse.observation.output",
         ])
         .prop_map(str::to_owned),
         "\\PC{0,6}",
@@ -384,6 +393,142 @@ fn messages_in_events_are_read() {
     let trace = &read(Format::Otlp, &line).traces[0];
     let turn = trace.turns().next().unwrap();
     assert_eq!((turn.input[0].content.text(), turn.answer.content.text()), ("hi".to_owned(), "ho".to_owned()));
+    assert_same(&[write(trace, Format::Otlp)], &[line]);
+}
+
+/// What each model call adds to the conversation: its input, its answer, and what it cost.
+fn calls(trace: &hone_trace::Trace) -> Vec<String> {
+    let said = |message: &hone_trace::Message| {
+        let calls = message.tool_calls.iter().map(|call| format!(" {}#{}{}", call.name, call.id, call.arguments));
+        let id = message.tool_call_id.iter().map(|id| format!(" to {id}"));
+        format!("{:?}: {}{}", message.role, message.content.text(), calls.chain(id).collect::<String>())
+    };
+    let turns = trace.turns().map(|turn| {
+        let told = turn.input.iter().chain([&turn.answer]).map(said).collect::<Vec<_>>().join(", ");
+        let tools = turn.tool_calls.iter().map(|tool| format!(" | {} {}", tool.name, tool.arguments)).collect::<String>();
+        let llm = &turn.llm_calls[0];
+        format!("{told} | {} {}+{} {:?}{tools}", llm.model, llm.tokens_in, llm.tokens_out, llm.cost_usd.unwrap_or_default())
+    });
+    turns.collect()
+}
+
+/// A span with these attributes: texts as they are, all else as JSON in a text.
+fn told_by_sdk(no: u64, attributes: &[(&str, Value)]) -> Value {
+    let value = |value: &Value| match value {
+        Value::Number(n) => json!({"intValue": n}),
+        Value::String(text) => said(text),
+        json => said(&json.to_string()),
+    };
+    let attributes: Vec<Value> = attributes.iter().map(|(key, told)| attribute(key, value(told))).collect();
+    json!({"traceId": "00000000000000000000000000000001", "spanId": format!("{no:016x}"), "name": "look",
+        "startTimeUnixNano": (no * 1000).to_string(), "attributes": attributes})
+}
+
+#[test]
+fn spans_of_langfuse_are_read() {
+    let kind = |kind: &str| ("langfuse.observation.type", json!(kind));
+    let input = |input: Value| ("langfuse.observation.input", input);
+    let output = |output: Value| ("langfuse.observation.output", output);
+    let model = ("langfuse.observation.model.name", json!("m"));
+    let (hi, asks, result) = (
+        json!({"role": "user", "content": "hi"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "t1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}),
+        json!({"role": "tool", "tool_call_id": "t1", "content": "42"}),
+    );
+    let tools = json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]);
+    let session = ("langfuse.session.id", json!("s"));
+    let line = request(&[
+        told_by_sdk(1, &[kind("span"), input(json!({"q": 1})), session.clone()]),
+        told_by_sdk(
+            2,
+            &[
+                kind("generation"),
+                model.clone(),
+                input(json!({"messages": [hi], "tools": tools})),
+                output(asks.clone()),
+                ("langfuse.observation.usage_details", json!({"input": 3, "output": 2, "total": 5})),
+                ("langfuse.observation.cost_details", json!({"total": 0.5})),
+                ("langfuse.observation.model.parameters", json!({"temperature": 0.2, "top_p": 1})),
+                session.clone(),
+            ],
+        ),
+        told_by_sdk(3, &[kind("tool"), input(json!({"q": "x"})), output(json!("42")), session.clone()]),
+        told_by_sdk(4, &[kind("generation"), input(json!([hi, asks, result])), output(json!("it is 42")), session.clone()]),
+        told_by_sdk(5, &[kind("generation"), input(json!("anew")), output(json!({"sure": true})), session]),
+    ]);
+    let imported = read(Format::Otlp, &line);
+    let (trace, config) = (&imported.traces[0], &imported.configs[0]);
+    assert_eq!(
+        calls(trace),
+        [
+            r#"User: hi, Assistant:  look#t1{} | m 3+2 0.5 | look {"q":"x"}"#,
+            "Tool: 42 to t1, Assistant: it is 42 |  0+0 0.0",
+            r#"User: anew, Assistant: {"sure":true} |  0+0 0.0"#,
+        ]
+    );
+    assert_eq!(trace.metadata["conversation_id"], "s");
+    assert_eq!((config.model.as_deref(), config.temperature, config.tools.len()), (Some("m"), Some(0.2), 1));
+    assert_eq!(config.settings["request.top_p"], 1);
+    assert_same(&[write(trace, Format::Otlp)], &[line]);
+}
+
+#[test]
+fn spans_of_vercel_are_read() {
+    let operation = |id: &str| ("ai.operationId", json!(id));
+    let model = ("ai.model.id", json!("m"));
+    let (system, hi, asks, result) = (
+        json!({"role": "system", "content": "Be kind."}),
+        json!({"role": "user", "content": [{"type": "text", "text": "hi"}]}),
+        json!({"role": "assistant", "content": [{"type": "text", "text": "I look."},
+            {"type": "tool-call", "toolCallId": "t1", "toolName": "look", "input": {"q": 1}}]}),
+        json!({"role": "tool", "content": [
+            {"type": "tool-result", "toolCallId": "t1", "toolName": "look", "output": {"type": "json", "value": {"n": 42}}}]}),
+    );
+    let called = json!([{"toolCallType": "function", "toolCallId": "t1", "toolName": "look", "args": "{\"q\": 1}"}]);
+    let line = request(&[
+        told_by_sdk(1, &[operation("ai.generateText"), model.clone(), ("ai.response.text", json!("it is 42"))]),
+        told_by_sdk(
+            2,
+            &[
+                operation("ai.generateText.doGenerate"),
+                model.clone(),
+                ("ai.prompt.messages", json!([system, hi])),
+                ("ai.response.text", json!("I look.")),
+                ("ai.response.toolCalls", called),
+                ("ai.usage.promptTokens", json!(3)),
+                ("ai.usage.completionTokens", json!(2)),
+            ],
+        ),
+        told_by_sdk(
+            3,
+            &[
+                operation("ai.toolCall"),
+                ("ai.toolCall.id", json!("t1")),
+                ("ai.toolCall.name", json!("look")),
+                ("ai.toolCall.args", json!({"q": 1})),
+            ],
+        ),
+        told_by_sdk(
+            4,
+            &[
+                operation("ai.streamText.doStream"),
+                ("gen_ai.request.model", json!("n")),
+                ("ai.prompt.messages", json!([system, hi, asks, result])),
+                ("ai.response.text", json!("it is 42")),
+                ("ai.usage.inputTokens", json!(7)),
+                ("ai.usage.outputTokens", json!(1)),
+            ],
+        ),
+    ]);
+    let trace = &read(Format::Otlp, &line).traces[0];
+    assert_eq!(
+        calls(trace),
+        [
+            r#"System: Be kind., User: hi, Assistant: I look. look#t1{"q": 1} | m 3+2 0.0 | look {"q":1}"#,
+            r#"Tool: {"n":42} to t1, Assistant: it is 42 | n 7+1 0.0"#,
+        ]
+    );
     assert_same(&[write(trace, Format::Otlp)], &[line]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use super::span::{Kind, Span, time};
-use super::{NO_CALL, PLACES, SPAN, SPANS, call, flat, wire};
+use super::{NO_CALL, PLACES, SPAN, SPANS, call, flat, sdk, wire};
 use crate::format::FormatError;
 use crate::format::origin::{self, Registrar};
 use crate::{
@@ -251,8 +251,11 @@ fn note(span: &Span, keys: impl Iterator<Item = &'static str>, written: impl Fn(
 /// What is known of the agent from its first model call.
 fn config(spans: &[Span], kinds: &[Kind]) -> Config {
     let Some((span, _)) = spans.iter().zip(kinds).find(|(_, kind)| **kind == Kind::Llm) else { return Config::default() };
-    let number = |key: &str| wire::number(wire::find(span.attributes(), key)?);
-    let setting = |key: &str| Some((key.strip_prefix("gen_ai.")?.to_owned(), wire::plain(wire::find(span.attributes(), key)?)?));
+    let value = |key: &str| {
+        let told = wire::find(span.attributes(), key).and_then(wire::plain);
+        told.or_else(|| sdk::parameter(span, key.strip_prefix("gen_ai.request.")?))
+    };
+    let setting = |key: &str| Some((key.strip_prefix("gen_ai.")?.to_owned(), value(key)?));
     let settings = [
         "gen_ai.agent.name",
         "gen_ai.agent.version",
@@ -265,11 +268,13 @@ fn config(spans: &[Span], kinds: &[Kind]) -> Config {
         "gen_ai.request.top_p",
         "gen_ai.system",
     ];
-    let model = ["gen_ai.request.model", "llm.model_name", "gen_ai.response.model"].iter().find_map(|key| span.text(key));
+    let models =
+        ["gen_ai.request.model", "llm.model_name", "gen_ai.response.model", "langfuse.observation.model.name", "ai.model.id"];
+    let model = models.iter().find_map(|key| span.text(key));
     Config {
         v: V1,
         model: model.map(str::to_owned),
-        temperature: number("gen_ai.request.temperature"),
+        temperature: value("gen_ai.request.temperature").as_ref().and_then(Value::as_f64),
         settings: settings.iter().filter_map(|key| setting(key)).collect(),
         ..Config::default()
     }

@@ -5,28 +5,52 @@
 
 use super::genai::{self, Side};
 use super::span::Span;
-use super::{events, flat, wire};
+use super::{events, flat, sdk, wire};
 use crate::format::object::json_inside;
 use crate::{Content, LlmCall, Message, Role, ToolCall, ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-const MODEL: [&str; 3] = ["gen_ai.response.model", "gen_ai.request.model", "llm.model_name"];
-const TOKENS_IN: [&str; 3] = ["gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"];
-const TOKENS_OUT: [&str; 3] = ["gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"];
-const CACHED: [&str; 3] =
-    ["gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "llm.token_count.prompt_details.cache_read"];
+const MODEL: [&str; 6] = [
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "langfuse.observation.model.name",
+    "ai.response.model",
+    "ai.model.id",
+];
+const TOKENS_IN: [&str; 5] = [
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+    "ai.usage.inputTokens",
+    "ai.usage.promptTokens",
+];
+const TOKENS_OUT: [&str; 5] = [
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+    "ai.usage.outputTokens",
+    "ai.usage.completionTokens",
+];
+const CACHED: [&str; 4] = [
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "llm.token_count.prompt_details.cache_read",
+    "ai.usage.cachedInputTokens",
+];
 const COST: [&str; 2] = ["gen_ai.usage.cost", "llm.cost.total"];
 const INSTRUCTIONS: &str = "gen_ai.system_instructions";
 /// The key of the tools on offer.
 pub(super) const DEFINITIONS: &str = "gen_ai.tool.definitions";
 const INPUT: [&str; 4] = ["gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "input.value"];
 const OUTPUT: [&str; 4] = ["gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "output.value"];
-const TOOL_NAME: [&str; 2] = ["gen_ai.tool.name", "tool.name"];
-const TOOL_ID: [&str; 2] = ["gen_ai.tool.call.id", "tool_call.id"];
-const TOOL_ARGUMENTS: [&str; 3] = ["gen_ai.tool.call.arguments", "tool.parameters", "input.value"];
+const TOOL_NAME: [&str; 3] = ["gen_ai.tool.name", "tool.name", "ai.toolCall.name"];
+const TOOL_ID: [&str; 3] = ["gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id"];
+const TOOL_ARGUMENTS: [&str; 5] =
+    ["gen_ai.tool.call.arguments", "tool.parameters", "input.value", "ai.toolCall.args", "langfuse.observation.input"];
 
-/// Not a key: the messages came in events.
-const EVENTS: &str = "";
+/// Not a key: what told the messages stays with its span.
+const KEPT: &str = "";
 
 /// What a model call of our own writes.
 pub(super) const OWN: [&str; 7] = [MODEL[1], TOKENS_IN[0], TOKENS_OUT[0], CACHED[0], COST[0], INPUT[0], OUTPUT[0]];
@@ -42,13 +66,14 @@ pub(super) fn is_empty(answer: &Message) -> bool {
 pub(super) fn llm(span: &Span) -> LlmCall {
     let attributes = span.attributes();
     let find = |keys: &[&str]| keys.iter().find_map(|key| wire::find(attributes, key));
-    let count = |keys: &[&str]| find(keys).and_then(wire::number).filter(|&n| n >= 0.0).map_or(0, |n| n as u64);
+    let count = |keys: &[&str], n: u64| find(keys).and_then(wire::number).filter(|&n| n >= 0.0).map_or(n, |n| n as u64);
+    let [tokens_in, tokens_out, cached] = sdk::tokens(span);
     LlmCall {
         model: MODEL.iter().find_map(|key| span.text(key)).unwrap_or_default().to_owned(),
-        tokens_in: count(&TOKENS_IN),
-        tokens_out: count(&TOKENS_OUT),
-        tokens_cached: count(&CACHED),
-        cost_usd: find(&COST).and_then(wire::number),
+        tokens_in: count(&TOKENS_IN, tokens_in),
+        tokens_out: count(&TOKENS_OUT, tokens_out),
+        tokens_cached: count(&CACHED, cached),
+        cost_usd: find(&COST).and_then(wire::number).or_else(|| sdk::cost_usd(span)),
         duration_ms: span.duration_ms(),
         extra: Map::new(),
     }
@@ -86,7 +111,7 @@ pub(super) fn input(span: &Span) -> Option<(Vec<Message>, Option<&'static str>)>
         .and_then(|list| Some((genai::messages(&list)?, INPUT[0])))
         .or_else(|| Some((flat::messages(attributes, INPUT[1], flat::OPENINFERENCE, Role::User)?, INPUT[1])))
         .or_else(|| Some((flat::messages(attributes, INPUT[2], flat::TRACELOOP, Role::User)?, INPUT[2])))
-        .or_else(|| Some((events::input(span)?, EVENTS)))
+        .or_else(|| Some((sdk::input(span).or_else(|| events::input(span))?, KEPT)))
         .or_else(|| Some((vec![Message::text(Role::User, span.text(INPUT[3])?)], INPUT[3])));
     match (instructions, found) {
         (None, None) => None,
@@ -103,7 +128,7 @@ pub(super) fn output(span: &Span) -> Option<(Message, &'static str)> {
         .and_then(|list| Some((first(genai::messages(&list)?)?, OUTPUT[0])))
         .or_else(|| Some((first(flat::messages(attributes, OUTPUT[1], flat::OPENINFERENCE, Role::Assistant)?)?, OUTPUT[1])))
         .or_else(|| Some((first(flat::messages(attributes, OUTPUT[2], flat::TRACELOOP, Role::Assistant)?)?, OUTPUT[2])))
-        .or_else(|| Some((events::output(span)?, EVENTS)))
+        .or_else(|| Some((sdk::output(span).or_else(|| events::output(span))?, KEPT)))
         .or_else(|| Some((Message::text(Role::Assistant, span.text(OUTPUT[3])?), OUTPUT[3])))?;
     answer.role = Role::Assistant;
     Some((answer, key))
@@ -122,7 +147,7 @@ pub(super) fn tools(span: &Span) -> Vec<ToolSpec> {
         key.starts_with("llm.tools.") && key.ends_with(".tool.json_schema")
     });
     let flat = flat.filter_map(|attribute| json_inside(attribute["value"]["stringValue"].as_str()?));
-    listed.into_iter().chain(flat).filter_map(|tool| spec(&tool)).collect()
+    listed.into_iter().chain(flat).chain(sdk::tools(span)).filter_map(|tool| spec(&tool)).collect()
 }
 
 /// The tools on offer as the conventions write them.
@@ -145,7 +170,11 @@ fn spec(tool: &Value) -> Option<ToolSpec> {
     Some(ToolSpec {
         name: inner.get("name")?.as_str()?.to_owned(),
         description: inner.get("description").and_then(Value::as_str).map(str::to_owned),
-        parameters: inner.get("parameters").or_else(|| inner.get("input_schema")).cloned().unwrap_or_default(),
+        parameters: ["parameters", "input_schema", "inputSchema"]
+            .iter()
+            .find_map(|key| inner.get(key))
+            .cloned()
+            .unwrap_or_default(),
         extra: Map::new(),
     })
 }
@@ -165,7 +194,7 @@ pub(super) fn written(key: &str, call: &LlmCall, history: &[&Message], answer: &
     if MODEL.contains(&key) {
         return if call.model.is_empty() { Vec::new() } else { one(wire::any_text(&call.model)) };
     }
-    for (keys, n) in [(TOKENS_IN, call.tokens_in), (TOKENS_OUT, call.tokens_out), (CACHED, call.tokens_cached)] {
+    for (keys, n) in [(&TOKENS_IN[..], call.tokens_in), (&TOKENS_OUT, call.tokens_out), (&CACHED, call.tokens_cached)] {
         if keys.contains(&key) {
             return one(wire::any_int(n));
         }

@@ -53,7 +53,7 @@ fn parsed(value: Value) -> Value {
 }
 
 /// The message, if it says anything.
-fn message(body: &Value, role: Role) -> Option<Message> {
+pub(super) fn message(body: &Value, role: Role) -> Option<Message> {
     let mut message = Message::text(role, "");
     message.content = match body.get("content") {
         None | Some(Value::Null) => Content::None,
@@ -62,13 +62,14 @@ fn message(body: &Value, role: Role) -> Option<Message> {
         Some(other) => Content::Text(other.to_string()),
     };
     message.tool_calls = body.get("tool_calls").and_then(Value::as_array).into_iter().flatten().filter_map(request).collect();
-    message.tool_call_id = body.get("id").and_then(Value::as_str).filter(|_| role == Role::Tool).map(str::to_owned);
+    let id = body.get("id").or_else(|| body.get("tool_call_id"));
+    message.tool_call_id = id.and_then(Value::as_str).filter(|_| role == Role::Tool).map(str::to_owned);
     (message.content != Content::None || !message.tool_calls.is_empty()).then_some(message)
 }
 
 fn request(call: &Value) -> Option<ToolRequest> {
     let function = call.get("function").unwrap_or(call);
-    let arguments = match function.get("arguments") {
+    let arguments = match function.get("arguments").or_else(|| function.get("args")) {
         Some(Value::String(text)) => text.clone(),
         Some(json) => json.to_string(),
         None => String::new(),

@@ -39,7 +39,16 @@ const KEYS: [(&str, &str); 6] = [
     ("connection", "string"),
 ];
 /// Attributes whose text is the JSON of a call.
-const CALLS: [&str; 4] = ["input.value", "llm.invocation_parameters", "metadata", "output.value"];
+const CALLS: [&str; 8] = [
+    "ai.toolCall.args",
+    "input.value",
+    "langfuse.observation.input",
+    "langfuse.observation.model.parameters",
+    "langfuse.observation.output",
+    "llm.invocation_parameters",
+    "metadata",
+    "output.value",
+];
 /// Members of a call that are the conversation itself.
 const SAID: [&str; 3] = ["choices", "input", "messages"];
 
@@ -199,6 +208,7 @@ mod tests {
         );
         let said = r#"{"api_key":"k","messages":[{"content":"{}","password":"said"}]}"#;
         check("input.value", said, Some(r#"{"messages":[{"content":"{}","password":"said"}]}"#));
+        check("langfuse.observation.input", said, Some(r#"{"messages":[{"content":"{}","password":"said"}]}"#));
         check("input.value", "not json", Some("not json"));
         check("other", r#"{"api_key":"k"}"#, Some(r#"{"api_key":"k"}"#));
     }

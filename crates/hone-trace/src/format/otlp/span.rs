@@ -1,6 +1,6 @@
 //! One span: what it is, when it was, what it belongs to.
 
-use super::wire;
+use super::{sdk, wire};
 use crate::Time;
 use serde_json::{Map, Value};
 
@@ -51,7 +51,7 @@ impl Span {
             (Some("chat" | "generate_content" | "text_completion"), ..) | (_, Some("LLM"), ..) => Kind::Llm,
             (Some("invoke_agent"), ..) | (_, Some("AGENT"), ..) | (_, _, Some("agent"), _) => Kind::Agent,
             (.., Some("chat" | "completion")) => Kind::Llm,
-            (None, None, None, None) if self.has_model() => Kind::Llm,
+            (None, None, None, None) => sdk::kind(self).unwrap_or_else(|| if self.has_model() { Kind::Llm } else { Kind::Other }),
             _ => Kind::Other,
         }
     }

@@ -95,7 +95,7 @@ impl Plan {
 /// What a span says of its conversation.
 pub(super) fn conversation(span: &Map<String, Value>) -> Option<&str> {
     let attributes = span.get("attributes")?.as_array()?;
-    let names = ["gen_ai.conversation.id", "session.id"];
+    let names = ["gen_ai.conversation.id", "session.id", "langfuse.session.id"];
     names.into_iter().find_map(|key| wire::text(attributes, key).filter(|name| !name.is_empty()))
 }
 
