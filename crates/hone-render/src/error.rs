@@ -22,6 +22,14 @@ pub enum RenderError {
         /// Its type.
         kind: String,
     },
+    /// Calls of tools, for a model whose chat template has no words for them.
+    #[error(
+        "message {at} calls tools, and the chat template of this model has no words for that: ask a model that is made for tools"
+    )]
+    Calls {
+        /// The place of the message, from 0.
+        at: usize,
+    },
     /// A text that the tokenizer could not cut into tokens.
     #[error("text of {n_bytes} bytes could not be tokenized: {why}")]
     Text {

@@ -80,6 +80,11 @@ impl Template {
         self.takes_parts
     }
 
+    /// Whether it writes the calls of a message.
+    pub fn takes_calls(&self) -> bool {
+        self.source.contains("tool_calls")
+    }
+
     /// Whether it asks if a message has content. Others join the content with texts without asking.
     pub fn asks_for_content(&self) -> bool {
         self.asks_for_content

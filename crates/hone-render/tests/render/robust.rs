@@ -4,7 +4,7 @@ use crate::{tiny, user};
 use hone_engine::gguf::Value;
 use hone_render::template::Template;
 use hone_render::{Ending, Setting, Tokenizer};
-use hone_trace::{Message, Role};
+use hone_trace::{Message, Role, ToolRequest};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -146,6 +146,19 @@ fn torn() -> impl Strategy<Value = String> {
         }
         tokenizer.to_string()
     })
+}
+
+/// A template without words for calls would leave an answer that calls a tool empty.
+#[test]
+fn calls_that_a_template_does_not_write_are_refused() {
+    let call = ToolRequest { id: "a".into(), name: "find".into(), arguments: "{}".into(), extra: serde_json::Map::new() };
+    let said = [user("so"), Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") }];
+    let rendered = |template: &str| tiny(Some(template)).render(&said, &Setting::default(), Ending::Message).map(drop);
+    let plain = "{% for m in messages %}{{ '<|im_start|>' + m['content'] + '<|im_end|>' }}{% endfor %}";
+    let refused = rendered(plain).expect_err("no words").to_string();
+    assert!(refused.starts_with("message 1 calls tools, and the chat template of this model has no words"), "{refused}");
+    let with_calls = plain.replace("m['content']", "m['content'] + (m.tool_calls | default([]) | tojson)");
+    assert!(rendered(&with_calls).is_ok());
 }
 
 /// Clients send a text as a list of parts, which most templates would join with other texts as it stands.
