@@ -29,6 +29,13 @@ pub struct SamplerOptions {
     pub min_p: f32,
 }
 
+impl SamplerOptions {
+    /// Whether some tokens are left out that the model could say.
+    pub fn leaves_out(&self) -> bool {
+        self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
+    }
+}
+
 impl Default for SamplerOptions {
     fn default() -> Self {
         Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0 }

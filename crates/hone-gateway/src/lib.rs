@@ -55,7 +55,7 @@ pub use error::Refused;
 pub use local::Local;
 pub use lookout::STREAM;
 pub use metrics::Metrics;
-pub use record::episodes_called;
+pub use record::{AGENT, episodes_called};
 pub use server::{Gateway, Limits, Setup, serve};
 pub use task::TaskRule;
 pub use tls::{Tls, TlsError};

@@ -374,7 +374,7 @@ pub fn episodes_called(tenant: &Tenant, name: &str) -> Vec<TraceId> {
 }
 
 /// Where the metadata of a trace say which version of an agent answered.
-pub(crate) const AGENT: &str = "agent";
+pub const AGENT: &str = "agent";
 
 /// The version of an agent that an episode began with, where its record says one.
 pub(crate) fn assigned_to(trace: &Trace) -> Option<Assigned> {

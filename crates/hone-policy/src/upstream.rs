@@ -160,7 +160,7 @@ impl UpstreamConversation {
         let input_ids = prompt_ids[n_known..].to_vec();
         self.ids = prompt_ids;
         self.ids.extend(&ids);
-        (Some(Sampled { input_ids, ids, logprobs, forced: Vec::new() }), is_new_segment)
+        (Some(Sampled { input_ids, ids, logprobs, ..Sampled::default() }), is_new_segment)
     }
 }
 

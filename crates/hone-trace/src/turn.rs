@@ -41,6 +41,11 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Whether nothing failed in it: no error, and no call of a tool.
+    pub fn went_well(&self) -> bool {
+        self.errors.is_empty() && self.tool_calls.iter().all(|call| call.success != Some(false))
+    }
+
     /// A turn of which only the conversation is known.
     pub fn new(input: Vec<Message>, answer: Message) -> Self {
         Self {
@@ -159,6 +164,17 @@ pub struct Sampled {
     /// The positions in `ids` of tokens that were forced, not chosen: they carry no loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<u32>,
+    /// The temperature of the draws, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// Whether more than the model and the temperature decided how likely tokens were, such as a top-p or a schema.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub narrowed: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(is: &bool) -> bool {
+    !*is
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

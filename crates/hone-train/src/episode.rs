@@ -90,6 +90,18 @@ impl Episode {
         self
     }
 
+    /// The same without what the sampler said of its tokens, where that cannot be compared with what a step computes.
+    pub fn untold(mut self) -> Self {
+        let trained = self.sequences.iter_mut().flat_map(|sequence| &mut sequence.trained);
+        trained.for_each(|token| token.logprob = None);
+        self
+    }
+
+    /// Whether the sampler said how likely one of its tokens was.
+    pub fn is_told(&self) -> bool {
+        self.sequences.iter().flat_map(|sequence| &sequence.trained).any(|token| token.logprob.is_some())
+    }
+
     /// One episode of the sequences of several.
     pub fn joined(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let sequences: Vec<Sequence> = parts.into_iter().flat_map(|part| part.sequences).collect();

@@ -42,7 +42,7 @@ pub fn is_good(trace: &Trace, quality_min: f64) -> Result<(), Untrainable> {
 
 /// For every turn of a trace, whether it is trained: what a caller needs who renders the trace himself.
 pub fn good_turns(trace: &Trace) -> Vec<bool> {
-    let mut good: Vec<bool> = trace.turns().map(went_well).collect();
+    let mut good: Vec<bool> = trace.turns().map(Turn::went_well).collect();
     for reward in trace.rewards.iter().filter(|reward| reward.total < 0.0) {
         if let Some(turn) = reward.turn_idx.and_then(|turn_idx| good.get_mut(turn_idx as usize)) {
             *turn = false;
@@ -88,10 +88,6 @@ fn imitated(trace: &Trace, quality_min: f64) -> Result<Episode, Untrainable> {
     is_good(trace, quality_min)?;
     let good = good_turns(trace);
     Episode::of_turns(trace, |turn_idx| good[turn_idx])
-}
-
-fn went_well(turn: &Turn) -> bool {
-    turn.errors.is_empty() && turn.tool_calls.iter().all(|call| call.success != Some(false))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(crate) fn sampled(text: &str) -> Option<Sampled> {
     let forced = (0u32..).zip(output.split_whitespace()).filter(|(_, word)| word.ends_with('!')).map(|(i, _)| i).collect();
     let ids: Vec<u32> = numbers(output);
     let logprobs = ids.iter().map(|&id| -(id as f32) / 10.0).collect();
-    Some(Sampled { input_ids: numbers(input), ids, logprobs, forced })
+    Some(Sampled { input_ids: numbers(input), ids, logprobs, forced, ..Sampled::default() })
 }
 
 pub(crate) fn turn(sampled: Option<Sampled>) -> Turn {

@@ -37,6 +37,7 @@ mod rollout;
 mod scale;
 mod serve;
 mod settings;
+mod standing;
 mod store;
 mod trace;
 mod train;

@@ -8,6 +8,7 @@ mod lazy;
 
 use crate::context::Context;
 use crate::failure::{Failure, at_path};
+use crate::standing::Configs;
 use hone_arc::world::{ArcOptions, ArcWorld};
 use hone_env::code::{Code, CodeOptions};
 use hone_env::desk::{Desk, DeskOptions};
@@ -228,11 +229,13 @@ async fn replay(choice: ReplayChoice, context: &Context<'_>) -> Result<Replay, F
     let fallback = choice.fallback()?;
     let query = TraceQuery { tenant: Some(context.settings.tenant.clone()), category: choice.category, ..TraceQuery::default() };
     let store = context.store_to_read().await?;
-    let (mut traces, mut after): (Vec<Trace>, _) = (Vec::new(), None);
+    let (mut traces, mut after, mut configs): (Vec<Trace>, _, _) = (Vec::new(), None, Configs::default());
     let n_max = choice.n.min(REPLAY_LEN_MAX);
     while traces.len() < n_max as usize {
         let page = store.traces(&query, after, n_max - u32::try_from(traces.len()).unwrap_or(n_max)).await?;
-        traces.extend(page.items);
+        for trace in page.items {
+            traces.push(configs.instructed(&*store, trace).await?);
+        }
         after = page.next;
         if after.is_none() {
             break;

@@ -126,7 +126,8 @@ pub(crate) fn episode(id: TraceId, tenant: Tenant, started: Time, config: &Confi
     second.signals.insert("solved".into(), f64::from(u8::from(is_solved)));
     second.signals.insert("policy_kept".into(), 1.0);
     let logprobs: Vec<f32> = (0..48).map(|_| -(draws.uniform() * 1.4) as f32).collect();
-    second.sampled = Some(Sampled { input_ids: vec![1, 2, 3], ids: (0..48).collect(), logprobs, forced: vec![0, 47] });
+    second.sampled =
+        Some(Sampled { input_ids: vec![1, 2, 3], ids: (0..48).collect(), logprobs, forced: vec![0, 47], ..Sampled::default() });
     if !is_solved {
         second.errors = vec![ErrorEvent { kind: "policy_refusal".into(), recovered: true, message: HOSTILE.into() }];
         second.decisions = vec![Decision { chosen: "postpone".into(), rationale: "nothing in the policy fits".into() }];

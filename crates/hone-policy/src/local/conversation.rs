@@ -12,7 +12,7 @@ use hone_render::think::{self, ThinkRule};
 use hone_render::tools::Answer;
 use hone_render::{Episode, Extension, RenderError, Rules, Setting};
 use hone_trace::policy::{AnswerLimits, Answered, Conversation, Opening, PolicyError, PolicyErrorKind};
-use hone_trace::{ErrorEvent, Message};
+use hone_trace::{ErrorEvent, Message, Sampled};
 use std::sync::Arc;
 
 /// What is quoted of a tool call that cannot be read.
@@ -187,8 +187,13 @@ impl<B: Backend> LocalConversation<B> {
     fn spoken(&self, episode: &mut Episode, sample: &Sample, wishes: &Wishes, stops: &[String]) -> Result<Spoken, PolicyError> {
         let answer = episode.answer(&sample.tokens).map_err(|error| unrendered(&error))?;
         let (message, errors) = self.read(answer, sample.finish, stops);
-        let sampled = Some(episode.last_turn().clone());
-        let answered = Answered { errors, sampled, ..Answered::of(message) };
+        let sampler = wishes.sampler(self.shared.options.sampler);
+        let sampled = Sampled {
+            temperature: Some(sampler.temperature),
+            narrowed: sampler.leaves_out() || self.grammar.is_some() || self.shared.options.think.is_some(),
+            ..episode.last_turn().clone()
+        };
+        let answered = Answered { errors, sampled: Some(sampled), ..Answered::of(message) };
         Ok(Spoken { answered, tokens: self.shared.told_tokens(&sample.tokens, wishes) })
     }
 }

@@ -47,7 +47,7 @@ impl<B: Backend> Local<B> {
         let (samples, call) = shared.draw(asks, 0, limits, wishes, Some((&mut tellers, hear)))?;
         let mut spoken = Vec::with_capacity(samples.len());
         for (choice_idx, (sample, teller)) in samples.iter().zip(&mut tellers).enumerate() {
-            let answered = self.answered(&prompts[choice_idx / wishes.n_choices()], sample, &stops);
+            let answered = self.answered(&prompts[choice_idx / wishes.n_choices()], sample, wishes, &stops);
             // Whether anybody hears the end does not change it.
             let _ = teller.finish(&answered.message, hear);
             spoken.push(Spoken { answered, tokens: shared.told_tokens(&sample.tokens, wishes) });
@@ -81,7 +81,7 @@ impl<B: Backend> Local<B> {
         Ok((0..wishes.n_choices()).map(|_| Rules::new(None, None, stop.clone())).collect())
     }
 
-    fn answered(&self, prompt: &[u32], sample: &Sample, stops: &[String]) -> Answered {
+    fn answered(&self, prompt: &[u32], sample: &Sample, wishes: &Wishes, stops: &[String]) -> Answered {
         let ids: Vec<u32> = sample.tokens.iter().map(|token| token.id).collect();
         let is_said = |id: &u32| !self.shared.options.stop_ids.contains(id);
         let said: Vec<u32> = ids.iter().copied().filter(is_said).collect();
@@ -89,7 +89,9 @@ impl<B: Backend> Local<B> {
         let mut answered = Answered::of(Message::text(Role::Assistant, cut(&text, stops)));
         answered.errors.extend(cut_short(sample.finish));
         let logprobs = sample.tokens.iter().map(|token| token.logprob).collect();
-        answered.sampled = Some(Sampled { input_ids: prompt.to_vec(), ids, logprobs, forced: Vec::new() });
+        let sampler = wishes.sampler(self.shared.options.sampler);
+        let (temperature, narrowed) = (Some(sampler.temperature), sampler.leaves_out());
+        answered.sampled = Some(Sampled { input_ids: prompt.to_vec(), ids, logprobs, forced: Vec::new(), temperature, narrowed });
         answered
     }
 }

@@ -48,6 +48,8 @@ fn what_json_databases_tend_to_change_comes_back_unchanged() {
             ids: vec![3, 4, u32::MAX],
             logprobs: vec![-0.0, -1.192_092_9e-7, -17.25],
             forced: vec![1],
+            temperature: Some(0.7),
+            narrowed: true,
         });
         assert_eq!(put_one(&*store, Write::Trace(Box::new(odd.clone()))).await, Put::New);
         let back = store.trace(odd.id).await.unwrap().unwrap();
@@ -323,6 +325,85 @@ fn an_index_answers_the_list_of_a_category_and_reward_range() {
         let field = Some(Field { path: "metadata.customer".into(), value: "c1".into() });
         let plan = store.explain(&TraceQuery { field, ..TraceQuery::default() }).await.unwrap();
         assert!((plan.contains("trace_fields_pkey") || plan.contains("SEARCH f USING PRIMARY KEY")) && no_scan(&plan), "{plan}");
+    });
+}
+
+#[test]
+fn a_field_is_found_by_its_json_form_with_and_without_an_index() {
+    let values = [
+        json!(1e-7),
+        json!(-0.0),
+        json!(0.0),
+        json!(1e21),
+        json!(1),
+        json!(1.0),
+        json!(null),
+        json!("null"),
+        json!(["acme"]),
+        json!({"a": 1}),
+        json!({"0": "acme"}),
+        json!(true),
+        json!("true"),
+        json!("acme"),
+        json!("1e-7"),
+        json!("\u{0}x"),
+        json!("x".repeat(300)),
+        json!(10_000_000_000_000_000_u64),
+        json!(1e16),
+    ];
+    let long = "x".repeat(300);
+    let cases: &[(&str, &str, &[u32])] = &[
+        ("metadata.customer", "1e-7", &[14, 0]),
+        ("metadata.customer", "0.0000001", &[]),
+        ("metadata.customer", "-0.0", &[1]),
+        ("metadata.customer", "0.0", &[2]),
+        ("metadata.customer", "0", &[]),
+        ("metadata.customer", "1e+21", &[3]),
+        ("metadata.customer", "1e21", &[]),
+        ("metadata.customer", "1000000000000000000000", &[]),
+        ("metadata.customer", "1", &[4]),
+        ("metadata.customer", "1.0", &[5]),
+        ("metadata.customer", "null", &[7]),
+        ("metadata.customer", r#"["acme"]"#, &[]),
+        ("metadata.customer", r#"{"a":1}"#, &[]),
+        ("metadata.customer", r#"{"a": 1}"#, &[]),
+        ("metadata.customer.a", "1", &[9]),
+        ("metadata.customer", "true", &[12, 11]),
+        ("metadata.customer", "acme", &[13]),
+        ("metadata.customer", r#""acme""#, &[]),
+        ("metadata.customer.0", "acme", &[10]),
+        ("metadata.customer", "\0x", &[15]),
+        ("metadata.customer", &long, &[16]),
+        ("metadata.customer", "10000000000000000", &[17]),
+        ("metadata.customer", "1e+16", &[18]),
+    ];
+    on_each(async |fresh| {
+        for indexed in [&[][..], &["metadata.customer", "metadata.customer.0", "metadata.customer.a"]] {
+            let store = fresh.open_with(indexed).await;
+            let writes = (0..).zip(&values).map(|(n, value)| {
+                let mut trace = trace(n);
+                trace.metadata.insert("customer".into(), value.clone());
+                Write::Trace(Box::new(trace))
+            });
+            store.put(writes.collect()).await.unwrap();
+            for (path, value, expected) in cases {
+                let field = Some(Field { path: (*path).into(), value: (*value).into() });
+                let query = TraceQuery { field, ..TraceQuery::default() };
+                let what = format!("{path}={value} on {}, indexed: {indexed:?}", fresh.name);
+                assert_eq!(ids(&*store, &query).await, samples(expected.iter().copied()), "{what}");
+                // Page by page, where a preselected trace that does not fit must not end the list.
+                let (mut found, mut after) = (Vec::new(), None);
+                loop {
+                    let page = store.heads(&query, after, 1).await.unwrap();
+                    found.extend(page.items.iter().map(|head| head.id));
+                    after = page.next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(found, samples(expected.iter().copied()), "{what}, page by page");
+            }
+        }
     });
 }
 

@@ -98,7 +98,8 @@ fn sampled() -> impl Strategy<Value = Sampled> {
     (vec(any::<u32>(), 0..3), pairs, any::<bool>()).prop_map(|(input_ids, (pairs, known), forced)| {
         let (ids, logprobs): (Vec<u32>, Vec<f32>) = pairs.into_iter().unzip();
         let forced = if forced { (0..ids.len() as u32).collect() } else { Vec::new() };
-        Sampled { input_ids, logprobs: if known { logprobs } else { Vec::new() }, forced, ids }
+        let (temperature, narrowed) = (known.then_some(0.7), !known);
+        Sampled { input_ids, logprobs: if known { logprobs } else { Vec::new() }, forced, ids, temperature, narrowed }
     })
 }
 

@@ -69,7 +69,10 @@ impl Settings {
         count("resamples", self.resamples, 0, 100, "0 to 100")?;
         count("max_staleness", self.max_staleness, 0, 1, "0 to 1")?;
         count("epochs", self.epochs, 1, 64, "1 to 64")?;
-        count("minibatches", self.minibatches, 1, 64, "1 to 64")?;
+        count("minibatches", self.minibatches, 1, self.scenarios.min(64), "1 to 64, and to the scenarios of a step")?;
+        if self.algorithm == Algorithm::Grpo {
+            count("warmup", self.warmup, 0, self.steps, "0 to the steps of the run")?;
+        }
         count("traces", self.traces, 1, 1_000_000, "1 to 1000000")?;
         count("batch_tokens", self.batch_tokens, 1, 10_000_000, "1 to 10000000")?;
         count("batch_pairs", self.batch_pairs, 1, 100_000, "1 to 100000")?;

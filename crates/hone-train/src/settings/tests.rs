@@ -100,6 +100,8 @@ fn what_is_outside_its_range_is_named_as_the_user_named_it() {
         (Grpo, json!({"baseline": 0.9, "margin": 0.2}), "baseline + margin = 1.1 is outside 0 to below 1"),
         (Grpo, json!({"validation": 70_000}), "validation = 70000 is outside 1 to 65536"),
         (Grpo, json!({"overlong": 65, "turns": 1}), "overlong = 65 is outside 0 to the tokens of the longest episode"),
+        (Grpo, json!({"minibatches": 5, "scenarios": 4}), "minibatches = 5 is outside 1 to 64, and to the scenarios of a step"),
+        (Grpo, json!({"warmup": 7, "steps": 6}), "warmup = 7 is outside 0 to the steps of the run"),
         (Grpo, json!({"kl": -0.1}), "kl = -0.1 is outside 0 and above"),
         (Ppo, json!({"gae_lambda": 1.5}), "gae_lambda = 1.5 is outside 0 to 1"),
         (Ppo, json!({"value_epochs": 1001}), "value_epochs = 1001 is outside 0 to 1000"),

@@ -11,6 +11,7 @@ use crate::failure::{Exit, Failure, at_path};
 use crate::held;
 use crate::printer::counted;
 use crate::settings::Data;
+use crate::standing::Configs;
 use crate::trace::Filter;
 use hone_data::anonymise::{Anonymiser, Key};
 use hone_data::facts::Facts;
@@ -35,7 +36,7 @@ use std::path::{Path, PathBuf};
 /// settings and key give the same bytes. Exit code 1 when there are too few points.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder to write, which must not be there yet
+    /// The folder to write, which must not be there yet, or be this very batch
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// What the data is for
@@ -118,7 +119,7 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         Made::TooFew { n_points, left_out } => {
             let bar = order.bars.points;
             let text = format!("{n_points} of at least {bar} points: nothing was written{}", told(&left_out));
-            context.printer.complain(&text);
+            context.printer.complain(&format!("{text}; `--at-least` says what is enough"));
             Ok(Exit::No)
         }
     }
@@ -165,11 +166,11 @@ impl Order<'_> {
             None => Anonymiser::new(batch_key.clone()),
         };
         let mut writer = Writer::new(self.out, worker, batch_key)?;
-        let bar = context.printer.count_bar("traces");
+        let (bar, mut configs) = (context.printer.count_bar("traces"), Configs::default());
         for (idx, part) in batch {
             let facts = &seen.candidates[idx];
             let gone = || Failure::user(format_args!("trace {} is no longer in the store", facts.id));
-            let trace = store.trace(facts.id).await?.ok_or_else(gone)?;
+            let trace = configs.instructed(store, store.trace(facts.id).await?.ok_or_else(gone)?).await?;
             let user_field = &context.settings.data.user_field;
             let better = said.better(store, &trace).await?;
             match (better, self.bars.purpose) {
@@ -490,6 +491,12 @@ fn is_private(trace: &Trace) -> bool {
 
 fn report(manifest: &Manifest, args: &Args, is_new: bool, context: &Context<'_>) -> Result<Exit, Failure> {
     let printer = context.printer;
+    let sides = [("validation", args.validation), ("test", args.test)].into_iter().filter(|(_, share)| *share > 0);
+    let is_empty = |side: &str| manifest.outputs.iter().all(|output| output.traces == 0 || !output.file.starts_with(side));
+    for (side, _) in sides.filter(|(side, _)| is_empty(side)) {
+        let why = "too few different questions, of which one family is never on two sides";
+        printer.complain(&format!("nothing is held out for {side}: {why}; `--{side} 0` asks for none"));
+    }
     if printer.wants_json() {
         printer.json(manifest)?;
         return Ok(Exit::Yes);

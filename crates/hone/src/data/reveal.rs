@@ -39,7 +39,11 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         context.printer.table(&["pseudonym", "value"], &rows)?;
     }
     if chosen.is_empty() {
-        context.printer.complain("there is no such pseudonym in the map");
+        context.printer.complain(if map.is_empty() {
+            "the map is empty: nothing was replaced"
+        } else {
+            "there is no such pseudonym in the map"
+        });
     }
     Ok(if chosen.is_empty() { Exit::No } else { Exit::Yes })
 }

@@ -209,13 +209,18 @@ struct Trained {
     n_tokens: u64,
 }
 
+/// So many parts of all, as even as can be.
+fn parts<T>(all: &[T], n: usize) -> impl Iterator<Item = &[T]> {
+    let cut = move |idx: usize| idx * all.len() / n;
+    (0..n).map(move |idx| &all[cut(idx)..cut(idx + 1)]).filter(|part| !part.is_empty())
+}
+
 fn train(learner: &mut Learner, settings: &Settings, options: StepOptions, played: &[Played]) -> Result<Trained, Failure> {
     let mut counts = Counts::default();
     let (mut last, mut n_tokens): (Option<StepStats>, u64) = (None, 0);
     let (group_options, penalty, n_epochs) = (settings.groups(), settings.kl_in_reward(), settings.epochs);
-    let n_groups = played.len().div_ceil(settings.minibatches as usize).max(1);
     for epoch_idx in 0..n_epochs {
-        for part in played.chunks(n_groups) {
+        for part in parts(played, settings.minibatches as usize) {
             let traces: Vec<&[Trace]> = part.iter().map(|played| played.traces.as_slice()).collect();
             let mut groups = Groups::new(&traces, &group_options).map_err(Failure::user)?;
             if epoch_idx == 0 {
@@ -292,4 +297,16 @@ fn told(session: &Session<'_>, sampled: Sampled, trained: Trained, trained_s: f6
     values.extend((n_broken > 0).then_some(("n_broken", n_broken as f64)));
     values.extend((sampled.n_shortened > 0).then_some(("n_shortened", sampled.n_shortened as f64)));
     Stepped { stats: trained.stats, merit: reward, n_tokens: n_tokens as u64 + trained.n_tokens, values, groups: played }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn there_are_as_many_parts_as_were_asked_for() {
+        let lengths = |len: usize, n: usize| parts(&vec![0; len], n).map(<[i32]>::len).collect::<Vec<_>>();
+        assert_eq!((lengths(8, 1), lengths(8, 4), lengths(8, 5)), (vec![8], vec![2; 4], vec![1, 2, 1, 2, 2]));
+        assert_eq!((lengths(8, 8), lengths(2, 4), lengths(0, 3)), (vec![1; 8], vec![1, 1], vec![]));
+    }
 }

@@ -17,10 +17,8 @@ pub(crate) fn line(step: u64, n_steps: u64, values: &BTreeMap<String, f64>, spar
     let some = |name: &str| value(name).filter(|value| *value > 0.0);
     let of = |name: &str, shown: fn(f64) -> String| value(name).map(shown);
     let with = |text: Option<String>, more: Option<String>| text.map(|text| text + &more.unwrap_or_default());
-    let between = value("validation_low").zip(value("validation_high")).map(|(low, high)| format!(" ({low:.2}–{high:.2})"));
     let figures = [
         with(of("reward", |value| format!("reward {value:.3}")), of("reward_half_width", |half| format!(" ±{half:.3}"))),
-        with(of("validation", |value| format!("val {value:.2}")), between),
         of("loss", |value| format!("loss {value:.3}")).filter(|_| value("reward").is_none()),
         of("kl", |value| format!("kl {value:.3}")),
         of("entropy", |value| format!("entropy {value:.2}")),
@@ -122,16 +120,13 @@ mod tests {
         let mut values = vec![
             ("reward", 0.4123),
             ("reward_half_width", 0.031),
-            ("validation", 0.6),
-            ("validation_low", 0.52),
-            ("validation_high", 0.68),
             ("kl", 0.003),
             ("entropy", 1.214),
             ("n_without_signal", 2.0),
             ("sampled_tokens_per_s", 18_240.0),
             ("trained_tokens_per_s", 40_100.0),
         ];
-        let full = "step  7/60  reward 0.412 ±0.031  val 0.60 (0.52–0.68)  kl 0.003  entropy 1.21  skipped 2  \
+        let full = "step  7/60  reward 0.412 ±0.031  kl 0.003  entropy 1.21  skipped 2  \
                     18.2k sampled + 40.1k trained tok/s  ▁▂▃▅▇█  eta 3m12s";
         check(&values, "▁▂▃▅▇█", Some(192), full);
         // No room is left for the lengths beside a longer sparkline.

@@ -44,8 +44,10 @@ pub(super) fn run<const A: usize>(args: &Args<A>, context: &Context<'_>) -> Resu
         return Err(Failure::user("a run that goes on learns from the traces that it began with")
             .hint("leave the filters away, or begin another run"));
     }
-    learn(&args.run, SettingFlags::<A>::ALGORITHM, &args.settings.0, context, |ground| Material::of(ground, &query, context))?
-        .tell(context)
+    let (algorithm, given) = (SettingFlags::<A>::ALGORITHM, &args.settings.0);
+    let filed = context.settings.training.get(algorithm.as_str());
+    let temperature = given.temperature.or_else(|| filed?.temperature);
+    learn(&args.run, algorithm, given, context, |ground| Material::of(ground, &query, temperature, context))?.tell(context)
 }
 
 /// A run of SFT on these traces that is part of something larger.
@@ -90,7 +92,7 @@ impl Lessons {
             Algorithm::Sft => sft::is_good(trace, settings.quality_min).is_ok(),
             _ => trace.reward().is_some(),
         };
-        let (mut episodes, mut kept, mut n_said) = (Vec::new(), Vec::new(), 0);
+        let (mut episodes, mut kept, mut n_said, mut n_undrawn) = (Vec::new(), Vec::new(), 0, 0);
         let mut left_out = LeftOut { n_held_out: *n_held_out, ..LeftOut::default() };
         for (began, trace) in traces {
             if trace.broken().is_some() {
@@ -114,7 +116,9 @@ impl Lessons {
                 Err(Unlearnable::TooLong) => left_out.n_too_long += 1,
                 Err(Unlearnable::Unrendered(error)) => *left_out.unrendered.entry(error.to_string()).or_default() += 1,
                 Ok(episode) => {
-                    episodes.push(began.sampled(episode));
+                    let sampled = began.sampled(episode.clone());
+                    n_undrawn += usize::from(episode.is_told() && !sampled.is_told());
+                    episodes.push(sampled);
                     kept.push(trace);
                     n_said += usize::from(began.is_said());
                 }
@@ -139,18 +143,21 @@ impl Lessons {
                 _ if traces.is_empty() && *n_held_out > 0 => {
                     "`hone rollout --split train` makes traces of tasks that may be learned from".to_owned()
                 }
-                Algorithm::Sft => {
+                Algorithm::Sft if left_out.is_mostly(left_out.n_not_good) => {
                     format!("{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`", traces.len())
                 }
-                Algorithm::Dpo => {
+                Algorithm::Dpo if !kept.is_empty() => {
                     "DPO needs groups: several traces of one scenario with other rewards, as `hone rollout` makes them; or answers of \
                      people, given as feedback"
                         .to_owned()
                 }
-                Algorithm::Ppo => "PPO needs the sampler's tokens: traces of local models have them".to_owned(),
-                _ => "weigh traces with `hone reward score`".to_owned(),
+                _ => left_out.way_out().to_owned(),
             };
             return Err(Failure::user(format_args!("there is nothing to learn from{left_out}")).hint(hint));
+        }
+        if u64::from(settings.warmup) > steps.len() as u64 {
+            let text = format!("warmup = {} never ends: the run has {}", settings.warmup, counted(steps.len() as u64, "step"));
+            return Err(Failure::user(text).hint("a shorter --warmup, more --passes or smaller steps give it an end"));
         }
         let n_looked_at = traces.iter().filter(|(began, _)| began.is_counted()).count() + n_held_out;
         let what = match settings.algorithm {
@@ -158,7 +165,15 @@ impl Lessons {
             _ => format!("{} of {n_looked_at} traces to learn from", episodes.len()),
         };
         let of_people = if n_said == 0 { String::new() } else { format!(", {n_said} with answers of people") };
-        let told = format!("{what}{of_people}, {} steps{left_out}", steps.len());
+        let undrawn = match settings.algorithm {
+            Algorithm::Ppo if n_undrawn > 0 => {
+                format!(
+                    "; what the sampler said of {n_undrawn} cannot be compared: not the temperature alone decided, or nobody knows it"
+                )
+            }
+            _ => String::new(),
+        };
+        let told = format!("{what}{of_people}, {} steps{left_out}{undrawn}", steps.len());
         let began = traces.iter().map(|(began, _)| *began).collect();
         Ok(Self { began, episodes, counts, rewards, pairs, steps, told })
     }
@@ -188,6 +203,29 @@ struct LeftOut {
     n_too_long: usize,
     /// By what the chat template said of them.
     unrendered: BTreeMap<String, usize>,
+}
+
+impl LeftOut {
+    /// Whether this is the most frequent reason, or there is none.
+    fn is_mostly(&self, n: usize) -> bool {
+        let others = [self.n_broken, self.n_not_good, self.n_without_good_turn, self.n_without_tokens, self.n_too_long];
+        n >= others.into_iter().chain(self.unrendered.values().copied()).max().unwrap_or(0)
+    }
+
+    /// What to do where all were left out.
+    fn way_out(&self) -> &'static str {
+        if self.is_mostly(self.n_not_good) {
+            "weigh traces with `hone reward score`, or send feedback that names the episode"
+        } else if self.is_mostly(self.n_too_long) {
+            "a longer --context has room for them"
+        } else if self.is_mostly(self.n_without_tokens) {
+            "the sampler's tokens are needed: traces of local models have them"
+        } else if self.is_mostly(self.n_without_good_turn) {
+            "rewards of single turns said so: `hone trace show` tells them"
+        } else {
+            "`hone trace show` tells what became of one"
+        }
+    }
 }
 
 /// So many reasons of a chat template are told; the rest are counted.

@@ -90,8 +90,11 @@ impl Metrics {
     /// measured; what is measured now and then, which is validation, is as it was last measured until then.
     pub(crate) fn at(&self, name: &str, step: u64) -> Option<f64> {
         let step = step.min(self.last_step()?);
-        let (at, value) = self.series(name).into_iter().take_while(|(at, _)| *at <= step).last()?;
-        (at == step || name.starts_with(VALIDATION)).then_some(value)
+        let last = |name: &str| self.series(name).into_iter().take_while(|(at, _)| *at <= step).last();
+        let (at, value) = last(name)?;
+        // What the last validation did not tell, such as what broke, is not that of an earlier one.
+        let holds = || name.starts_with(VALIDATION) && last(VALIDATION).is_none_or(|(measured, _)| measured <= at);
+        (at == step || holds()).then_some(value)
     }
 
     /// The step of the largest value and the value, of several the first.
@@ -226,6 +229,10 @@ mod tests {
         assert_eq!((metrics.at("validation", 2), metrics.at("reward", 1)), (Some(0.5), None));
         assert_eq!((metrics.at("reward", 2), metrics.at("reward", 3), metrics.at("reward", u64::MAX)), (Some(1.0), None, None));
         assert_eq!((metrics.at("validation", u64::MAX), metrics.at("kl", 3)), (Some(0.5), None));
+        let broken =
+            vec![line(1, &[("validation", 0.5), ("validation_broken", 3.0)]), line(4, &[("validation", 0.5)]), line(5, &[])];
+        let broken = Metrics { lines: broken, is_cut: false };
+        assert_eq!([1, 3, 5].map(|step| broken.at("validation_broken", step)), [Some(3.0), Some(3.0), None]);
         assert_eq!((metrics.highest("validation"), metrics.highest("kl")), (Some((1, 0.5)), None));
         assert_eq!((metrics.reached("validation", 0.5), metrics.reached("validation", 0.6)), (Some(1), None));
         assert_eq!((metrics.last_step(), metrics.names().len()), (Some(3), 2));

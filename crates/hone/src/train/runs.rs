@@ -260,8 +260,12 @@ impl Runs {
         fs::create_dir_all(&folder).map_err(at_path(&folder))?;
         match record::<Run>(&folder.join(RUN_FILE))? {
             None => write(&folder.join(RUN_FILE), run).map(|()| folder),
-            Some(known) if known == *run => Ok(folder),
+            // A folder that was copied or renamed is found by the name that it has now.
             Some(known) => {
+                let known = Run { name: run.name.clone(), ..known };
+                if known == *run {
+                    return Ok(folder);
+                }
                 let keys: Vec<&str> = differences(&known, run).into_iter().map(|(key, _, _)| key).collect();
                 let what = if keys.is_empty() { "fork".to_owned() } else { keys.join(", ") };
                 Err(Failure::user(format_args!("the run `{}` is there already with another {what}", run.name))

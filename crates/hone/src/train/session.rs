@@ -28,7 +28,7 @@ use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::{Document, Write};
 use hone_trace::{Config, Time, Trace, TraceOutcome};
-use hone_train::settings::{Measure, Settings};
+use hone_train::settings::{Algorithm, Measure, Settings};
 use hone_train::step::StepStats;
 use hone_train::stop::{Evaluation, Reason, Secondary, Spent, StepSeen, Stop, StopOptions};
 use std::collections::BTreeMap;
@@ -240,12 +240,16 @@ impl Session<'_> {
         self.lines.push(line);
         let shown = ["reward", "loss"].into_iter().find(|name| self.lines.iter().any(|line| line.values.contains_key(*name)));
         let series: Vec<f64> = self.lines.iter().filter_map(|line| line.values.get(shown?).copied()).collect();
-        let values = &self.lines[self.lines.len() - 1].values;
+        let mut values = self.lines[self.lines.len() - 1].values.clone();
+        if self.settings.algorithm != Algorithm::Grpo {
+            // How far the weights have moved since others sampled says nothing of the sampler.
+            values.remove("mismatch_max");
+        }
         let printer = self.context.printer;
         printer.say(&live::line(
             step,
             n_steps,
-            values,
+            &values,
             &sparkline(&series, SPARKLINE_LEN, Glyphs::of(printer)),
             live::eta(&self.lines, n_steps),
         ));
@@ -321,7 +325,7 @@ impl Session<'_> {
         values.extend((n_broken > 0).then(|| ("validation_broken".to_owned(), n_broken as f64)));
         values.extend((n_unscored > 0).then(|| ("validation_unscored".to_owned(), n_unscored as f64)));
         values.extend((n_shortened > 0).then(|| ("validation_shortened".to_owned(), n_shortened as f64)));
-        let by_category = by_category(&played);
+        let by_category = by_category(&played, self.settings.measure);
         if by_category.len() > 1 {
             values.extend(by_category.into_iter().map(|(name, share)| (format!("validation/{name}"), share)));
         }
@@ -532,15 +536,15 @@ fn is_done(trace: &Trace, measure: Measure) -> bool {
     }
 }
 
-/// The share of each type of task that was solved.
-fn by_category(played: &[Played]) -> BTreeMap<String, f64> {
+/// The share of each type of task that was done.
+fn by_category(played: &[Played], measure: Measure) -> BTreeMap<String, f64> {
     let mut counts: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for trace in whole(played) {
-        let (solved, n) = counts.entry(trace.category.as_ref().map_or_else(String::new, ToString::to_string)).or_default();
-        *solved += f64::from(u8::from(trace.outcome == TraceOutcome::Success));
+        let (done, n) = counts.entry(trace.category.as_ref().map_or_else(String::new, ToString::to_string)).or_default();
+        *done += f64::from(u8::from(is_done(trace, measure)));
         *n += 1.0;
     }
-    counts.into_iter().map(|(name, (solved, n))| (name, solved / n)).collect()
+    counts.into_iter().map(|(name, (done, n))| (name, done / n)).collect()
 }
 
 /// Tokens that a trace sampled.

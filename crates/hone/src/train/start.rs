@@ -252,8 +252,11 @@ fn model_hash(run: &Run, opened: &Opened, runs: &Runs) -> Result<ModelHash, Fail
     }
 }
 
+/// The setting that scales an adapter.
+const ALPHA: &str = "alpha";
+
 /// What a fork cannot change.
-const KEEPS: &str = "a fork keeps the model and the rank of the run that it leaves";
+const KEEPS: &str = "a fork keeps the model, the rank and the alpha of the run that it leaves";
 
 /// How a run ended that a person ended: it does not go on. What a kill left to do of that is done.
 fn preferred(name: &str, runs: &Runs, context: &Context<'_>) -> Result<Option<Finished>, Failure> {
@@ -387,10 +390,18 @@ fn fork(text: &str, settings: &BTreeMap<String, Value>, env: Option<&str>, runs:
     let other = runs.read(name)?;
     let states = States::of(&runs.folder(name)?, 1);
     let last = || states.steps().ok().and_then(|steps| steps.last().copied());
-    // The best is the untrained model where nothing was better: there is nothing to take from that.
-    let best = || other.best_step().filter(|best| *best > 0);
+    // The best is the untrained model where nothing was better: there is nothing to take from that, unless it was trained before or is preferred.
+    let is_trained = other.run.fork.is_some() || other.end.as_ref().is_some_and(End::is_preferred);
+    let best = || other.best_step().filter(|best| *best > 0 || is_trained);
     let step = step.or_else(best).or_else(last).unwrap_or(0);
     states.load(step)?;
+    let alphas = [&other.run.settings, settings].map(|settings| settings.get(ALPHA).and_then(Value::as_f64));
+    if let [Some(left), Some(own)] = alphas
+        && left != own
+    {
+        let text = format!("`{name}` has alpha = {left}, and this would scale its adapter by {own}");
+        return Err(Failure::user(text).hint(format!("say --alpha {left}: {KEEPS}")));
+    }
     let mut changes = BTreeMap::new();
     if other.run.env.as_deref() != env {
         changes.insert("env".to_owned(), (json!(other.run.env), json!(env)));

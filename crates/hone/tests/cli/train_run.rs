@@ -292,9 +292,20 @@ fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     desk.hone(&fork("none", "--fork r@99")).expect(2, "", "the state of step 99 is not kept\n\nhint: there are 0, 2, 4, 6");
     desk.hone(&fork("none", "--fork r@x")).expect(2, "", "`x` in `r@x` is not a step");
     desk.hone(&fork("none", "--fork other")).expect(2, "", "there is no run `other`");
-    let other = desk.hone(&fork("none", "--fork r --rank 2")).expect(2, "", "hint: a fork keeps the model and the rank").err;
+    let other = desk.hone(&fork("none", "--fork r --rank 2")).expect(2, "", "hint: a fork keeps the model, the rank").err;
     assert!(other.contains("runs/r/states/6.safetensors: this state of a run does not fit: tensor `"), "{other}");
+    let scaled = "`r` has alpha = 32, and this would scale its adapter by 8\n\nhint: say --alpha 32: a fork keeps";
+    desk.hone(&fork("none", "--fork r --alpha 8")).expect(2, "", scaled);
     desk.hone("train show none").expect(2, "", "there is no run `none`");
+    // What is best of a fork may be what it began with.
+    desk.hone(&fork("lost", "--fork r@6 --validate-every 6").replace("--lr 0.3", "--lr 0")).expect(0, "steps", "");
+    desk.hone("train prefer lost@0").expect(0, "best is now that of step 0", "");
+    desk.hone(&fork("later", "--fork lost --steps 1")).expect(0, "steps", "");
+    let run: Value = serde_json::from_str(&desk.read(".hone/runs/later/run.json")).unwrap();
+    assert_eq!((&run["fork"]["run"], &run["fork"]["step"]), (&json!("lost"), &json!(0)));
+    // A folder that was renamed is a run of its new name.
+    fs::rename(desk.path(".hone/runs/later"), desk.path(".hone/runs/renamed")).unwrap();
+    desk.hone("train prefer renamed@0").expect(0, "best is now that of step 0", "");
 }
 
 #[test]
