@@ -234,7 +234,7 @@ fn nobody() -> Anonymiser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hone_trace::{ErrorEvent, RewardId};
+    use hone_trace::RewardId;
     use serde_json::{Value, json};
 
     fn trace(n: u8, reward: f64) -> Trace {
@@ -264,18 +264,6 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{rewards:?}");
-    }
-
-    #[test]
-    fn what_is_imitated_are_turns_in_which_nothing_failed() {
-        let is_point = |purpose, kind: Option<&str>| {
-            let mut trace = trace(1, 1.0);
-            let error = |kind: &str| ErrorEvent { kind: kind.into(), recovered: true, message: String::new() };
-            trace.segments[0].turns[0].errors.extend(kind.map(error));
-            Checker::new(purpose, 0.95, HeldOut::default()).is_point(&trace)
-        };
-        assert!(is_point(Purpose::Sft, None) && is_point(Purpose::Rl, Some("answer_cut")));
-        assert!(!is_point(Purpose::Sft, Some("answer_cut")));
     }
 
     #[test]

@@ -37,6 +37,10 @@ impl Renderer {
         setting: &Setting,
         ends: &[u32],
     ) -> Result<Vec<u32>, RenderError> {
+        // A template without words for calls leaves them out: an answer of nothing else would teach to say nothing.
+        if !answer.tool_calls.is_empty() && !self.template(setting)?.takes_calls() {
+            return Err(RenderError::Calls { at: before.len() });
+        }
         let tokenizer = self.tokenizer();
         let mut all = before.to_vec();
         all.push(answer.clone());

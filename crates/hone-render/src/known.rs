@@ -40,10 +40,7 @@ impl Known {
         let (takes_parts, empty) = (template.takes_parts(), if template.asks_for_content() { Json::Null } else { json!("") });
         let fresh = messages.iter().enumerate().skip(self.messages.len());
         let plain: Vec<(Role, Json)> = fresh
-            .map(|(at, message)| match message.tool_calls.is_empty() || template.takes_calls() {
-                true => Ok((message.role, message_json(at, message, takes_parts, &empty)?)),
-                false => Err(RenderError::Calls { at }),
-            })
+            .map(|(i, message)| Ok((message.role, message_json(i, message, takes_parts, &empty)?)))
             .collect::<Result<_, RenderError>>()?;
         let is_first = self.marker.is_none();
         let tools: Vec<Json> = setting.tools.iter().filter(|_| is_first).map(tools::tool_json).collect();

@@ -84,6 +84,12 @@ impl Renderer {
         self.render_known(&mut Known::default(), messages, setting, ending)
     }
 
+    /// The template of conversations in this setting.
+    pub(crate) fn template(&self, setting: &Setting) -> Result<&Template, RenderError> {
+        let for_tools = self.tool_template.as_ref().filter(|_| !setting.tools.is_empty());
+        for_tools.or(self.template.as_ref()).ok_or(RenderError::NoTemplate)
+    }
+
     /// The same for one whose first messages are known, in this setting; then all of them are.
     pub(crate) fn render_known(
         &self,
@@ -92,8 +98,7 @@ impl Renderer {
         setting: &Setting,
         ending: Ending,
     ) -> Result<Rendered, RenderError> {
-        let for_tools = self.tool_template.as_ref().filter(|_| !setting.tools.is_empty());
-        let template = for_tools.or(self.template.as_ref()).ok_or(RenderError::NoTemplate)?;
+        let template = self.template(setting)?;
         let marker = known.learn(template, self.tokenizer.specials(), messages, setting)?;
         let given = Given {
             messages: known.messages.clone(),

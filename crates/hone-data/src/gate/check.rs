@@ -4,7 +4,7 @@ use super::likeness::{Likeness, Signature};
 use super::{Bars, HeldOut, Purpose, nobody};
 use crate::anonymise::Hint;
 use crate::facts::{self, Facts};
-use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome, Turn};
+use hone_trace::{Content, Giver, GiverKind, GroupId, Message, Role, Trace, TraceId, TraceOutcome};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -84,12 +84,9 @@ impl Checker {
         Self { quality: bars.quality, ..Self::new(bars.purpose, bars.likeness, held_out) }
     }
 
-    /// Whether a clean trace is one to learn from. What is imitated are turns in which nothing failed.
+    /// Whether a clean trace is one to learn from.
     pub fn is_point(&self, trace: &Trace) -> bool {
-        trace.reward().is_some_and(|reward| match self.purpose {
-            Purpose::Rl => true,
-            Purpose::Sft => reward.total >= self.quality && trace.turns().any(Turn::went_well),
-        })
+        trace.reward().is_some_and(|reward| self.purpose == Purpose::Rl || reward.total >= self.quality)
     }
 
     /// What is wrong with a trace, if anything is.

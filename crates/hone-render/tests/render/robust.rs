@@ -150,10 +150,10 @@ fn torn() -> impl Strategy<Value = String> {
 
 /// A template without words for calls would leave an answer that calls a tool empty.
 #[test]
-fn calls_that_a_template_does_not_write_are_refused() {
+fn calls_that_a_template_does_not_write_are_no_answer() {
     let call = ToolRequest { id: "a".into(), name: "find".into(), arguments: "{}".into(), extra: serde_json::Map::new() };
-    let said = [user("so"), Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") }];
-    let rendered = |template: &str| tiny(Some(template)).render(&said, &Setting::default(), Ending::Message).map(drop);
+    let answer = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let rendered = |template: &str| tiny(Some(template)).answer_ids(&[user("so")], &answer, &Setting::default(), &[]).map(drop);
     let plain = "{% for m in messages %}{{ '<|im_start|>' + m['content'] + '<|im_end|>' }}{% endfor %}";
     let refused = rendered(plain).expect_err("no words").to_string();
     assert!(refused.starts_with("message 1 calls tools, and the chat template of this model has no words"), "{refused}");

@@ -129,9 +129,10 @@ mod tests {
         let full = "step  7/60  reward 0.412 ±0.031  kl 0.003  entropy 1.21  skipped 2  \
                     18.2k sampled + 40.1k trained tok/s  ▁▂▃▅▇█  eta 3m12s";
         check(&values, "▁▂▃▅▇█", Some(192), full);
-        // No room is left for the lengths beside a longer sparkline.
+        // No room is left for the turns beside a longer sparkline.
         values.extend([("tokens_per_answer", 38.2), ("turns", 2.1)]);
-        check(&values, "▁▂▃▅▇█▁▂▃▅▇█", Some(192), &full.replace("▇█", "▇█▁▂▃▅▇█"));
+        let longer = full.replace("tok/s", "tok/s  38 tok/answer").replace("▇█", "▇█▁▂▃▅▇█");
+        check(&values, "▁▂▃▅▇█▁▂▃▅▇█", Some(192), &longer);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use super::Desk;
+use hone_trace::Config;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -234,6 +235,25 @@ fn personal() -> Vec<Value> {
     }
     traces[70]["scenario"] = "desk/test/1/1".into();
     traces
+}
+
+#[test]
+fn what_an_agent_answered_stands_behind_the_instructions_that_it_had() {
+    let config = Config { model: Some("gpt".into()), prompt: Some("Answer kindly.".into()), ..Config::default() };
+    let mut traces = pool(60);
+    for trace in &mut traces[..30] {
+        trace["config"] = config.hash().to_string().into();
+        trace["metadata"]["agent"] = json!({"agent": "helper", "version": "v1"});
+    }
+    let desk = desk(SMALL, &traces);
+    std::fs::write(desk.path("prompt.txt"), "Answer kindly.\n").unwrap();
+    desk.hone("deploy add helper v1 --model gpt --prompt prompt.txt --quiet").expect(0, "helper v1 is added", "");
+    desk.hone("data prepare --out batch --quiet").expect(0, "nothing was replaced", "");
+    let all = ["train", "validation", "test"].map(|part| desk.read(&format!("batch/{part}.jsonl"))).concat();
+    let first =
+        |line: &str| -> Value { serde_json::from_str::<Value>(line).unwrap()["segments"][0]["turns"][0]["input"][0].take() };
+    let n_instructed = all.lines().filter(|line| first(line) == json!({"role": "system", "content": "Answer kindly."})).count();
+    assert_eq!((all.lines().count(), n_instructed), (60, 30));
 }
 
 #[test]

@@ -298,9 +298,9 @@ fn a_fork_begins_where_another_run_stood_and_says_what_is_another() {
     desk.hone(&fork("none", "--fork r --alpha 8")).expect(2, "", scaled);
     desk.hone("train show none").expect(2, "", "there is no run `none`");
     // What is best of a fork may be what it began with.
-    desk.hone(&fork("lost", "--fork r@6 --validate-every 6").replace("--lr 0.3", "--lr 0")).expect(0, "steps", "");
+    desk.hone(&fork("lost", "--fork r@6").replace("--lr 0.3", "--lr 0")).expect(0, "steps", "");
     desk.hone("train prefer lost@0").expect(0, "best is now that of step 0", "");
-    desk.hone(&fork("later", "--fork lost --steps 1")).expect(0, "steps", "");
+    desk.hone(&fork("later", "--fork lost").replace("--steps 6", "--steps 1")).expect(0, "steps", "");
     let run: Value = serde_json::from_str(&desk.read(".hone/runs/later/run.json")).unwrap();
     assert_eq!((&run["fork"]["run"], &run["fork"]["step"]), (&json!("lost"), &json!(0)));
     // A folder that was renamed is a run of its new name.
