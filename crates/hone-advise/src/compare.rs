@@ -2,8 +2,8 @@
 //!
 //! Who answers what is seldom left to chance: a config that got the easy tasks looks better than it is. So configs are compared on the
 //! tasks that both had, task by task; or, where each had its own, within types of task, at the mix of the config in use. Repeats of
-//! one task count as one. A task of one world is none of another, nor of live traffic, whatever they are called. Differences are shrunk as Agresti and Caffo, and Bonett and Price for pairs, do it, so that a few episodes
-//! that are all alike prove nothing.
+//! one task count as one. A task of one world is none of another, nor of live traffic, whatever they are called. Differences are
+//! shrunk as Agresti and Caffo, and Bonett and Price for pairs, do it, so that a few episodes that are all alike prove nothing.
 
 use crate::row::Row;
 use hone_eval::interval::Z95;

@@ -1,7 +1,8 @@
 //! Which config would do better than the one in use: proposals with how sure the evidence makes each.
 //!
 //! Every config with episodes of its own is a candidate, for all tasks together and for each type of task, unless a script answers for it:
-//! nobody can serve one. What is asked of a proposal grows with how many could be made by chance. It is a look at what is on the record: the canary that follows has the last word.
+//! nobody can serve one. What is asked of a proposal grows with how many could be made by chance. It is a look at what is on the record:
+//! the canary that follows has the last word.
 
 use crate::compare::{Compared, Difference, N_TASKS_MIN, Tasks, Unlike, compare_tasks, tasks};
 use crate::diff::is_model_alone;

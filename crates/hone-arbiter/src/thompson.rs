@@ -1,9 +1,9 @@
 //! Thompson sampling by task type: each arm is chosen as often as it may be the best one.
 //!
 //! Per task type and arm a Beta distribution of success and running means of cost and log-latency. A score is a draw of success less
-//! what the arm costs and how long it takes: `s = theta - wc cost / cost_max - wl latency / latency_max`, against the dearest and the slowest of the
-//! arms, so that the scale of a task's costs does not matter. Cost and latency enter by their means, not by draws: they are known far better than success. Counts are discounted with every row of the task type, so that an arm that
-//! was not asked for long is tried again. Every arm keeps a floor of exploration, without which a log could not tell later what
+//! what the arm costs and how long it takes: `s = theta - wc cost / cost_max - wl latency / latency_max`, against the dearest and the
+//! slowest of the arms, so that the scale of a task's costs does not matter. Cost and latency enter by their means, not by draws: they
+//! are known far better than success. Counts are discounted with every row of the task type, so that an arm that was not asked for long is tried again. Every arm keeps a floor of exploration, without which a log could not tell later what
 //! another choice would have brought. A new arm begins with what its peers reached, at the weight of a few rows.
 //!
 //! Knows nothing of what an arm is or of when a row happened. Outcomes may come late: a row is counted when it is known.

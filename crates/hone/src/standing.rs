@@ -22,8 +22,8 @@ impl Configs {
         Ok(self.0.get(&hash).and_then(Option::as_ref))
     }
 
-    /// The trace as it was answered. A gateway records what clients said, and puts the instructions of an agent's version before that: who learns
-    /// from the answers, or is asked the same again, must have them as well.
+    /// The trace as it was answered. A gateway records what clients said, and puts the instructions of an agent's version before that:
+    /// who learns from the answers, or is asked the same again, must have them as well.
     pub(crate) async fn instructed(&mut self, store: &dyn Store, trace: Trace) -> Result<Trace, StoreError> {
         if !trace.metadata.contains_key(AGENT) || trace.metadata.contains_key(INSTRUCTED) {
             return Ok(trace);

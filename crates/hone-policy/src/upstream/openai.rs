@@ -2,8 +2,8 @@
 //!
 //! Differences between servers are read leniently where nothing is lost (no id on a call, no arguments or an object of them, a call in
 //! the older form, usage on a chunk without choices), strictly where half an answer could pass for a whole one: there is no answer without a finish
-//! reason, and a stream without `[DONE]` is one only where every answer that was asked for has come to its finish reason. Token ids and log-probs are read where vLLM tells them. Usage is read where it is
-//! told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
+//! reason, and a stream without `[DONE]` is one only where every answer that was asked for has come to its finish reason. Token ids and
+//! log-probs are read where vLLM tells them. Usage is read where it is told: Groq has a place of its own for it in streams, DeepSeek a word of its own for what was cached, and xAI does not count
 //! thoughts among what was written.
 
 use super::calling::{Calling, PARALLEL, TOOL_CHOICE};

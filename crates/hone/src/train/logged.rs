@@ -116,9 +116,10 @@ impl Lessons {
                 Err(Unlearnable::TooLong) => left_out.n_too_long += 1,
                 Err(Unlearnable::Unrendered(error)) => *left_out.unrendered.entry(error.to_string()).or_default() += 1,
                 Ok(episode) => {
-                    let sampled = began.sampled(episode.clone());
-                    n_undrawn += usize::from(episode.is_told() && !sampled.is_told());
-                    episodes.push(sampled);
+                    let was_told = episode.is_told();
+                    let episode = began.sampled(episode);
+                    n_undrawn += usize::from(was_told && !episode.is_told());
+                    episodes.push(episode);
                     kept.push(trace);
                     n_said += usize::from(began.is_said());
                 }
@@ -221,7 +222,7 @@ impl LeftOut {
         } else if self.is_mostly(self.n_without_tokens) {
             "the sampler's tokens are needed: traces of local models have them"
         } else if self.is_mostly(self.n_without_good_turn) {
-            "rewards of single turns said so: `hone trace show` tells them"
+            "every turn had an error, a call that failed or a reward below 0 of its own: `hone trace show` tells which"
         } else {
             "`hone trace show` tells what became of one"
         }

@@ -86,8 +86,8 @@ impl Material {
         })
     }
 
-    /// Notes at which temperature each was sampled, where what its sampler said can be compared with what a step computes. `usual` is the temperature
-    /// of a config that tells none, `unknown` that of one that the store does not have.
+    /// Notes at which temperature each was sampled, where what its sampler said can be compared with what a step computes. `usual` is the
+    /// temperature of a config that tells none, `unknown` that of one that the store does not have.
     async fn note_temperatures(
         &mut self,
         configs: &mut Configs,
@@ -243,8 +243,8 @@ impl Began {
         self.said.is_some_and(|said| said.is_better)
     }
 
-    /// The episode of the trace, at the temperature at which it was sampled. Where that does not matter, or not it alone decided what was drawn, what the
-    /// sampler said is left away: the policy as it is before a step then stands for the one that sampled.
+    /// The episode of the trace, at the temperature at which it was sampled. Where that does not matter, or not it alone decided what was
+    /// drawn, what the sampler said is left away: the policy as it is before a step then stands for the one that sampled.
     pub(super) fn sampled(&self, episode: Episode) -> Episode {
         match self.temperature {
             Some(temperature) => episode.sampled_at(temperature as f32),
