@@ -330,7 +330,8 @@ impl<B: Backend> Batcher<B> {
 
     /// True where a step has room for guesses, and there is hope in some.
     fn guesses(&self, backend: &B) -> bool {
-        self.n_rows_light(backend) >= 2 * self.running.len() && self.running.iter().any(|seq| seq.hope.is_there(seq.ids.len()))
+        let (n_running, cost) = (self.running.len(), backend.guess_cost(self.running.len()));
+        self.n_rows_light(backend) >= 2 * n_running && self.running.iter().any(|seq| seq.hopes(cost))
     }
 
     fn n_rows_light(&self, backend: &B) -> usize {
@@ -340,9 +341,10 @@ impl<B: Backend> Batcher<B> {
     /// What each sequence may say behind what it feeds: as much as fits into a step that takes no longer for it.
     fn with_guesses(&mut self, backend: &B, fed: Vec<usize>) -> Vec<Fed> {
         let room = self.n_rows_light(backend).saturating_sub(fed.iter().sum());
-        let n_each = room / self.running.len();
+        let (n_each, cost) = (room / self.running.len(), backend.guess_cost(self.running.len()));
         let with_guess = |(seq, n): (&mut Sequence<B>, usize)| {
-            let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.expected, &seq.ids, seq.n_guessable(n).min(n_each)) };
+            let n_guessed = seq.n_guessable(n, cost).min(n_each);
+            let fed = Fed { n, guess: self.said.guess(seq.asker, &seq.expected, &seq.ids, n_guessed) };
             seq.take_pages(fed.n_rows());
             fed
         };

@@ -72,11 +72,16 @@ impl<B: Backend> Sequence<B> {
     }
 
     /// How many tokens may be guessed behind so many that it feeds now: none while it has more to feed, or others to fork.
-    pub(super) fn n_guessable(&self, n_fed: usize) -> usize {
+    pub(super) fn n_guessable(&self, n_fed: usize, guess_cost: f32) -> usize {
         let n_left = self.n_tokens_max - (self.ids.len() - self.n_prompt);
         let is_last = self.n_fed + n_fed == self.ids.len() && self.forks.is_empty();
         // The row behind the last guess draws too.
-        if self.hope.is_there(self.ids.len()) && is_last { n_left.saturating_sub(1) } else { 0 }
+        if self.hopes(guess_cost) && is_last { n_left.saturating_sub(1) } else { 0 }
+    }
+
+    /// True when something may be guessed. Where a guess takes the time of so many tokens, only what who asks expects is likely enough.
+    pub(super) fn hopes(&self, guess_cost: f32) -> bool {
+        self.hope.is_there(self.ids.len()) && (guess_cost == 0.0 || !self.expected.is_empty())
     }
 
     /// True when its next tokens need nothing but the model: one token to feed, no fork, no rule, nothing told beside the tokens.

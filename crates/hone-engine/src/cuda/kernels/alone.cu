@@ -40,8 +40,10 @@
 // Blocks of keys that are attended at once, and pieces in each of both rings.
 #define AT_ONCE 4
 
-// Looks after which a hand-over is given up: something is broken, and an error is better than a machine that hangs.
-#define LOOKS_MAX (1 << 20)
+// Looks after which a hand-over is given up: something is broken, and an error is better than a machine that hangs. A checker takes its time.
+#define LOOKS_MAX (CHECKED ? 1 << 30 : 1 << 20)
+// Lanes that say for their warp that it is done with a piece.
+#define SAYING (CHECKED ? LANES : 1)
 
 struct alignas(64) Map {
     u64 words[16];
@@ -167,8 +169,15 @@ __device__ __forceinline__ void arrive(int barrier) { asm volatile("bar.arrive %
 #define ATTEND 3
 #define ATTENDED 4
 #define TAKEN 5
+#define LAYER_DONE 6
 // Who attends, who multiplies by O behind them, and the keeper.
 #define ATTENDED_WARPS (FIRST_WARPS + ROW_WARPS + 1)
+
+// A layer is done before its block begins the next one, for that needs what all clusters hand over. A checker does not follow this, so for it
+// the warps meet.
+__device__ __forceinline__ void end_layer() {
+    if (CHECKED) together<32 * (FIRST_WARPS + ROW_WARPS)>(LAYER_DONE);
+}
 
 // Rows of weights, and how long the cache keeps them.
 __device__ __forceinline__ void bring_rows(u32 to, const Map *map, int row, int half, int chunk, u32 barrier, u64 policy) {
@@ -285,7 +294,7 @@ __device__ __forceinline__ void load_second(Shared &shared, u32 (*a)[4], int lay
 #pragma unroll
     for (int k = 0; k < STEPS_HERE; k++) load_tile(lane, a[k], shared_address(shared.second) + row / 8 * BOX, box, k);
     __syncwarp();
-    if (lane == 0) barrier_arrive(shared_address(&shared.second_empty));
+    if (lane < SAYING) barrier_arrive(shared_address(&shared.second_empty));
 }
 
 // The stream is added to where that is asked for.
@@ -343,7 +352,7 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
 #pragma unroll
         for (int k = 0; k < STEPS_DIM; k++) load_tile(lane, a[k], tile, box, k);
         __syncwarp();
-        if (lane == 0) barrier_arrive(empty);
+        if (lane < SAYING) barrier_arrive(empty);
         float d[4] = {};
         // Anew for each layer, or all steps of it would be kept in registers. Without swizzle, the eights of a column stand one behind the
         // other, and only the first of eight columns is wanted.
@@ -375,6 +384,7 @@ __device__ __forceinline__ void multiply_first(const Alone &alone, Shared &share
         if (ATTENDS) together<32 * ATTENDED_WARPS>(ATTENDED);
         else let_wait(handed, layer & 1);
         multiply_second<STEPS_SECOND, ATTENDS ? RUN_O : RUN_DOWN>(alone, shared, a, ATTENDS ? shared.attended : shared.gated, sums, cluster == 0, rank, layer, 16 * warp, lane);
+        end_layer();
     }
 }
 
@@ -422,16 +432,17 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
     bool odd = group & 1;
     float factor = alone.scale * LOG2E;
     u32 keys[AT_ONCE][STEPS][4], values[AT_ONCE][KEYS / 16][4];
+    // The last block is the last of those that are looked at together, so the first of them may be none: then the first that there is stands in
+    // for it, which is faster than to leave it out, and nothing comes of its scores.
+    auto slot_of = [&](int block) { return (used + max(block, 0)) % AT_ONCE; };
     auto load_values = [&](int first, int b) {
 #pragma unroll
-        for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width(lane, shared.values[(used + first + b) % AT_ONCE] + k * 16 * WIDTH, warp));
+        for (int k = 0; k < KEYS / 16; k++) load4_turned(values[b][k], by_width(lane, shared.values[slot_of(first + b)] + k * 16 * WIDTH, warp));
     };
     auto load_keys = [&](int first, int b) {
 #pragma unroll
-        for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row(lane, shared.keys[(used + first + b) % AT_ONCE] + warp * 16 * WIDTH, k));
+        for (int k = 0; k < STEPS; k++) load4(keys[b][k], by_row(lane, shared.keys[slot_of(first + b)] + warp * 16 * WIDTH, k));
     };
-    // The last block is the last of those that are looked at together, so the first of them may be none: then it is anything, and nothing
-    // comes of its scores.
     int begin = n_blocks - (n_blocks + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
     auto await_blocks = [&](int first) {
 #pragma unroll 1
@@ -455,7 +466,9 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
         constexpr bool ends = which.ends;
         u32 use = used + first;
         float s[AT_ONCE + 1][4] = {};
-        // The newest value comes after the others were loaded. A warp needs but its own part of the values' width.
+        // The newest value comes after the others were loaded. A warp needs but its own part of the values' width. Where its block stood in for
+        // others, a checker does not see that its lanes have read that together.
+        if (CHECKED) __syncwarp();
         if (ends && lane < 2) {
             u32 slot = (used + n_blocks - 1) % AT_ONCE;
             int eight = warp * 16 + 8 * lane;
@@ -512,7 +525,11 @@ __device__ __forceinline__ void attend_alone(const Alone &alone, Shared &shared,
         if constexpr (ends) ((float *)&shared.parts[2 * quad + odd][group / 2])[warp] = sum;
         together<128>(ATTEND);
         // All that a warp needs of these pieces is in its registers.
-        if (lane < AT_ONCE && first + lane >= 0) barrier_arrive(shared_address(&shared.block_empty[(use + lane) % AT_ONCE]));
+        auto leave = [&](int b) {
+            if (first + b >= 0) barrier_arrive(shared_address(&shared.block_empty[(use + b) % AT_ONCE]));
+        };
+        if (!CHECKED && lane < AT_ONCE) leave(lane);
+        for (int b = 0; CHECKED && b < AT_ONCE; b++) leave(b);
         // Blocks are summed by themselves, by turns.
         float sums[AT_ONCE][4] = {};
         u32 p[AT_ONCE][KEYS / 32][4];
@@ -592,6 +609,7 @@ __device__ __forceinline__ void rows_of_stream(const Alone &alone, Shared &share
             attend_alone(alone, shared, last, layer, layer * n_blocks, thread);
             arrive<32 * ATTENDED_WARPS>(ATTENDED);
         }
+        end_layer();
     }
     if (ATTENDS && HELPS && cluster == 0 && alone.gives_stream) {
         column = rank * OUT_ROWS + 4 * lane;
@@ -693,11 +711,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(ALONE_THR
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     if (blockIdx.x > 0) let_next_start();
     if (threadIdx.x == 0) {
-        barrier_init(shared_address(&shared.first_full), 1), barrier_init(shared_address(&shared.first_empty), FIRST_WARPS);
-        barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), FIRST_WARPS + 1);
+        barrier_init(shared_address(&shared.first_full), 1), barrier_init(shared_address(&shared.first_empty), SAYING * FIRST_WARPS);
+        barrier_init(shared_address(&shared.second_full), 1), barrier_init(shared_address(&shared.second_empty), SAYING * (FIRST_WARPS + 1));
         barrier_init(shared_address(&shared.handed), 1), barrier_init(shared_address(&shared.sent), 1);
         for (int i = 0; i < AT_ONCE; i++) {
-            barrier_init(shared_address(&shared.block_full[i]), 2 * LANES), barrier_init(shared_address(&shared.block_empty[i]), 4);
+            barrier_init(shared_address(&shared.block_full[i]), 2 * LANES), barrier_init(shared_address(&shared.block_empty[i]), SAYING * 4);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         barrier_expect(shared_address(&shared.handed), cluster < KV_HEADS ? ENTRIES * 2 : GATES * 2);

@@ -50,7 +50,7 @@ __device__ __forceinline__ void multiply_rows(const Logits &head, HeadShared &sh
     // Every warp meets every turn of a room, or it would take one for another.
     auto leave = [&](int i) {
         __syncwarp();
-        if (lane == 0) barrier_arrive(shared_address(&shared.empty[i % ROOMS]));
+        if (lane < SAYING) barrier_arrive(shared_address(&shared.empty[i % ROOMS]));
     };
     auto put_logits = [&](int i, float *d) {
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -151,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) alone_head(const _
     int n_tiles = (head.vocab + TILE - 1) / TILE, first = first_of(n_tiles, blockIdx.x), n_here = first_of(n_tiles, blockIdx.x + 1) - first;
     let_next_start();
     if (thread < ROOMS) {
-        barrier_init(shared_address(&shared.full[thread]), 1), barrier_init(shared_address(&shared.empty[thread]), 4 * HEAD_GROUPS);
+        barrier_init(shared_address(&shared.full[thread]), 1), barrier_init(shared_address(&shared.empty[thread]), SAYING * 4 * HEAD_GROUPS);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
