@@ -46,6 +46,11 @@ impl Turn {
         self.errors.is_empty() && self.tool_calls.iter().all(|call| call.success != Some(false))
     }
 
+    /// Whether its answer is there to be learned from: where `weight` is 0, as OpenAI's sets for fine-tuning have it, it is but history.
+    pub fn teaches(&self) -> bool {
+        self.answer.extra.get("weight").and_then(Value::as_f64) != Some(0.0)
+    }
+
     /// A turn of which only the conversation is known.
     pub fn new(input: Vec<Message>, answer: Message) -> Self {
         Self {

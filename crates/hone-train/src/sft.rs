@@ -1,13 +1,13 @@
 //! Supervised fine-tuning: which traces are good enough to imitate, which of their turns, and in which order.
 //!
 //! A trace is imitated when its reward reaches `quality_min`. Of its turns, those are trained that went well: no error, no
-//! failed tool call, no negative reward of their own. The others stay as history. Traces whose tokens the sampler did not
+//! failed tool call, no negative reward of their own, and no weight of 0. The others stay as history. Traces whose tokens the sampler did not
 //! tell are rendered by the caller ([`Episode::rendered`]).
 //! Knows nothing of templates, models or the loss.
 
 use crate::batch::Batch;
 use crate::episode::{Episode, Untrainable};
-use hone_trace::{Draws, Trace, Turn};
+use hone_trace::{Draws, Trace};
 use std::collections::BTreeMap;
 
 /// The reward from which a trace is imitated.
@@ -42,7 +42,7 @@ pub fn is_good(trace: &Trace, quality_min: f64) -> Result<(), Untrainable> {
 
 /// For every turn of a trace, whether it is trained: what a caller needs who renders the trace himself.
 pub fn good_turns(trace: &Trace) -> Vec<bool> {
-    let mut good: Vec<bool> = trace.turns().map(Turn::went_well).collect();
+    let mut good: Vec<bool> = trace.turns().map(|turn| turn.went_well() && turn.teaches()).collect();
     for reward in trace.rewards.iter().filter(|reward| reward.total < 0.0) {
         if let Some(turn) = reward.turn_idx.and_then(|turn_idx| good.get_mut(turn_idx as usize)) {
             *turn = false;
@@ -118,6 +118,9 @@ mod tests {
         let event = ErrorEvent { kind: "unparsable_action".into(), recovered: true, message: String::new() };
         with_error.segments[0].turns[0].errors.push(event);
         check(with_error, Ok(&[3]));
+        let mut with_history = two_turns(Some(1.0));
+        with_history.segments[0].turns[1].answer.extra.insert("weight".into(), 0.into());
+        check(with_history, Ok(&[1]));
         let mut with_failure = two_turns(Some(1.0));
         let call = ToolCall {
             id: String::new(),

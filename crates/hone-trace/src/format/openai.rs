@@ -12,10 +12,11 @@
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
 //! Messages and tools are described in `chat.rs`. A line may also be a logged request of Anthropic's API, or one with its response:
-//! see `logged.rs` and `blocks.rs`. It is written in OpenAI's form, and metadata that would be read as part of a log are written inside
+//! see `logged.rs` and `blocks.rs`; or a prompt with the answers that may follow it: see `choices.rs`. It is written in OpenAI's form, and metadata that would be read as part of a log are written inside
 //! `metadata`. Written is the last segment, because it ends with the
 //! final answer. Not kept on import: the order of keys, and all but the last of repeated keys.
 
+mod choices;
 mod logged;
 
 use super::blocks;
@@ -29,6 +30,8 @@ use serde::de::MapAccess;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+pub(super) use choices::is_answer;
 
 /// The settings of a request that shape the agent, besides model, temperature and tools.
 const SETTINGS: [&str; 19] = [
@@ -139,7 +142,10 @@ pub fn message_json(message: &Message) -> Value {
 /// Reads one line.
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
     let Read(Line { messages, tools, functions, mut rest }) = object::from_line(line)?;
-    let messages = messages.ok_or_else(|| FormatError::new("", "`messages` is missing"))?;
+    let Some(messages) = messages.filter(|_| !choices::is_pair(&rest)) else {
+        let read = choices::read(rest, specs(tools, functions), registrar);
+        return read.unwrap_or_else(|| Err(FormatError::new("", "`messages` is missing")));
+    };
     let mut messages: Vec<Message> = messages.into_iter().flat_map(|chat| blocks::spoken(chat.into_message())).collect();
     if let Some(system) = logged::system(&rest, messages.first()) {
         rest.remove(logged::SYSTEM);

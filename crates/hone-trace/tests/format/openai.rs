@@ -312,3 +312,95 @@ fn metadata_that_look_like_a_log_are_none_in_an_export() {
     assert_eq!(said(&back), "User: hi", "{written}");
     assert!(noted.iter().all(|(key, value)| back.metadata.get(*key) == Some(value)), "{written}");
 }
+
+/// What the traces of a line say, with what they earned.
+fn choices(line: &Value) -> Vec<(String, Option<f64>)> {
+    let imported = read(Format::Openai, &line.to_string());
+    let ids: Vec<_> = imported.traces.iter().map(|trace| trace.id).collect();
+    let groups: Vec<_> = imported.groups.iter().map(|group| group.traces.clone()).collect();
+    assert_eq!(groups, if ids.len() == 2 { vec![ids] } else { Vec::new() });
+    imported.traces.iter().map(|trace| (said(trace), trace.reward().map(|reward| reward.total))).collect()
+}
+
+#[test]
+fn a_better_and_a_worse_answer_are_a_group() {
+    let says = |role: &str, content: &str| json!({"role": role, "content": content});
+    let (asked, good, bad) = (says("user", "2+2?"), says("assistant", "4"), says("assistant", "5"));
+    let expected = [("User: 2+2? | Assistant: 4".to_owned(), Some(1.0)), ("User: 2+2? | Assistant: 5".to_owned(), Some(0.0))];
+    for line in [
+        json!({"prompt": [asked], "chosen": [good], "rejected": [bad]}),
+        json!({"prompt": "2+2?", "chosen": "4", "rejected": "5"}),
+        json!({"chosen": [asked, good], "rejected": [asked, bad]}),
+        json!({"input": {"messages": [asked]}, "preferred_output": [good], "non_preferred_output": [bad]}),
+        // The whole conversations, and what was asked beside them.
+        json!({"prompt": "2+2?", "messages": [asked, good], "chosen": [asked, good], "rejected": [asked, bad], "score_chosen": 8.5}),
+        json!({"prompt": [asked], "chosen": [asked, good], "rejected": [asked, bad]}),
+    ] {
+        assert_eq!(Format::detect(&line.to_string()), Some(Format::Openai));
+        assert_eq!(choices(&line), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_prompt_with_one_answer_earned_what_its_label_says() {
+    let line = |more: Value| {
+        let mut line = json!({"prompt": "2+2?", "completion": "4"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        choices(&line)
+    };
+    let expected = |reward| vec![("User: 2+2? | Assistant: 4".to_owned(), reward)];
+    assert_eq!(line(json!({})), expected(None));
+    assert_eq!(line(json!({"label": true})), expected(Some(1.0)));
+    assert_eq!(line(json!({"label": false})), expected(Some(0.0)));
+    assert_eq!(line(json!({"reward": 0.5})), expected(Some(0.5)));
+}
+
+#[test]
+fn what_stands_beside_choices_is_kept_and_nothing_before_them_is_a_turn() {
+    let tools = json!([{"type": "function", "function": {"name": "add"}}]);
+    let before = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"},
+                        {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "2+2?"}]);
+    let input = json!({"messages": before, "tools": tools, "parallel_tool_calls": false});
+    let (good, bad) = (json!([{"role": "assistant", "content": "4"}]), json!([{"role": "assistant", "content": "5"}]));
+    let line = json!({"input": input, "preferred_output": good, "non_preferred_output": bad, "category": "sums", "metadata": {"of": "me"}});
+    let imported = read(Format::Openai, &line.to_string());
+    for trace in &imported.traces {
+        let segment = &trace.segments[0];
+        assert_eq!((segment.turns.len(), segment.turns[0].input.len(), &*segment.tools[0].name), (1, 4, "add"));
+        assert_eq!(trace.category.as_ref().map(|category| category.as_str()), Some("sums"));
+        assert_eq!(trace.metadata["of"], "me");
+    }
+    let config = &imported.configs[0];
+    assert_eq!((config.prompt.as_deref(), config.settings["parallel_tool_calls"].as_bool()), (Some("Be brief."), Some(false)));
+    assert_eq!(imported.configs.len(), 1, "both have the same");
+}
+
+#[test]
+fn choices_that_are_none_are_refused_with_the_place() {
+    let refused = |line: Value, expected: &str| {
+        let error =
+            hone_trace::format::Reader::new(Format::Openai, hone_trace::format::Origin::default()).line(&line.to_string());
+        assert_eq!(error.unwrap_err().to_string(), expected);
+    };
+    refused(json!({"prompt": "x", "chosen": "y"}), "`chosen`: a prompt has one `completion`, or a better and a worse answer");
+    refused(
+        json!({"prompt": "x", "completion": "y", "rejected": "z"}),
+        "`completion` and `rejected`: a prompt has one `completion`, or a better and a worse answer",
+    );
+    refused(
+        json!({"chosen": "y", "rejected": "z"}),
+        "`prompt` is missing: where `chosen` is a text, nobody knows what was asked",
+    );
+    refused(json!({"prompt": "x", "completion": 7}), "completion: must be a text or a list of messages");
+    refused(json!({"prompt": "x", "completion": []}), "completion: none of its messages is an answer");
+    refused(
+        json!({"prompt": [{"role": "user"}, {"role": "narrator"}], "completion": "y"}),
+        "prompt[1].role: `narrator` is not a role: system, developer, user, assistant, tool or function",
+    );
+    refused(
+        json!({"input": {"messages": [{"content": "x"}]}, "preferred_output": [], "non_preferred_output": []}),
+        "input.messages[0]: `role` is missing",
+    );
+    refused(json!({"input": "x", "preferred_output": [], "non_preferred_output": []}), "input: `messages` is missing");
+    refused(json!({"prompt": "x", "completion": "y", "reward": 1e9}), "reward: a reward of 1e9 must be from -1000000 to 1000000");
+}

@@ -69,7 +69,7 @@ impl Filter {
     }
 }
 
-fn finite(text: &str) -> Result<f64, String> {
+pub(super) fn finite(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "this is not a number".to_owned())?;
     if number.is_finite() { Ok(number) } else { Err("this is not a finite number".to_owned()) }
 }

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use clap::ValueEnum;
 use hone_trace::format::{Format, Origin, Reader, otlp};
-use hone_trace::{Category, Time};
+use hone_trace::{Category, REWARD_MAX, Time};
 use indicatif::ProgressBar;
 use input::Input;
 use parse::{Record, Records};
@@ -35,11 +35,16 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The format of the files
+    ///
+    /// Data sets of TRL's or OpenAI's form, with prompts and the answers that may follow them, are `openai` too.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Given,
     /// Give this category to traces that name none
     #[arg(long)]
     category: Option<Category>,
+    /// Give this reward to traces that tell none: 1 for examples that are worth imitating
+    #[arg(long, value_parser = reward, allow_hyphen_values = true)]
+    reward: Option<f64>,
     /// Write nothing at all if any line of any file is bad
     ///
     /// Every file is read twice; stdin is kept in a temporary file meanwhile. Whether an id is already in the store
@@ -51,8 +56,13 @@ pub(crate) struct Args {
 impl Args {
     /// One file, and nothing special about it.
     pub(super) fn of(file: &Path) -> Self {
-        Self { files: vec![file.to_owned()], format: Given::Auto, category: None, strict: false }
+        Self { files: vec![file.to_owned()], format: Given::Auto, category: None, reward: None, strict: false }
     }
+}
+
+fn reward(text: &str) -> Result<f64, String> {
+    let reward = super::filter::finite(text)?;
+    if reward.abs() <= REWARD_MAX { Ok(reward) } else { Err(format!("must be from -{REWARD_MAX} to {REWARD_MAX}")) }
 }
 
 /// The format that the user names.
@@ -178,7 +188,8 @@ impl Import<'_> {
 
     fn reading(&self, source: Source) -> Reading {
         let options = self.context.settings.options.clone();
-        Reading { source, tenant: self.context.settings.tenant.clone(), category: self.args.category.clone(), options }
+        let reward = self.args.reward.map(|total| reading::Given { total, at: self.now });
+        Reading { source, tenant: self.context.settings.tenant.clone(), category: self.args.category.clone(), reward, options }
     }
 
     fn by_line(&self, format: Format) -> Reading {

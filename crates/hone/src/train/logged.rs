@@ -14,7 +14,7 @@ use crate::printer::counted;
 use crate::trace::Filter;
 use hone_engine::optim::Schedule;
 use hone_trace::store::TraceQuery;
-use hone_trace::{GroupId, Trace};
+use hone_trace::{GroupId, Trace, Turn};
 use hone_train::advantage::turn_rewards;
 use hone_train::batch::{Advantage, Batch};
 use hone_train::episode::Episode;
@@ -105,7 +105,7 @@ impl Lessons {
             }
             let wanted = match settings.algorithm {
                 Algorithm::Sft => sft::good_turns(trace),
-                _ => vec![true; trace.turns().count()],
+                _ => trace.turns().map(Turn::teaches).collect(),
             };
             if !wanted.contains(&true) {
                 left_out.n_without_good_turn += 1;
@@ -145,7 +145,11 @@ impl Lessons {
                     "`hone rollout --split train` makes traces of tasks that may be learned from".to_owned()
                 }
                 Algorithm::Sft if left_out.is_mostly(left_out.n_not_good) => {
-                    format!("{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`", traces.len())
+                    format!(
+                        "{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`; of a file of good \
+                         examples, `hone trace import FILE --reward 1` says so, even where it was imported before",
+                        traces.len()
+                    )
                 }
                 Algorithm::Dpo if !kept.is_empty() => {
                     "DPO needs groups: several traces of one scenario with other rewards, as `hone rollout` makes them; or answers of \
@@ -174,7 +178,7 @@ impl Lessons {
             }
             _ => String::new(),
         };
-        let told = format!("{what}{of_people}, {} steps{left_out}{undrawn}", steps.len());
+        let told = format!("{what}{of_people}, {}{left_out}{undrawn}", counted(steps.len() as u64, "step"));
         let began = traces.iter().map(|(began, _)| *began).collect();
         Ok(Self { began, episodes, counts, rewards, pairs, steps, told })
     }
@@ -222,7 +226,7 @@ impl LeftOut {
         } else if self.is_mostly(self.n_without_tokens) {
             "the sampler's tokens are needed: traces of local models have them"
         } else if self.is_mostly(self.n_without_good_turn) {
-            "every turn had an error, a call that failed or a reward below 0 of its own: `hone trace show` tells which"
+            "every turn had an error, a call that failed, a weight of 0 or a reward below 0 of its own: `hone trace show` tells which"
         } else {
             "`hone trace show` tells what became of one"
         }

@@ -28,6 +28,7 @@ mod postgres;
 mod practice;
 mod provider;
 mod serve;
+mod sets;
 mod store;
 mod trace;
 mod train;

@@ -6,7 +6,7 @@ use super::fingerprint::Fingerprint;
 use hone_store::{Encoded, Options};
 use hone_trace::format::{Format, FormatError, Imported, Reader, otlp};
 use hone_trace::store::{RECORD_BYTES_MAX, Write};
-use hone_trace::{Category, Tenant, Trace, TraceId};
+use hone_trace::{Category, Giver, GiverKind, Reward, RewardId, Tenant, Time, Trace, TraceId};
 
 /// A fingerprint leaves out the times, which need some room as well.
 const TRACE_BYTES_MAX: usize = RECORD_BYTES_MAX - (64 << 10);
@@ -18,6 +18,8 @@ pub(super) struct Reading {
     pub(super) tenant: Tenant,
     /// What traces get that name no category.
     pub(super) category: Option<Category>,
+    /// What traces earned that tell nothing of it.
+    pub(super) reward: Option<Given>,
     /// How the store that they are meant for is opened.
     pub(super) options: Options,
 }
@@ -42,6 +44,22 @@ pub(super) struct FreshTrace {
     pub(super) encoded: Encoded,
     /// Where the format has no dates of its own.
     pub(super) fingerprint: Option<Fingerprint>,
+    /// What it earned, where only who imports it says so.
+    pub(super) reward: Option<Encoded>,
+}
+
+/// What a trace earned, as who imports it says.
+pub(super) struct Given {
+    pub(super) total: f64,
+    pub(super) at: Time,
+}
+
+impl Given {
+    fn of(&self, trace: TraceId) -> Reward {
+        let id = RewardId::derived(&["import", &trace.to_string(), &self.total.to_string()]);
+        let by = Giver { kind: GiverKind::Import, name: "import".to_owned(), config: None };
+        Reward { id, at: self.at, by, turn_idx: None, components: Vec::new(), total: self.total, explanation: None }
+    }
 }
 
 impl Reading {
@@ -76,13 +94,15 @@ impl Reading {
         if trace.category.is_none() {
             trace.category.clone_from(&self.category);
         }
+        let is_untold = trace.rewards.is_empty();
         let dated = matches!(self.source, Source::Line(Format::Hone, _) | Source::Spans(_));
         let fingerprint = (!dated).then(|| Fingerprint::of(&mut trace));
         if let Some(print) = fingerprint.as_ref().filter(|print| print.n_bytes > TRACE_BYTES_MAX) {
             return Err(format!("this makes a trace of {} bytes; a record has at most {RECORD_BYTES_MAX}", print.n_bytes));
         }
         let id = trace.id;
-        let encoded = Encoded::of(&Write::Trace(Box::new(trace)), &self.options).map_err(|error| error.to_string())?;
-        Ok(FreshTrace { id, encoded, fingerprint })
+        let encoded = |write: &Write| Encoded::of(write, &self.options).map_err(|error| error.to_string());
+        let reward = self.reward.as_ref().filter(|_| is_untold).map(|reward| encoded(&Write::Reward(id, reward.of(id))));
+        Ok(FreshTrace { id, encoded: encoded(&Write::Trace(Box::new(trace)))?, fingerprint, reward: reward.transpose()? })
     }
 }

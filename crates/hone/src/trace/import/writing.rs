@@ -44,9 +44,10 @@ struct Batch {
 enum Kept {
     /// A config is known by its content: what is there under its hash is the same.
     Config,
-    /// With a fingerprint where the format has no dates of its own.
-    Trace(TraceId, Option<Fingerprint>),
+    /// With a fingerprint where the format has no dates of its own, and what it earns if it is there then.
+    Trace(TraceId, Option<Fingerprint>, Option<Encoded>),
     Group(Group),
+    Reward,
 }
 
 /// What became of each write of a batch.
@@ -72,9 +73,9 @@ impl Writing {
                 self.push_document(line, Kept::Config, document)?;
             }
         }
-        for FreshTrace { id, encoded, fingerprint } in fresh.traces {
+        for FreshTrace { id, encoded, fingerprint, reward } in fresh.traces {
             self.batch.n_traces += 1;
-            self.batch.push(line, Kept::Trace(id, fingerprint), encoded);
+            self.batch.push(line, Kept::Trace(id, fingerprint, reward), encoded);
         }
         for group in fresh.imported.groups {
             let document = Document::of(&group, 0, group.tenant.clone(), group.at);
@@ -95,9 +96,12 @@ impl Writing {
 
     /// Waits until all that was taken is durable.
     pub(super) async fn finish(&mut self, tally: &mut Tally<'_>) -> Result<(), Failure> {
-        self.send(tally).await?;
-        while let Some(sent) = self.in_flight.pop_front() {
-            self.settle(sent, tally).await?;
+        // Traces that are settled leave rewards to be sent.
+        while !self.batch.writes.is_empty() || !self.in_flight.is_empty() {
+            self.send(tally).await?;
+            if let Some(sent) = self.in_flight.pop_front() {
+                self.settle(sent, tally).await?;
+            }
         }
         Ok(())
     }
@@ -120,15 +124,22 @@ impl Writing {
         Ok(())
     }
 
-    async fn settle(&self, sent: JoinHandle<Result<Sent, StoreError>>, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    async fn settle(&mut self, sent: JoinHandle<Result<Sent, StoreError>>, tally: &mut Tally<'_>) -> Result<(), Failure> {
         let Sent { kept, puts } = sent.await.map_err(|_| Failure::bug("a batch was not written"))??;
         for ((line, kept), put) in kept.into_iter().zip(puts) {
             match (put, kept) {
-                (Put::New, Kept::Trace(..)) => tally.counts().new += 1,
-                (Put::Same, Kept::Trace(..)) => tally.counts().same += 1,
-                (Put::Conflict, Kept::Trace(id, fingerprint)) => {
+                (Put::New, Kept::Trace(_, _, reward)) => {
+                    tally.counts().new += 1;
+                    self.give(line, reward);
+                }
+                (Put::Same, Kept::Trace(_, _, reward)) => {
+                    tally.counts().same += 1;
+                    self.give(line, reward);
+                }
+                (Put::Conflict, Kept::Trace(id, fingerprint, reward)) => {
                     if self.is_there(id, fingerprint).await? {
                         tally.counts().same += 1;
+                        self.give(line, reward);
                     } else {
                         tally.conflict(line, &format!("trace {id}"));
                     }
@@ -139,10 +150,16 @@ impl Writing {
                         tally.conflict(line, &format!("group {id}"));
                     }
                 }
-                (_, Kept::Config) | (Put::New | Put::Same, Kept::Group(_)) => {}
+                // The same total from an earlier import counts.
+                (_, Kept::Config | Kept::Reward) | (Put::New | Put::Same, Kept::Group(_)) => {}
             }
         }
         Ok(())
+    }
+
+    /// Sends what a trace earned that is there, with the next batch.
+    fn give(&mut self, line: u64, reward: Option<Encoded>) {
+        reward.into_iter().for_each(|reward| self.batch.push(line, Kept::Reward, reward));
     }
 
     /// Whether the store has this trace but for the times that come from the import.

@@ -1,0 +1,181 @@
+//! A prompt with what may follow it, as data sets for fine-tuning keep it: one answer, or a better and a worse one.
+//!
+//! | wire | word |
+//! |---|---|
+//! | TRL's `prompt` and `completion` | a trace |
+//! | `label` beside them, which says whether the answer is liked | a reward of 1 or 0 |
+//! | TRL's `chosen` and `rejected`, behind `prompt` or what both begin with | a group of two traces, which earned 1 and 0 |
+//! | OpenAI's `input`, `preferred_output` and `non_preferred_output` | the same |
+//! | a text where messages could be | of a prompt what a user says, otherwise an answer |
+//! | `tools`, at the top or in `input` | the tools of the segment |
+//! | any other key, at the top or in `input` | the config and `metadata` of each trace |
+//!
+//! Answers in a prompt are what was said before: no turns, so nobody learns from them. Written as conversations, one line per trace.
+
+use super::{REWARD, config, flatten};
+use crate::format::blocks;
+use crate::format::chat::tool::Tool;
+use crate::format::chat::{self, Chat};
+use crate::format::object::{self, List, Object};
+use crate::format::origin::{self, Registrar};
+use crate::format::{FormatError, Imported};
+use crate::{Message, Role, Segment, ToolSpec};
+use serde_json::{Map, Value};
+
+const PROMPT: &str = "prompt";
+const INPUT: &str = "input";
+/// What may follow a prompt, and whether it is one of two that are compared, the better or the worse one.
+const ANSWERS: [(&str, Option<bool>); 5] = [
+    ("completion", None),
+    ("chosen", Some(true)),
+    ("preferred_output", Some(true)),
+    ("rejected", Some(false)),
+    ("non_preferred_output", Some(false)),
+];
+
+/// Whether a line with `messages` is one of these all the same: some sets tell the better conversation twice.
+pub(super) fn is_pair(rest: &Map<String, Value>) -> bool {
+    ["chosen", "rejected"].iter().all(|key| rest.get(*key).is_some_and(Value::is_array))
+}
+
+/// Whether a key says that a line is one of these.
+pub(in crate::format) fn is_answer(key: &str) -> bool {
+    ANSWERS.iter().any(|(name, _)| *name == key)
+}
+
+/// Reads what stands in a line without `messages`, if it is one of these.
+pub(super) fn read(
+    mut rest: Map<String, Value>,
+    mut tools: Vec<ToolSpec>,
+    registrar: &mut Registrar,
+) -> Option<Result<Imported, FormatError>> {
+    let found: Vec<(&str, Option<bool>, Value)> =
+        ANSWERS.iter().filter_map(|&(key, is_better)| Some((key, is_better, rest.remove(key)?))).collect();
+    let kinds: Vec<Option<bool>> = found.iter().map(|(_, is_better, _)| *is_better).collect();
+    let read = || {
+        if !matches!(kinds[..], [None] | [Some(true), Some(false)]) {
+            let keys: Vec<String> = found.iter().map(|(key, ..)| format!("`{key}`")).collect();
+            let reason = format!("{}: a prompt has one `completion`, or a better and a worse answer", keys.join(" and "));
+            return Err(FormatError::new("", reason));
+        }
+        let is_text = rest.get(PROMPT).is_some_and(Value::is_string);
+        let mut prompt = prompt(&mut rest, &mut tools)?;
+        let mut answers = Vec::new();
+        for (key, _, value) in found {
+            if prompt.is_empty() && value.is_string() {
+                let reason = format!("`{PROMPT}` is missing: where `{key}` is a text, nobody knows what was asked");
+                return Err(FormatError::new("", reason));
+            }
+            answers.push((key, said(key, value, Role::Assistant)?));
+        }
+        // Some tell whole conversations, and what was asked beside them once more.
+        let is_whole = |said: &[Message]| {
+            said.starts_with(&prompt) || is_text && said.first().is_some_and(|first| first.role != Role::Assistant)
+        };
+        if answers.iter().all(|(_, said)| is_whole(said)) {
+            prompt.clear();
+        }
+        if let ([(_, better), (_, worse)], true) = (&mut answers[..], prompt.is_empty()) {
+            let n_shared = better.iter().zip(&*worse).take_while(|(better, worse)| better == worse).count();
+            prompt = better.drain(..n_shared).collect();
+            worse.drain(..n_shared);
+        }
+        imported(&prompt, answers, rest, &tools, registrar)
+    };
+    if kinds.is_empty() { None } else { Some(read()) }
+}
+
+/// What is said before the answers. OpenAI's `input` has the rest of the request as well.
+fn prompt(rest: &mut Map<String, Value>, tools: &mut Vec<ToolSpec>) -> Result<Vec<Message>, FormatError> {
+    if let Some(prompt) = rest.remove(PROMPT) {
+        return said(PROMPT, prompt, Role::User);
+    }
+    let Some(mut input) = rest.remove(INPUT) else { return Ok(Vec::new()) };
+    let messages = input.get_mut("messages").map(Value::take);
+    let messages = messages.ok_or_else(|| FormatError::new(INPUT, "`messages` is missing"))?;
+    if let Value::Object(mut input) = input {
+        input.remove("messages");
+        if let Some(offered) = input.remove("tools") {
+            tools.extend(list::<Tool>("input.tools", &offered)?.into_iter().map(Tool::into_spec));
+        }
+        for (key, value) in input {
+            rest.entry(key).or_insert(value);
+        }
+    }
+    said("input.messages", messages, Role::User)
+}
+
+/// Messages, or a text in the words of `role`.
+fn said(path: &str, value: Value, role: Role) -> Result<Vec<Message>, FormatError> {
+    match value {
+        Value::String(text) => Ok(vec![Message::text(role, text)]),
+        Value::Array(_) => {
+            let messages = list::<Chat>(path, &value)?;
+            Ok(messages.into_iter().flat_map(|chat| blocks::spoken(chat.into_message())).collect())
+        }
+        _ => Err(FormatError::new(path, "must be a text or a list of messages")),
+    }
+}
+
+/// A list, read from its text: so an error names the place in it.
+fn list<T: Object>(path: &str, value: &Value) -> Result<Vec<T>, FormatError> {
+    match object::from_line(&value.to_string()) {
+        Ok(List(list)) => Ok(list),
+        Err(FormatError { path: inner, reason, .. }) => Err(FormatError::new(format!("{path}{inner}"), reason)),
+    }
+}
+
+/// What a lone answer earned, where the line says so.
+fn label(rest: &Map<String, Value>) -> Result<Option<f64>, FormatError> {
+    let told = match rest.get("label") {
+        Some(Value::Bool(is_liked)) => Some(f64::from(u8::from(*is_liked))),
+        _ => rest.get(REWARD).and_then(Value::as_f64),
+    };
+    told.map(origin::check_reward).transpose().map_err(|reason| FormatError::new(REWARD, reason))
+}
+
+fn imported(
+    prompt: &[Message],
+    answers: Vec<(&str, Vec<Message>)>,
+    mut rest: Map<String, Value>,
+    tools: &[ToolSpec],
+    registrar: &mut Registrar,
+) -> Result<Imported, FormatError> {
+    let is_pair = answers.len() == 2;
+    let rewards = if is_pair { [Some(1.0), Some(0.0)] } else { [label(&rest)?, None] };
+    let tools: Vec<ToolSpec> = tools.iter().cloned().map(blocks::tool).collect();
+    let request = rest.clone();
+    flatten(&mut rest);
+    let mut imported = Imported::default();
+    for ((key, said), reward) in answers.into_iter().zip(rewards) {
+        let segment = segment(prompt, said, tools.clone());
+        if segment.turns.is_empty() {
+            return Err(FormatError::new(key, "none of its messages is an answer"));
+        }
+        let config = config(&request, origin::prompt(origin::messages(&segment)), &tools);
+        // An answer of a pair is another trace than the same answer alone.
+        let mut trace = registrar.trace("openai", vec![segment], rest.clone(), reward.filter(|_| is_pair));
+        trace.rewards = reward.map(|total| origin::given(&trace, "openai", total)).into_iter().collect();
+        trace.check().map_err(|error| FormatError::new(key, error.to_string()))?;
+        let inner = trace.metadata.get("metadata").and_then(Value::as_object);
+        trace.category = origin::category(&trace.metadata).or_else(|| origin::category(inner?));
+        let (hash, config) = registrar.config(config);
+        trace.config = hash;
+        imported.configs.extend(config);
+        imported.traces.push(trace);
+    }
+    if is_pair {
+        imported.groups.push(registrar.group("openai", None, &Map::new(), &mut imported.traces));
+    }
+    Ok(imported)
+}
+
+/// What was said before is the input of the first answer, answers included.
+fn segment(prompt: &[Message], said: Vec<Message>, tools: Vec<ToolSpec>) -> Segment {
+    let mut segment = chat::segment(said, chat::take);
+    if let Some(first) = segment.turns.first_mut() {
+        first.input.splice(0..0, prompt.iter().cloned());
+    }
+    segment.tools = tools;
+    segment
+}
