@@ -70,7 +70,15 @@ pub fn load(folder: &Path, config: &ModelConfig) -> Result<LoraWeights, LoadErro
     let mut matrices = BTreeMap::new();
     for id in ids(config, &spec) {
         let name = format!("{PREFIX}{}", lora_name(id));
-        matrices.insert(id, file.read(&name, shape(config, &spec, id))?);
+        let values: Vec<f32> = file.read(&name, shape(config, &spec, id))?;
+        if let Some(place) = values.iter().position(|value| !value.is_finite()) {
+            let reason = format!(
+                "tensor `{name}` has {} at place {place}: an adapter with that makes every answer nonsense",
+                values[place]
+            );
+            return Err(LoadError::malformed(file.path(), reason));
+        }
+        matrices.insert(id, values);
     }
     if file.tensors().len() != matrices.len() {
         let known = |name: &String| matrices.keys().any(|&id: &LoraId| name.strip_prefix(PREFIX) == Some(&lora_name(id)));

@@ -308,6 +308,18 @@ fn the_reference_backend_runs_the_same_host() {
 }
 
 #[test]
+fn an_adapter_that_has_become_no_number_is_refused_by_name() {
+    let (folder, config) = (tempfile::tempdir().expect("a folder"), weights().config().clone());
+    let mut damaged = adapter(1);
+    damaged.matrices.values_mut().next().expect("a matrix")[5] = f32::NAN;
+    peft::save(folder.path(), &config, &damaged, "a model").expect("room");
+    let error = peft::load(folder.path(), &config).expect_err("it is damaged").to_string();
+    assert!(error.contains(".lora_A.weight` has NaN at place 5"), "{error}");
+    peft::save(folder.path(), &config, &adapter(1), "a model").expect("room");
+    assert!(peft::load(folder.path(), &config).is_ok());
+}
+
+#[test]
 fn an_adapter_hash_is_a_content_address() {
     let config = weights().config().clone();
     let (a, b) = (adapter(1), adapter(1));

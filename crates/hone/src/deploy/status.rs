@@ -94,7 +94,7 @@ pub(super) fn tell(
             if rows.is_empty() { vec![bare] } else { rows }
         })
         .collect();
-    printer.table(&["version", "share", "task", "episodes", "estimated success", "reliable", "cost usd", "ms"], &rows)
+    printer.table(&["version", "share", "task", "episodes", "estimated success", "without error", "cost usd", "ms"], &rows)
 }
 
 fn percent(share: f64) -> String {

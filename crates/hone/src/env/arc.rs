@@ -48,7 +48,7 @@ struct Dsl {
 /// `solved`, `grids`, `grids_per_s` and `failed`.
 #[derive(Debug, clap::Args)]
 struct Verify {
-    /// The programs; those that ship with hone if it is left out
+    /// The programs; if it is left out, those that ship with hone and are for one of the tasks
     #[arg(long, value_name = "FILE.py")]
     programs: Option<PathBuf>,
     /// The tasks: a folder of JSON files, or a file
@@ -121,8 +121,18 @@ fn verify_all(args: &Verify, context: &Context<'_>) -> Result<Exit, Failure> {
     let place = args.programs.as_ref().map_or_else(|| "the shipped programs".into(), |path| path.display().to_string());
     let tasks = task::read(&args.tasks).map_err(unread)?;
     let start = Instant::now();
-    let report = verify(&source, &tasks, &limits()).map_err(|error| Failure::user(format_args!("{place}, {error}")))?;
+    let mut report = verify(&source, &tasks, &limits()).map_err(|error| Failure::user(format_args!("{place}, {error}")))?;
     let took = start.elapsed();
+    if args.programs.is_none() {
+        // They are for the tasks that were published with them; a file may have others, or some of them.
+        let n_programs = report.n_tasks;
+        report.failed.retain(|failed| tasks.iter().any(|task| task.id == failed.task));
+        report.n_tasks = report.n_solved + report.failed.len();
+        if report.n_tasks == 0 {
+            let text = format!("none of the {n_programs} shipped programs is for a task of {}", args.tasks.display());
+            return Err(Failure::user(text).hint("--programs FILE.py names programs of your own"));
+        }
+    }
     if report.n_tasks == 0 {
         return Err(Failure::user(format_args!("{place} defines no function `solve_<task id>(I)`")));
     }

@@ -49,6 +49,14 @@ fn programs_are_verified_against_a_file_and_a_folder() {
 }
 
 #[test]
+fn shipped_programs_are_verified_on_the_tasks_that_are_there() {
+    let desk = desk();
+    desk.hone("env arc verify --tasks tasks.jsonl").expect(0, "1 of 1 tasks solved, 2 grids, ", "");
+    std::fs::write(desk.path("mine.jsonl"), TASK.replace("67a3c6ac", "mine")).unwrap();
+    desk.hone("env arc verify --tasks mine.jsonl").expect(2, "", "shipped programs is for a task of mine.jsonl");
+}
+
+#[test]
 fn what_cannot_be_verified_is_said_with_its_place() {
     let desk = desk();
     let line = "env arc verify --programs programs.py --tasks tasks.jsonl";
