@@ -144,6 +144,7 @@ impl Lessons {
                 _ if traces.is_empty() && *n_held_out > 0 => {
                     "`hone rollout --split train` makes traces of tasks that may be learned from".to_owned()
                 }
+                _ if traces.is_empty() => "`hone trace list` with the same filters shows which traces there are".to_owned(),
                 Algorithm::Sft if left_out.is_mostly(left_out.n_not_good) => {
                     format!(
                         "{} traces were looked at; lower --quality-min, or weigh them with `hone reward score`; of a file of good \

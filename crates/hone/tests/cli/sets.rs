@@ -48,6 +48,7 @@ fn a_set_of_good_examples_is_imitated_where_who_imports_it_says_so() {
         "",
         "`hone trace import FILE --reward 1` says so, even where it was imported before",
     );
+    desk.hone(&format!("{sft} --run a --category none")).expect(2, "", "`hone trace list` with the same filters shows");
     for _ in 0..2 {
         desk.hone("trace import set.jsonl --tenant set --reward 1").expect(0, "", "0 new, 2 already there, 0 conflicting, 0 bad");
     }
