@@ -342,6 +342,15 @@ fn a_better_and_a_worse_answer_are_a_group() {
 }
 
 #[test]
+fn a_conversation_that_goes_on_is_another_than_one_that_ends() {
+    let [asked, said, more] = [("user", "Hi"), ("assistant", "Hello"), ("user", "And?")]
+        .map(|(role, content)| json!({"role": role, "content": content}));
+    let line = json!({"chosen": [asked, said], "rejected": [asked, said, more, said]});
+    let expected = [("User: Hi | Assistant: Hello", 1.0), ("User: Hi | Assistant: Hello | User: And? | Assistant: Hello", 0.0)];
+    assert_eq!(choices(&line), expected.map(|(said, reward)| (said.to_owned(), Some(reward))));
+}
+
+#[test]
 fn a_prompt_with_one_answer_earned_what_its_label_says() {
     let line = |more: Value| {
         let mut line = json!({"prompt": "2+2?", "completion": "4"});
@@ -391,6 +400,7 @@ fn choices_that_are_none_are_refused_with_the_place() {
         json!({"chosen": "y", "rejected": "z"}),
         "`prompt` is missing: where `chosen` is a text, nobody knows what was asked",
     );
+    refused(json!({"prompt": "x", "chosen": "y", "rejected": "y"}), "both answers are the same, so neither is better");
     refused(json!({"prompt": "x", "completion": 7}), "completion: must be a text or a list of messages");
     refused(json!({"prompt": "x", "completion": []}), "completion: none of its messages is an answer");
     refused(

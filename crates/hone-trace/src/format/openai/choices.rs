@@ -75,10 +75,17 @@ pub(super) fn read(
         if answers.iter().all(|(_, said)| is_whole(said)) {
             prompt.clear();
         }
-        if let ([(_, better), (_, worse)], true) = (&mut answers[..], prompt.is_empty()) {
-            let n_shared = better.iter().zip(&*worse).take_while(|(better, worse)| better == worse).count();
-            prompt = better.drain(..n_shared).collect();
-            worse.drain(..n_shared);
+        if let [(_, better), (_, worse)] = &mut answers[..] {
+            if better == worse {
+                return Err(FormatError::new("", "both answers are the same, so neither is better"));
+            }
+            if prompt.is_empty() {
+                // What both begin with, but for something to compare.
+                let pairs = better.iter().zip(&*worse).take(better.len().min(worse.len()).saturating_sub(1));
+                let n_shared = pairs.take_while(|(better, worse)| better == worse).count();
+                prompt = better.drain(..n_shared).collect();
+                worse.drain(..n_shared);
+            }
         }
         imported(&prompt, answers, rest, &tools, registrar)
     };
