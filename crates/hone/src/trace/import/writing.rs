@@ -128,21 +128,17 @@ impl Writing {
         let Sent { kept, puts } = sent.await.map_err(|_| Failure::bug("a batch was not written"))??;
         for ((line, kept), put) in kept.into_iter().zip(puts) {
             match (put, kept) {
-                (Put::New, Kept::Trace(_, _, reward)) => {
-                    tally.counts().new += 1;
-                    self.give(line, reward);
-                }
-                (Put::Same, Kept::Trace(_, _, reward)) => {
-                    tally.counts().same += 1;
-                    self.give(line, reward);
-                }
-                (Put::Conflict, Kept::Trace(id, fingerprint, reward)) => {
-                    if self.is_there(id, fingerprint).await? {
-                        tally.counts().same += 1;
-                        self.give(line, reward);
-                    } else {
-                        tally.conflict(line, &format!("trace {id}"));
+                (put, Kept::Trace(id, fingerprint, reward)) => {
+                    match put {
+                        Put::New => tally.counts().new += 1,
+                        Put::Conflict if !self.is_there(id, fingerprint).await? => {
+                            tally.conflict(line, &format!("trace {id}"));
+                            continue;
+                        }
+                        Put::Same | Put::Conflict => tally.counts().same += 1,
                     }
+                    // What it earned goes with the next batch, now that it is there.
+                    reward.into_iter().for_each(|reward| self.batch.push(line, Kept::Reward, reward));
                 }
                 (Put::Conflict, Kept::Group(group)) => {
                     let id = group.id;
@@ -155,11 +151,6 @@ impl Writing {
             }
         }
         Ok(())
-    }
-
-    /// Sends what a trace earned that is there, with the next batch.
-    fn give(&mut self, line: u64, reward: Option<Encoded>) {
-        reward.into_iter().for_each(|reward| self.batch.push(line, Kept::Reward, reward));
     }
 
     /// Whether the store has this trace but for the times that come from the import.
