@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,6 +20,8 @@ pub(super) struct Browser {
     driver: Child,
     http: reqwest::Client,
     session: String,
+    /// Where both leave what they do not take with them.
+    _folder: TempDir,
 }
 
 /// Something on the page, and how it was found.
@@ -42,7 +45,9 @@ impl Browser {
     }
 
     async fn try_start() -> Result<Option<Self>, String> {
-        let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("chromedriver");
+        let started = command.arg("--port=0").env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = match started {
             Ok(driver) => driver,
             Err(error) => {
@@ -52,7 +57,7 @@ impl Browser {
         };
         let port = port(&mut driver);
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut browser = Self { driver, http, session: format!("http://127.0.0.1:{port}/session") };
+        let mut browser = Self { driver, http, session: format!("http://127.0.0.1:{port}/session"), _folder: folder };
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1360,900"];
         let wanted = json!({"capabilities": {"alwaysMatch": {
