@@ -74,18 +74,20 @@ pub(super) fn request(part: &Value) -> Option<ToolRequest> {
     Some(ToolRequest { id, name: text(part, ["name", "toolName"])?.to_owned(), arguments, extra: Map::new() })
 }
 
-/// A tool that Anthropic's API describes, in our words.
+/// A tool that Anthropic's API describes, or a function that nothing is around, in our words.
 pub(super) fn tool(mut spec: ToolSpec) -> ToolSpec {
     let Some(Value::Object(whole)) = spec.extra.get_mut("hone.tool") else { return spec };
-    if !whole.get("input_schema").is_some_and(Value::is_object) || !whole.contains_key("name") {
+    let is_there = |key: &&str| whole.get(*key).is_some_and(Value::is_object);
+    let Some(parameters) = ["input_schema", "parameters"].into_iter().find(is_there).filter(|_| whole.contains_key("name"))
+    else {
         return spec;
-    }
+    };
     let mut outer = std::mem::take(whole);
     spec.extra.remove("hone.tool");
     outer.remove("name");
-    spec.parameters = outer.remove("input_schema").unwrap_or_default();
+    spec.parameters = outer.remove(parameters).unwrap_or_default();
     spec.description = outer.remove("description").and_then(|said| said.as_str().map(str::to_owned));
-    if outer.get("type").is_some_and(|kind| kind == "custom") {
+    if outer.get("type").is_some_and(|kind| kind == "custom" || kind == "function") {
         outer.remove("type");
     }
     if !outer.is_empty() {

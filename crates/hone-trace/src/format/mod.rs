@@ -82,7 +82,7 @@ impl Format {
             "messages" => Some(Self::Openai),
             "messages_and_choices" | "trajectories" => Some(Self::Art),
             "resourceSpans" | "resourceLogs" => Some(Self::Otlp),
-            key if openai::is_answer(key) => Some(Self::Openai),
+            key if openai::is_key(key) => Some(Self::Openai),
             _ => None,
         })
     }

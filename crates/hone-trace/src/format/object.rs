@@ -69,7 +69,7 @@ pub(super) fn short(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// A list of objects that is not longer than [`LIST_LEN_MAX`].
+/// A list of objects that is not longer than [`LIST_LEN_MAX`], or a text that holds one as JSON.
 pub(super) struct List<T>(pub(super) Vec<T>);
 
 impl<'de, T: Object> Deserialize<'de> for List<T> {
@@ -80,6 +80,15 @@ impl<'de, T: Object> Deserialize<'de> for List<T> {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a list in which each entry is {}", T::WHAT)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
+                if analysis::depth(text) > DEPTH_MAX {
+                    return Err(E::custom(super::too_deep("").reason));
+                }
+                // The place is in the text, whose lines are not those of the file.
+                let not_a_list = |error| E::custom(format_args!("a text must hold a list as JSON ({error})"));
+                serde_json::from_str(text).map(|List(list)| list).map_err(not_a_list)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
@@ -95,7 +104,7 @@ impl<'de, T: Object> Deserialize<'de> for List<T> {
                 }
             }
         }
-        deserializer.deserialize_seq(Visit(PhantomData)).map(List)
+        deserializer.deserialize_any(Visit(PhantomData)).map(List)
     }
 }
 

@@ -12,12 +12,14 @@
 //! | `category` or `task_type`, at the top or inside `metadata` | the category, and `metadata` |
 //!
 //! Messages and tools are described in `chat.rs`. A line may also be a logged request of Anthropic's API, or one with its response:
-//! see `logged.rs` and `blocks.rs`; or a prompt with the answers that may follow it: see `choices.rs`. It is written in OpenAI's form, and metadata that would be read as part of a log are written inside
-//! `metadata`. Written is the last segment, because it ends with the
+//! see `logged.rs` and `blocks.rs`; or a prompt with the answers that may follow it: see `choices.rs`; or of a set in other words: see
+//! `sets.rs`. It is written in OpenAI's form, and metadata that would be read as part of a log are written inside `metadata`. Written is
+//! the last segment, because it ends with the
 //! final answer. Not kept on import: the order of keys, and all but the last of repeated keys.
 
 mod choices;
 mod logged;
+mod sets;
 
 use super::blocks;
 use super::chat::tool::{self, Tool};
@@ -31,7 +33,10 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-pub(super) use choices::is_answer;
+/// Whether a key says that a line is of this format, besides `messages`.
+pub(super) fn is_key(key: &str) -> bool {
+    choices::is_answer(key) || sets::is_key(key)
+}
 
 /// The settings of a request that shape the agent, besides model, temperature and tools.
 const SETTINGS: [&str; 19] = [
@@ -142,7 +147,14 @@ pub fn message_json(message: &Message) -> Value {
 /// Reads one line.
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
     let Read(Line { messages, tools, functions, mut rest }) = object::from_line(line)?;
-    let Some(messages) = messages.filter(|_| !choices::is_pair(&rest)) else {
+    let messages = match messages {
+        None => match sets::reword(&mut rest)? {
+            Some(said) => Some(choices::list::<Chat>(sets::CONVERSATIONS, &said)?),
+            None => None,
+        },
+        messages => messages.filter(|_| !choices::is_pair(&rest)),
+    };
+    let Some(messages) = messages else {
         let read = choices::read(rest, specs(tools, functions), registrar);
         return read.unwrap_or_else(|| Err(FormatError::new("", "`messages` is missing")));
     };

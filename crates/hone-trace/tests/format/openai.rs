@@ -335,6 +335,18 @@ fn a_better_and_a_worse_answer_are_a_group() {
         // The whole conversations, and what was asked beside them.
         json!({"prompt": "2+2?", "messages": [asked, good], "chosen": [asked, good], "rejected": [asked, bad], "score_chosen": 8.5}),
         json!({"prompt": [asked], "chosen": [asked, good], "rejected": [asked, bad]}),
+        // Sets that say it in other words.
+        json!({"instruction": "2+2?", "input": "", "chosen": "4", "rejected": "5"}),
+        json!({
+            "conversations": [{"from": "human", "value": "2+2?"}],
+            "chosen": {"from": "gpt", "value": "4"},
+            "rejected": {"from": "gpt", "value": "5"},
+        }),
+        json!({
+            "chosen": [{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "4"}],
+            "rejected": [{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "5"}],
+        }),
+        json!({"chosen": "\n\nHuman: 2+2?\n\nAssistant: 4", "rejected": "\n\nHuman: 2+2?\n\nAssistant: 5"}),
     ] {
         assert_eq!(Format::detect(&line.to_string()), Some(Format::Openai));
         assert_eq!(choices(&line), expected, "{line}");
@@ -362,6 +374,57 @@ fn a_prompt_with_one_answer_earned_what_its_label_says() {
     assert_eq!(line(json!({"label": true})), expected(Some(1.0)));
     assert_eq!(line(json!({"label": false})), expected(Some(0.0)));
     assert_eq!(line(json!({"reward": 0.5})), expected(Some(0.5)));
+}
+
+#[test]
+fn an_instruction_is_asked_and_its_output_answers() {
+    let line = json!({"instruction": "Add.", "input": "2 and 2", "output": "4", "text": "all of it"});
+    assert_eq!(Format::detect(&line.to_string()), Some(Format::Openai));
+    assert_eq!(choices(&line), [("User: Add.\n\n2 and 2 | Assistant: 4".to_owned(), None)]);
+    let line = json!({
+        "system": "Be brief.", "history": [["Hi", "Hello"], ["1+1?", "2"]], "instruction": "2+2?", "output": "4", "label": true,
+    });
+    let said = "System: Be brief. | User: Hi | Assistant: Hello | User: 1+1? | Assistant: 2 | User: 2+2? | Assistant: 4";
+    assert_eq!(choices(&line), [(said.to_owned(), Some(1.0))]);
+    let trace = read(Format::Openai, &line.to_string()).traces.remove(0);
+    assert_eq!((trace.turns().count(), trace.metadata.get("system")), (1, None), "what was said before teaches nobody");
+}
+
+#[test]
+fn conversations_of_speakers_are_messages_with_their_calls() {
+    let line = json!({
+        "id": "a1", "system": "Use the tools.",
+        "conversations": [
+            {"from": "human", "value": "Oslo and Bergen?"},
+            {"from": "function_call", "value": r#"[{"name": "look", "arguments": {"at": "Oslo"}}, {"name": "look", "arguments": "{}"}]"#},
+            {"from": "observation", "value": "rain"},
+            {"from": "observation", "value": "sun"},
+            {"from": "gpt", "value": "Rain and sun.", "weight": 0},
+        ],
+        "tools": r#"[{"name": "look", "description": "Looks.", "parameters": {"type": "object"}}]"#,
+    });
+    assert_eq!(Format::detect(&line.to_string()), Some(Format::Openai));
+    let trace = read(Format::Openai, &line.to_string()).traces.remove(0);
+    assert_eq!(
+        said(&trace),
+        r#"System: Use the tools. | User: Oslo and Bergen? | Assistant:  look#call_1{"at":"Oslo"} look#call_2{} | Tool: rain to call_1 | Tool: sun to call_2 | Assistant: Rain and sun."#
+    );
+    let turns: Vec<_> = trace.turns().collect();
+    let calls: Vec<_> = turns[0].answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(calls, [("look", r#"{"at":"Oslo"}"#), ("look", "{}")]);
+    let asked: Vec<_> = turns[0].answer.tool_calls.iter().map(|call| Some(call.id.clone())).collect();
+    let answered: Vec<_> = turns[1].input.iter().map(|message| message.tool_call_id.clone()).collect();
+    assert_eq!(answered, asked);
+    assert!(turns[0].teaches() && !turns[1].teaches());
+    let tool = &trace.segments[0].tools[0];
+    assert_eq!(
+        (tool.name.as_str(), tool.description.as_deref(), &tool.parameters),
+        ("look", Some("Looks."), &json!({"type": "object"}))
+    );
+    assert_eq!((trace.metadata.get("id"), trace.metadata.get("conversations")), (Some(&json!("a1")), None));
+    // Entries in the form of messages are such.
+    let line = json!({"conversations": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]});
+    assert_eq!(said(&read(Format::Openai, &line.to_string()).traces[0]), "User: Hi | Assistant: Hello");
 }
 
 #[test]
@@ -412,5 +475,29 @@ fn choices_that_are_none_are_refused_with_the_place() {
         "input.messages[0]: `role` is missing",
     );
     refused(json!({"input": "x", "preferred_output": [], "non_preferred_output": []}), "input: `messages` is missing");
+    let speech =
+        |from: &str, value: Value| json!({"conversations": [{"from": "human", "value": "x"}, {"from": from, "value": value}]});
+    refused(
+        speech("narrator", "y".into()),
+        "conversations[1].from: `narrator` is not known: human, gpt, system, function_call or observation",
+    );
+    refused(speech("gpt", json!(["y"])), "conversations[1]: `from` and `value` must be texts");
+    refused(
+        speech("function_call", "look".into()),
+        "conversations[1].value: must be a call as JSON, with `name` and `arguments`, or a list of them",
+    );
+    refused(json!({"conversations": ["x"]}), "conversations[0]: must have `from` and `value`");
+    refused(
+        json!({"conversations": [{"from": "human", "value": "x"}], "chosen": {"from": "x", "value": "y"}, "rejected": "z"}),
+        "chosen.from: `x` is not known: human, gpt, system, function_call or observation",
+    );
+    refused(
+        json!({"instruction": "x", "output": "y", "history": [["a"]]}),
+        "history: must be a list of questions, each with its answer",
+    );
+    refused(
+        json!({"messages": [], "tools": "none"}),
+        "tools: a text must hold a list as JSON (expected ident at line 1 column 2) (column 29)",
+    );
     refused(json!({"prompt": "x", "completion": "y", "reward": 1e9}), "reward: a reward of 1e9 must be from -1000000 to 1000000");
 }

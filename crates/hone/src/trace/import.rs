@@ -3,6 +3,7 @@
 //! One thread reads, others parse, and up to six batches are being written meanwhile. Good lines are kept whatever
 //! the bad ones are; with `--strict` every file is read twice, and nothing is written if a line is bad.
 
+mod entries;
 mod fingerprint;
 mod input;
 mod parse;
@@ -27,8 +28,8 @@ use writing::Writing;
 
 /// Read traces from files into the store
 ///
-/// One record per line. A bad line is reported with its file, line and reason; the good ones are kept, and the exit
-/// code is 1. To import a file twice is the same as to import it once.
+/// One record per line, or per entry where all of a file is one list. A bad line is reported with its file, line and
+/// reason; the good ones are kept, and the exit code is 1. To import a file twice is the same as to import it once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The files to read; `-` is stdin
@@ -36,7 +37,8 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// The format of the files
     ///
-    /// Data sets of TRL's or OpenAI's form, with prompts and the answers that may follow them, are `openai` too.
+    /// Data sets of TRL's or OpenAI's form, with prompts and the answers that may follow them, and of ShareGPT's or
+    /// Alpaca's are `openai` too.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Given,
     /// Give this category to traces that name none
@@ -131,7 +133,7 @@ impl Import<'_> {
             Given::Named(name) => Some(name.into()),
             Given::Auto => input.detect(),
         };
-        tally.file(&input.name, format.map_or("unknown", Format::as_str));
+        tally.file(&input.name, format.map_or("unknown", Format::as_str), input.is_list());
         let Some(format) = format else {
             if !input.is_blank() {
                 tally.bad(1, "this is none of the formats hone, openai, art and otlp; name it with --format");

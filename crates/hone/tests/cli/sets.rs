@@ -59,6 +59,17 @@ fn a_set_of_good_examples_is_imitated_where_who_imports_it_says_so() {
     let mut rewards: Vec<f64> = heads.iter().map(|head| head["reward"].as_f64().unwrap()).collect();
     rewards.sort_by(f64::total_cmp);
     assert_eq!(rewards, [0.0, 1.0]);
+    // What is said last counts, also where it was said before.
+    for reward in [0, 1, 0, 1] {
+        desk.hone(&format!("trace import set.jsonl --tenant set --reward {reward}")).expect(
+            0,
+            "",
+            "0 new, 2 already there, 0 conflicting, 0 bad",
+        );
+        let heads = desk.hone("trace list --tenant set --json").json();
+        let total: f64 = heads.iter().map(|head| head["reward"].as_f64().unwrap()).sum();
+        assert_eq!(total, f64::from(reward));
+    }
     desk.hone("trace import set.jsonl --tenant set --reward 1e7").expect(2, "", "must be from -1000000 to 1000000");
 }
 
@@ -79,4 +90,30 @@ fn an_answer_without_weight_is_but_history() {
     };
     let (history, example) = (n_tokens("history"), n_tokens("example"));
     assert!(example >= history + 3.0, "{example} and {history}");
+}
+
+#[test]
+fn sets_of_instructions_and_of_speakers_are_imitated() {
+    let desk = desk(&[
+        json!({"instruction": "one", "input": "", "output": "9"}),
+        json!({"conversations": [{"from": "human", "value": "one"}, {"from": "gpt", "value": "9 9"}]}),
+    ]);
+    desk.hone("trace import set.jsonl --tenant set --reward 1").expect(0, "", "2 new, 0 already there, 0 conflicting, 0 bad");
+    let sft = "train sft --tenant set --model tiny --threads 1 --passes 1 --run a";
+    desk.hone(sft).expect(0, "its one step", "2 of 2 traces to learn from, 1 step");
+}
+
+#[test]
+fn a_file_that_is_one_list_is_read_entry_by_entry() {
+    let desk = desk(&[]);
+    let entries = json!([{"instruction": "one", "output": "9"}, {"instruction": 3}, {"instruction": "two", "output": "8"}]);
+    let text = serde_json::to_string_pretty(&entries).unwrap();
+    fs::write(desk.path("list.json"), &text).unwrap();
+    let bad = "list.json, entry 2: `messages` is missing";
+    desk.hone("trace import list.json --strict").expect(1, "", &format!("{bad}\n1 bad line: nothing was written"));
+    desk.hone("trace import list.json").expect(1, "", &format!("{bad}\n2 new, 0 already there, 0 conflicting, 1 bad"));
+    fs::write(desk.path("list.json"), entries.to_string()).unwrap();
+    desk.hone("trace import list.json").expect(1, "", &format!("{bad}\n0 new, 2 already there, 0 conflicting, 1 bad"));
+    fs::write(desk.path("list.json"), text.trim_end().trim_end_matches(']')).unwrap();
+    desk.hone("trace import list.json").expect(1, "", "list.json, entry 4: the list ends without `]`: the file is cut off");
 }

@@ -39,7 +39,7 @@ pub(super) fn is_pair(rest: &Map<String, Value>) -> bool {
 }
 
 /// Whether a key says that a line is one of these.
-pub(in crate::format) fn is_answer(key: &str) -> bool {
+pub(super) fn is_answer(key: &str) -> bool {
     ANSWERS.iter().any(|(name, _)| *name == key)
 }
 
@@ -125,7 +125,7 @@ fn said(path: &str, value: Value, role: Role) -> Result<Vec<Message>, FormatErro
 }
 
 /// A list, read from its text: so an error names the place in it.
-fn list<T: Object>(path: &str, value: &Value) -> Result<Vec<T>, FormatError> {
+pub(super) fn list<T: Object>(path: &str, value: &Value) -> Result<Vec<T>, FormatError> {
     match object::from_line(&value.to_string()) {
         Ok(List(list)) => Ok(list),
         Err(FormatError { path: inner, reason, .. }) => Err(FormatError::new(format!("{path}{inner}"), reason)),

@@ -1,7 +1,9 @@
-//! A file or stdin as it is read: its beginning, by which the format is known, and its lines, each with a bound.
+//! A file or stdin as it is read: its beginning, by which the format is known, and its lines, each with a bound. Where all of it is one list,
+//! its entries stand for lines.
 //!
 //! Knows nothing of what stands in the lines.
 
+use super::entries::{Entries, Next};
 use crate::failure::{Failure, at_path};
 use hone_trace::format::Format;
 use hone_trace::store::RECORD_BYTES_MAX;
@@ -12,6 +14,9 @@ use std::path::Path;
 /// How much of a file is looked at to know its format.
 const BEGINNING_BYTES: u64 = 64 << 10;
 
+/// What some put in front of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A file or stdin.
 pub(super) struct Input {
     /// As the user named it.
@@ -19,6 +24,7 @@ pub(super) struct Input {
     /// How long it is, where that is known before its end.
     pub(super) n_bytes: Option<u64>,
     beginning: Vec<u8>,
+    is_list: bool,
     rest: Rest,
 }
 
@@ -46,7 +52,8 @@ impl Input {
         let mut beginning = Vec::new();
         reader.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(at_path(path))?;
         let rest = if is_regular { Rest::File(File::open(path).map_err(at_path(path))?) } else { Rest::Stream(reader) };
-        Ok(Self { name, n_bytes, beginning, rest })
+        let is_list = beginning.strip_prefix(MARK).unwrap_or(&beginning).trim_ascii_start().starts_with(b"[");
+        Ok(Self { name, n_bytes, beginning, is_list, rest })
     }
 
     /// Says early what would fail later. A pipe is not opened for this: it opens only once.
@@ -67,7 +74,16 @@ impl Input {
     /// The format, if one of the first lines gives it away. `None` for a file with nothing in it, too.
     pub(super) fn detect(&self) -> Option<Format> {
         let text = String::from_utf8_lossy(&self.beginning);
-        text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).find_map(Format::detect)
+        let text = text.trim_start_matches('\u{feff}');
+        match text.trim_start().strip_prefix('[') {
+            Some(entries) => Format::detect(entries),
+            None => text.lines().filter(|line| !line.trim().is_empty()).find_map(Format::detect),
+        }
+    }
+
+    /// True when all of it is one list.
+    pub(super) fn is_list(&self) -> bool {
+        self.is_list
     }
 
     pub(super) fn is_blank(&self) -> bool {
@@ -98,7 +114,8 @@ impl Input {
                 Box::new(Cursor::new(std::mem::take(&mut self.beginning)).chain(rest))
             }
         };
-        Ok(Lines { reader: BufReader::with_capacity(256 << 10, reader), number: 0, bytes_max: RECORD_BYTES_MAX })
+        let entries = self.is_list.then(Entries::default);
+        Ok(Lines { reader: BufReader::with_capacity(256 << 10, reader), entries, number: 0, bytes_max: RECORD_BYTES_MAX })
     }
 }
 
@@ -106,10 +123,10 @@ fn is_folder(path: &Path) -> Failure {
     Failure::user(format_args!("{} is a folder", path.display())).hint("name the files in it: `hone trace import DIR/*.jsonl`")
 }
 
-/// One line that is not blank.
+/// One line that is not blank, or an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// From 1.
+    /// From 1, of lines or of entries.
     pub(super) number: u64,
     /// How many bytes of the file lie behind it, blank lines before it included.
     pub(super) n_bytes: u64,
@@ -120,6 +137,8 @@ pub(super) struct Line {
 /// The lines of an input, none of them longer than a record may be.
 pub(super) struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
+    /// Where it is one list.
+    entries: Option<Entries>,
     number: u64,
     bytes_max: usize,
 }
@@ -127,6 +146,17 @@ pub(super) struct Lines {
 impl Lines {
     /// The next line that is not blank.
     pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
+        if let Some(entries) = &mut self.entries {
+            let mut bytes = Vec::new();
+            let (n_bytes, next) = entries.read(&mut self.reader, self.bytes_max + 3, &mut bytes)?;
+            self.number += 1;
+            let text = match next {
+                Next::Entry => self.text(bytes, n_bytes),
+                Next::Broken(reason) => Err(reason.to_owned()),
+                Next::Nothing => return Ok(None),
+            };
+            return Ok(Some(Line { number: self.number, n_bytes, text }));
+        }
         let mut n_bytes = 0;
         loop {
             let mut bytes = Vec::new();
@@ -148,9 +178,10 @@ impl Lines {
         bytes.pop_if(|last| *last == b'\n');
         bytes.pop_if(|last| *last == b'\r');
         if bytes.len() > self.bytes_max {
-            return Err(format!("the line has {n_read} bytes; a record has at most {}", self.bytes_max));
+            let what = if self.entries.is_some() { "entry" } else { "line" };
+            return Err(format!("the {what} has {n_read} bytes; a record has at most {}", self.bytes_max));
         }
-        if self.number == 1 && bytes.starts_with(b"\xef\xbb\xbf") {
+        if self.number == 1 && bytes.starts_with(MARK) {
             bytes.drain(..3);
         }
         String::from_utf8(bytes).map_err(|error| format!("this is not UTF-8 (column {})", error.utf8_error().valid_up_to() + 1))
@@ -185,7 +216,7 @@ mod tests {
 
     fn check(bytes: &[u8], expected: &[(u64, Result<&str, &str>)]) {
         let reader: Box<dyn Read + Send> = Box::new(Cursor::new(bytes.to_vec()));
-        let mut lines = Lines { reader: BufReader::with_capacity(3, reader), number: 0, bytes_max: 8 };
+        let mut lines = Lines { reader: BufReader::with_capacity(3, reader), entries: None, number: 0, bytes_max: 8 };
         let mut found = Vec::new();
         let mut n_bytes = 0;
         while let Some(line) = lines.next().unwrap() {

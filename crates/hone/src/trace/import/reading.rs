@@ -45,7 +45,7 @@ pub(super) struct FreshTrace {
     /// Where the format has no dates of its own.
     pub(super) fingerprint: Option<Fingerprint>,
     /// What it earned, where only who imports it says so.
-    pub(super) reward: Option<Encoded>,
+    pub(super) reward: Option<Reward>,
 }
 
 /// What a trace earned, as who imports it says.
@@ -101,8 +101,8 @@ impl Reading {
             return Err(format!("this makes a trace of {} bytes; a record has at most {RECORD_BYTES_MAX}", print.n_bytes));
         }
         let id = trace.id;
-        let encoded = |write: &Write| Encoded::of(write, &self.options).map_err(|error| error.to_string());
-        let reward = self.reward.as_ref().filter(|_| is_untold).map(|reward| encoded(&Write::Reward(id, reward.of(id))));
-        Ok(FreshTrace { id, encoded: encoded(&Write::Trace(Box::new(trace)))?, fingerprint, reward: reward.transpose()? })
+        let reward = self.reward.as_ref().filter(|_| is_untold).map(|reward| reward.of(id));
+        let encoded = Encoded::of(&Write::Trace(Box::new(trace)), &self.options).map_err(|error| error.to_string())?;
+        Ok(FreshTrace { id, encoded, fingerprint, reward })
     }
 }

@@ -45,17 +45,20 @@ struct Bad {
 pub(super) struct Tally<'a> {
     printer: &'a Printer,
     files: Vec<(String, &'static str, Counts)>,
+    /// The present file is one list.
+    is_list: bool,
     bad: Vec<Bad>,
     n_told: u64,
 }
 
 impl<'a> Tally<'a> {
     pub(super) fn new(printer: &'a Printer) -> Self {
-        Self { printer, files: Vec::new(), bad: Vec::new(), n_told: 0 }
+        Self { printer, files: Vec::new(), is_list: false, bad: Vec::new(), n_told: 0 }
     }
 
     /// Begins a file; what comes now is counted for it.
-    pub(super) fn file(&mut self, name: &str, format: &'static str) {
+    pub(super) fn file(&mut self, name: &str, format: &'static str, is_list: bool) {
+        self.is_list = is_list;
         self.files.push((name.to_owned(), format, Counts::default()));
     }
 
@@ -121,7 +124,8 @@ impl<'a> Tally<'a> {
         let file = self.files.last().map(|(name, _, _)| name.clone()).unwrap_or_default();
         if self.n_told < TOLD_MAX {
             self.n_told += 1;
-            self.printer.complain(&format!("{file}:{line}: {reason}"));
+            let separator = if self.is_list { ", entry " } else { ":" };
+            self.printer.complain(&format!("{file}{separator}{line}: {reason}"));
         }
         if self.bad.len() < LISTED_MAX {
             self.bad.push(Bad { file, line, reason: reason.to_owned() });

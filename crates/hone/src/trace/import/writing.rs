@@ -9,7 +9,7 @@ use super::tally::Tally;
 use crate::failure::Failure;
 use hone_store::{Database, Encoded, Options};
 use hone_trace::store::{Document, Kind, Put, StoreError, Write};
-use hone_trace::{ConfigHash, Group, Tenant, Time, TraceId};
+use hone_trace::{ConfigHash, Group, Reward, RewardId, Tenant, Time, TraceId};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -45,7 +45,7 @@ enum Kept {
     /// A config is known by its content: what is there under its hash is the same.
     Config,
     /// With a fingerprint where the format has no dates of its own, and what it earns if it is there then.
-    Trace(TraceId, Option<Fingerprint>, Option<Encoded>),
+    Trace(TraceId, Option<Fingerprint>, Option<Reward>),
     Group(Group),
     Reward,
 }
@@ -138,7 +138,11 @@ impl Writing {
                         Put::Same | Put::Conflict => tally.counts().same += 1,
                     }
                     // What it earned goes with the next batch, now that it is there.
-                    reward.into_iter().for_each(|reward| self.batch.push(line, Kept::Reward, reward));
+                    if let Some(reward) = reward
+                        && let Some(reward) = self.untold(id, put, reward).await?
+                    {
+                        self.batch.push(line, Kept::Reward, Encoded::of(&Write::Reward(id, reward), &Options::default())?);
+                    }
                 }
                 (Put::Conflict, Kept::Group(group)) => {
                     let id = group.id;
@@ -146,7 +150,6 @@ impl Writing {
                         tally.conflict(line, &format!("group {id}"));
                     }
                 }
-                // The same total from an earlier import counts.
                 (_, Kept::Config | Kept::Reward) | (Put::New | Put::Same, Kept::Group(_)) => {}
             }
         }
@@ -157,6 +160,18 @@ impl Writing {
     async fn is_there(&self, id: TraceId, fingerprint: Option<Fingerprint>) -> Result<bool, Failure> {
         let Some(fingerprint) = fingerprint else { return Ok(false) };
         Ok(self.store.trace(id).await?.is_some_and(|stored| fingerprint.fits(stored)))
+    }
+
+    /// What a trace is said to have earned, where the store says otherwise. What an earlier import said and was taken back is said again.
+    async fn untold(&self, id: TraceId, put: Put, reward: Reward) -> Result<Option<Reward>, Failure> {
+        let stored = if put == Put::New { None } else { self.store.trace(id).await? };
+        let Some(stored) = stored else { return Ok(Some(reward)) };
+        if stored.reward().is_some_and(|last| last.total == reward.total) {
+            return Ok(None);
+        }
+        let was_said = stored.rewards.iter().any(|past| past.id == reward.id);
+        let again = RewardId::derived(&["import", &reward.id.to_string(), &reward.at.to_string()]);
+        Ok(Some(if was_said { Reward { id: again, ..reward } } else { reward }))
     }
 
     /// Whether the store has this group but for the time at which it was put together: that of the import.
