@@ -5,15 +5,17 @@
 //! Knows nothing of tokens' meaning, files, HTTP or SQL.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Scored, ScoredGrad, Target};
 use crate::batch::{BatchLimits, Batcher, Event, Finish, Request, RequestId, SubmitError, Token};
 use crate::kv::Version;
-use crate::layout::Packed;
+use crate::layout::{Group, Packed};
 use crate::lora::{Adapter, LoraWeights};
 use crate::model::Model;
 use crate::optim::Update;
+use crate::random::Stream;
 use crate::tape;
 use crate::trainer::Trainer;
 
@@ -29,6 +31,31 @@ pub struct Sample {
     /// Why it ended.
     pub finish: Finish,
 }
+
+/// What was found when it was tried whether what is sampled is what is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// Tokens that were drawn and scored.
+    pub n_tokens: usize,
+    /// The largest difference between both of their log-probabilities.
+    pub mismatch: f32,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n_tokens, mismatch } = *self;
+        write!(f, "sampler and trainer: {n_tokens} log-probs tried, ")?;
+        match mismatch {
+            0.0 => f.write_str("the same to the last bit"),
+            _ => write!(f, "one differs by {mismatch:.1e}; each step measures it, and ratios compare with what was sampled"),
+        }
+    }
+}
+
+/// Sequences of a try, and tokens of each: those that are given, and those that are drawn.
+const TRIED: u64 = 16;
+const TRIED_GIVEN: usize = 24;
+const TRIED_DRAWN: usize = 8;
 
 /// The owner of weights.
 pub struct Host<B: Backend> {
@@ -140,6 +167,31 @@ impl<B: Backend> Host<B> {
         tape::score(&self.backend, &self.model, adapter.map(Arc::as_ref), packed, targets)
     }
 
+    /// Tries whether a few tokens are drawn with the log-probabilities that training finds, before a run relies on it. It leaves nothing behind but
+    /// what the backend has learned of the machine.
+    pub fn try_promise(&mut self, adapter: Option<AdapterVersion>) -> Result<Tried, SubmitError> {
+        let vocab = self.model.config.vocab as u64;
+        let given = |i: u64| -> Vec<u32> {
+            let stream = Stream::new(0, i);
+            (0..TRIED_GIVEN as u64).map(|j| (stream.bits(j) % vocab) as u32).collect()
+        };
+        let request = |i: u64| {
+            let adapter = adapter.and_then(|version| self.pin(version));
+            Request { sequence: i, adapter, ..Request::new(given(i), TRIED_DRAWN) }
+        };
+        let requests: Vec<Request<B>> = (0..TRIED).map(request).collect();
+        let samples = self.sample(requests)?;
+        let drawn: Vec<&Token> = samples.iter().flatten().flat_map(|sample| &sample.tokens).collect();
+        let group = |(i, samples): (u64, &Vec<Sample>)| {
+            let ids = |sample: &Sample| sample.tokens.iter().map(|token| token.id).collect();
+            Group { prompt: given(i), completions: samples.iter().map(ids).collect() }
+        };
+        let packed = Packed::new(&(0..).zip(&samples).map(group).collect::<Vec<_>>());
+        let scored = self.score(adapter, &packed, &tape::plain_targets(&packed, 1.0));
+        let mismatch = furthest(scored.iter().map(|scored| scored.logprob), drawn.iter().map(|token| token.logprob));
+        Ok(Tried { n_tokens: drawn.len(), mismatch })
+    }
+
     /// Adds a batch's gradients to a run; see [`Trainer::accumulate`].
     pub fn accumulate(
         &self,
@@ -169,5 +221,35 @@ impl<B: Backend> Host<B> {
         trainer.restore(&self.backend, &mut self.model, state)?;
         self.batcher.model_changed();
         Ok(())
+    }
+}
+
+/// The largest difference; what is no number is the largest of all.
+fn furthest(scored: impl Iterator<Item = f32>, drawn: impl Iterator<Item = f32>) -> f32 {
+    scored.zip(drawn).map(|(scored, drawn)| (scored - drawn).abs()).max_by(f32::total_cmp).unwrap_or(f32::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_differs_most() {
+        let check = |scored: [f32; 2], drawn: [f32; 2]| furthest(scored.into_iter(), drawn.into_iter());
+        assert_eq!(check([-1.0, -2.0], [-1.0, -2.0]), 0.0);
+        assert_eq!(check([-1.0, -2.0], [-1.5, -2.25]), 0.5);
+        assert!(check([f32::NAN, -2.0], [-1.0, -2.25]).is_nan());
+        assert!(furthest(std::iter::empty(), std::iter::empty()).is_nan(), "nothing was compared");
+    }
+
+    #[test]
+    fn who_runs_it_hears_what_came_of_a_try() {
+        let check = |mismatch: f32, expected: &str| {
+            let told = Tried { n_tokens: 128, mismatch }.to_string();
+            assert!(told.starts_with("sampler and trainer: 128 log-probs tried, ") && told.contains(expected), "{told}");
+        };
+        check(0.0, "the same to the last bit");
+        check(0.002, "one differs by 2.0e-3; each step measures it");
+        check(f32::NAN, "one differs by NaN");
     }
 }

@@ -17,7 +17,7 @@ use hone_engine::batch::BatchLimits;
 use hone_engine::config::{ModelConfig, TinySpec};
 use hone_engine::cpu::Cpu;
 use hone_engine::error::LoadError;
-use hone_engine::host::{AdapterVersion, Host};
+use hone_engine::host::{AdapterVersion, Host, Tried};
 use hone_engine::layout::PAGE;
 use hone_engine::load::WeightSource;
 use hone_engine::lora::{LoraSpec, LoraWeights};
@@ -240,6 +240,18 @@ impl Learner {
     /// The adapter as it is now, where one is trained.
     fn adapter(&mut self) -> Result<Option<LoraWeights>, Failure> {
         self.with_trainer(|host, trainer| trainer.lora_weights(host.backend()))
+    }
+
+    /// Tries whether what is sampled is what is trained, on this machine; nothing where there is no room for it.
+    pub(crate) fn try_promise(&mut self) -> Result<Option<Tried>, Failure> {
+        let weights = self.adapter()?;
+        let tried = self.engine.run(move |host| {
+            let version = weights.map(|weights| host.load(&weights));
+            let tried = host.try_promise(version);
+            version.map(|version| host.drop_adapter(version));
+            tried.ok()
+        });
+        tried.map_err(Failure::bug)
     }
 
     /// Writes the adapter as a PEFT folder, and says its hash.

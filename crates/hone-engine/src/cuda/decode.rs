@@ -293,7 +293,14 @@ impl Cuda {
     ) -> Option<Steps> {
         let kv = B::gpu_kv(kvs.first()?);
         let step = |plan: Plan| Step { cuda: self, model, kvs, adapter, room, plan };
-        let record_all = |plan: Plan, n: usize| self.device.record(|| (0..n).for_each(|_| step(plan).run()));
+        // Attention reads positions before what is in front of it is done: those of this step, and not of the one before.
+        let next = |plan: Plan| {
+            if room.alone.is_none() {
+                self.device.let_next_wait();
+            }
+            step(plan).run();
+        };
+        let record_all = |plan: Plan, n: usize| self.device.record(|| (0..n).for_each(|_| next(plan)));
         let record = |plan: Plan| record_all(plan, 1);
         // Every run starts at the rows' own positions: behind them are pages of others.
         let start = || self.start(model, kv, room, rows);
@@ -318,9 +325,16 @@ impl Cuda {
         }
         if planned.is_due() {
             openly(Plan::first(Logits::Near));
-            let time = |graph: &Graph| {
-                start();
-                self.device.time_ms(|| graph.launch())
+            // The shortest of some runs, which follow each other as steps do.
+            let time = |graph: &Graph, n: usize| {
+                let run = |_| {
+                    start();
+                    let begun = self.device.mark();
+                    graph.launch();
+                    (begun, self.device.mark())
+                };
+                let runs: Vec<_> = (0..n).map(run).collect();
+                runs.iter().map(|(begun, done)| done.ms_since(begun)).fold(f32::MAX, f32::min)
             };
             let (n_ways, begun) = (step(planned.plan).n_ways(), Instant::now());
             planned.is_searched = true;
@@ -328,16 +342,15 @@ impl Cuda {
             planned.plan = search::fastest(n_ways, room.n_rows, is_over, |plan, least| {
                 let graph = record(plan);
                 // The very first run also brings the graph to the GPU; the second tells whether it is worth more.
-                time(&graph);
-                let first = time(&graph);
-                let n_more = if first < 1.05 * least { RUNS - 1 } else { 0 };
-                (0..n_more).map(|_| time(&graph)).fold(first, f32::min)
+                let first = time(&graph, 2);
+                if first < 1.05 * least { first.min(time(&graph, RUNS)) } else { first }
             });
             self.products.kept.put(&question, &planned.plan.written());
         }
-        let in_a_row = room.alone.is_some() && room.gives == Gives::Tokens;
-        let in_a_row = in_a_row.then(|| record_all(planned.plan, drawing::IN_A_ROW));
-        Some(Steps { one: record(planned.plan), in_a_row })
+        // Many launches in a row take milliseconds to record: those of sizes that are only passed through do not pay for it either.
+        let are_few = room.alone.is_some();
+        let pays = room.gives == Gives::Tokens && (are_few || planned.is_searched);
+        Some(Steps::new(are_few, pays, |n| record_all(planned.plan, n)))
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cache::Cache;
@@ -102,6 +103,8 @@ pub(super) struct Device {
     /// Most bytes of shared memory that a block may have.
     pub(super) shared_max: usize,
     compiler: Compiler,
+    /// The next kernel does not start early.
+    next_waits: AtomicBool,
     kernels: Mutex<HashMap<Code, HashMap<String, Kernel>>>,
     modules: Mutex<HashMap<Code, Result<usize, Unavailable>>>,
     /// Pieces of memory that are kept, by size.
@@ -172,6 +175,7 @@ impl Device {
             n_processors: n_processors.max(1) as usize,
             shared_max: shared_max.max(0) as usize,
             compiler,
+            next_waits: AtomicBool::new(false),
             kernels: Mutex::default(),
             modules: Mutex::default(),
             free: Mutex::default(),
@@ -286,11 +290,18 @@ impl Device {
         self.start(self.kernel(name, code), name, grid, &mut [ptr::from_mut(arg).cast()]);
     }
 
+    /// Lets the next kernel start when all before it is done, whatever its grid allows. A kernel that starts early waits for the one in front of
+    /// it, but what it reads before that may come from any that is not done yet.
+    pub(super) fn let_next_wait(&self) {
+        self.next_waits.store(true, Ordering::Relaxed);
+    }
+
     fn start(&self, Kernel(function): Kernel, name: &str, grid: Grid, pointers: &mut [*mut c_void]) {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return;
         }
-        let launch = self.launch_of(grid);
+        let early = !self.next_waits.swap(false, Ordering::Relaxed) && grid.early;
+        let launch = self.launch_of(Grid { early, ..grid });
         self.enter();
         // SAFETY: each argument is as large as what the kernel's source declares in its place; all outlive the call.
         let status = unsafe { (self.driver.cuLaunchKernelEx)(&launch, function, pointers.as_mut_ptr(), ptr::null_mut()) };

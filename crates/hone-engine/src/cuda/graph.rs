@@ -13,7 +13,6 @@ impl Device {
         let start = self.mark();
         work();
         let end = self.mark();
-        end.wait();
         end.ms_since(&start)
     }
 
@@ -76,10 +75,11 @@ impl Mark {
         self.device.check("its work", unsafe { (self.device.driver.cuEventSynchronize)(self.event) });
     }
 
-    /// Milliseconds of the GPU's time from an earlier mark to this one, both of which are over.
-    fn ms_since(&self, earlier: &Self) -> f32 {
+    /// Milliseconds of the GPU's time from an earlier mark to this one, once it is over.
+    pub(super) fn ms_since(&self, earlier: &Self) -> f32 {
+        self.wait();
         let mut ms = 0.0;
-        // SAFETY: both events were recorded and are over.
+        // SAFETY: both events were recorded on one stream, and the later is over.
         let status = unsafe { (self.device.driver.cuEventElapsedTime)(&mut ms, earlier.event, self.event) };
         self.device.check("an event", status);
         ms

@@ -44,7 +44,8 @@ const fn turned(left: usize, right: usize) -> Tile {
 }
 
 /// The tiles that the kernels have, and how many chunks a stage of each may have.
-const TILES: [(Tile, &[usize]); 13] = [
+const TILES: [(Tile, &[usize]); 14] = [
+    (tile(64, 24), &[3, 4]),
     (tile(64, 32), &[1, 2, 3, 4]),
     (tile(64, 48), &[2, 3, 4]),
     (tile(64, 64), &[1, 2, 3, 4]),

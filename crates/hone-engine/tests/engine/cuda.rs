@@ -331,6 +331,7 @@ fn sampled_is_trained(spec: &str, options: &CudaOptions) {
     let version = host.load(&learned(&weights(spec).0.config));
     for (temperature, adapter) in [(0.7, Some(version)), (1.0, Some(version)), (1.0, None)] {
         assert_sampled_is_trained(&mut host, spec, temperature, adapter);
+        assert_eq!(host.try_promise(adapter).expect("room").mismatch, 0.0, "{spec}: adapter {adapter:?}");
     }
 }
 

@@ -109,6 +109,21 @@ fn sampled_logprobs_are_trained_logprobs_to_the_bit() {
     }
 }
 
+/// A run tries it when it begins; what it samples afterwards is what it would have sampled without.
+#[test]
+fn the_promise_is_tried_and_nothing_is_left_of_it() {
+    let limits = BatchLimits { n_pages: 40, ..BatchLimits::default() };
+    let mut fresh = host(Isa::best(), Dtype::Bf16, 2, limits);
+    let mut tried = host(Isa::best(), Dtype::Bf16, 2, limits);
+    let version = tried.load(&adapter(1));
+    for adapter in [None, Some(version)] {
+        let found = tried.try_promise(adapter).expect("room");
+        assert_eq!((found.n_tokens, found.mismatch), (128, 0.0));
+    }
+    assert!(tried.drop_adapter(version) && tried.is_idle());
+    assert_eq!(sample(&mut tried, 2), sample(&mut fresh, 2));
+}
+
 #[test]
 fn a_sample_is_the_same_alone_and_in_a_group() {
     let limits = BatchLimits::default();

@@ -466,10 +466,15 @@ fn learner(
     let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
     let (plan, grant) = crate::device::plan(&machine, needs, 1)?;
     // Less than that is there wherever anything runs.
-    if plan.total() >= 1 << 30 {
+    let is_large = plan.total() >= 1 << 30;
+    if is_large {
         context.printer.say(&plan.to_string());
     }
-    Learner::adapted(opened, &lora, machine, (plan, grant), options)
+    let mut learner = Learner::adapted(opened, &lora, machine, (plan, grant), options)?;
+    if is_large && let Some(tried) = learner.try_promise()? {
+        context.printer.say(&tried.to_string());
+    }
+    Ok(learner)
 }
 
 /// `RUN` or `RUN@STEP`.

@@ -10,7 +10,7 @@ use super::ring::PIECES_MAX;
 const FEW_ROWS: usize = 16;
 
 /// Plans that are timed again before one is taken, and how often.
-const AGAIN: usize = 4;
+const AGAIN: usize = 6;
 const AGAIN_TIMES: usize = 4;
 
 /// What is chosen for a whole step; none of it changes a bit.
