@@ -30,7 +30,7 @@ Commands:
   pg -- COMMAND...                Run a command beside a private PostgreSQL
 
 Options of test:
-  --slow       Run the slow tests too (sets HONE_SLOW=1)
+  --slow       Run the slow tests too (sets HONE_SLOW=1), and draw more cases, others each time
   --only PART  Run one part: fmt, clippy, tidy or test; may be repeated
 
 `test` and `pg` install missing Debian packages when run as root, and name them otherwise. The

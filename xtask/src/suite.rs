@@ -12,6 +12,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Stdio;
 
+/// How many cases a property is tried on with `--slow`, which draws others each time.
+const N_CASES_SLOW: &str = "20000";
+
 /// One command that runs tests.
 pub(crate) struct Run {
     runner: Runner,
@@ -55,8 +58,11 @@ impl Run {
             None => command.env_remove("HONE_TEST_SMOLLM2"),
         };
         match slow {
-            true => command.env("HONE_SLOW", "1"),
-            false => command.env_remove("HONE_SLOW"),
+            true => command.env("HONE_SLOW", "1").env("NEXTEST_PROFILE", "slow").env("PROPTEST_CASES", N_CASES_SLOW),
+            // What is drawn is the same in every run, unless another seed is asked for: whether a change is sound must not depend on luck.
+            false => command
+                .env_remove("HONE_SLOW")
+                .env("PROPTEST_RNG_SEED", std::env::var("PROPTEST_RNG_SEED").as_deref().unwrap_or("1")),
         };
         if std::io::stderr().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");

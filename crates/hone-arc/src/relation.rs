@@ -22,8 +22,9 @@ impl Patch {
     pub fn manhattan(&self, other: &Self) -> Result<i64, Misuse> {
         let narrow = |place: Place| (place.0 as i32, place.1 as i32);
         let theirs: Vec<(i32, i32)> = other.places().map(narrow).collect();
-        let steps = |a: (i32, i32)| theirs.iter().map(move |b| (a.0 - b.0).abs() + (a.1 - b.1).abs()).min();
-        self.places().map(narrow).filter_map(steps).min().map(i64::from).ok_or(Misuse::EmptyPatch("distance"))
+        let steps = |a: (i32, i32)| theirs.iter().map(move |b| (a.0 - b.0).abs() + (a.1 - b.1).abs()).fold(i32::MAX, i32::min);
+        let least = self.places().map(narrow).map(steps).min().filter(|_| !theirs.is_empty());
+        least.map(i64::from).ok_or(Misuse::EmptyPatch("distance"))
     }
 
     /// Whether the least distance is exactly one.

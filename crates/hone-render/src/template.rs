@@ -238,7 +238,6 @@ fn explain(error: &Error) -> RenderError {
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::time::{Duration, Instant};
 
     fn render(source: &str) -> Result<String, RenderError> {
         let scene = Scene {
@@ -254,10 +253,8 @@ mod tests {
     }
 
     fn check_refused(source: &str, says: &str) {
-        let started = Instant::now();
         let error = render(source).expect_err("must be refused").to_string();
         assert!(error.contains(says), "{error}");
-        assert!(started.elapsed() < Duration::from_secs(20), "{source:.60} took {:?}", started.elapsed());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod alarms;
 mod anonymise;
 mod arc;
 mod bandit;
+mod bombs;
 mod canary;
 mod crash;
 mod dashboard;
@@ -56,6 +57,7 @@ enum Command {
     Alarms(alarms::Args),
     Anonymise(anonymise::Args),
     Arc(arc::Args),
+    Bombs(bombs::Args),
     Diff(diff::Args),
     Learn(learn::Args),
     Loop(kills::Args),
@@ -86,6 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         Command::Alarms(args) => alarms::run(args, context),
         Command::Anonymise(args) => anonymise::run(args, context),
         Command::Arc(args) => arc::run(args, context),
+        Command::Bombs(args) => bombs::run(args, context),
         Command::Diff(args) => diff::run(args, context),
         Command::Learn(args) => learn::run(args, context),
         Command::Loop(args) => kills::run(args, context),

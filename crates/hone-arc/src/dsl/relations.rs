@@ -18,7 +18,7 @@ declare! {
 
 /// Spends the fuel of comparing every cell of one with every cell of the other.
 fn compare(context: &Context, a: &Patch, b: &Patch) -> Result<(), Fault> {
-    context.spend(1 + a.len() as u64 * b.len() as u64 / 16)
+    context.spend(1 + a.len() as u64 * b.len() as u64 / 8)
 }
 
 /// Spends the fuel of looking for the neighbours of every cell of one among the cells of the other, so many times.

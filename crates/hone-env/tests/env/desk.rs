@@ -6,6 +6,7 @@ use hone_env::rollout::{Luck, Plan, traces};
 use hone_env::{Player, call, said};
 use hone_trace::env::{Env, EnvError, Play, Split};
 use hone_trace::{Category, Family, Message, Scenario, ScenarioId, Trace, TraceOutcome, V1};
+use proptest::prelude::ProptestConfig;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -464,7 +465,7 @@ fn tools_are_described_and_only_the_natural_dialect_shows_them() {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(300)))]
     #[test]
     fn no_answer_breaks_the_desk(text: String, rest in "(calc|convert|date|order|policy|text|answer|ask) [-+*/(). 0-9a-zé]{0,40}") {
         for line in [&text, &rest] {

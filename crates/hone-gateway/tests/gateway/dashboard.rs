@@ -528,57 +528,6 @@ async fn a_page_grows_with_what_it_shows() {
     assert_eq!(json!(world.get("/dashboard/style.css", &[]).await.status), 200);
 }
 
-/// How long the slowest of the first pages may take, in the median.
-const PAGE_MS_MAX: f64 = 100.0;
-
-#[expect(clippy::disallowed_methods, reason = "the test run says by a variable whether slow tests run")]
-fn is_slow() -> bool {
-    std::env::var_os("HONE_SLOW").is_some()
-}
-
-/// With HONE_SLOW a million traces, otherwise a few thousand: nothing that a first page asks for grows with them.
-#[tokio::test]
-async fn first_pages_are_quick_however_many_traces_there_are() {
-    let n_traces: u32 = if is_slow() { 1_000_000 } else { 5_000 };
-    let world = World::open().await;
-    let config = Config { model: Some("desk-8b".into()), ..Config::default() };
-    let mut draws = Draws::new(6, &["many"]);
-    let models: Vec<_> = (0..500)
-        .map(|idx| {
-            sample::episode(TraceId::derived(&[&idx.to_string()]), tenant(), Time::from_unix_nanos(0), &config, &mut draws)
-        })
-        .collect();
-    for batch in (0..n_traces).collect::<Vec<_>>().chunks(2_000) {
-        let trace = |&idx: &u32| {
-            let started = Time::from_unix_nanos(1_799_000_000_000_000_000 + i64::from(idx) * 1_000_000_000);
-            let id = TraceId::live(started, u128::from(idx) << 64);
-            let mut trace = hone_trace::Trace { id, started, ..models[idx as usize % models.len()].clone() };
-            trace.rewards[0].id = hone_trace::RewardId::derived(&[&idx.to_string()]);
-            Write::Trace(Box::new(trace))
-        };
-        world.store.put(batch.iter().map(trace).collect()).await.unwrap();
-    }
-    for path in [
-        "/dashboard",
-        "/dashboard/traces",
-        "/dashboard/traces?task=refund&outcome=failure",
-        "/dashboard/traces?reward_min=0.5",
-        "/dashboard/traces?q=written+twice",
-    ] {
-        let mut times = Vec::new();
-        for _ in 0..21 {
-            let began = Instant::now();
-            let told = world.get(path, &[]).await;
-            times.push(began.elapsed().as_secs_f64() * 1e3);
-            assert!(told.status == 200 && told.body.contains("<tbody><tr>"), "{path}: {}", told.body);
-        }
-        times.sort_by(f64::total_cmp);
-        let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
-        println!("{path} of {n_traces} traces: median {median:.1} ms, worst {worst:.1} ms");
-        assert!(median < PAGE_MS_MAX || path.contains("q="), "{path}: {median} ms");
-    }
-}
-
 /// One document of every kind is damaged, and a trace: lists name it and show the others.
 #[tokio::test]
 async fn what_is_damaged_is_named_and_hides_no_other() {

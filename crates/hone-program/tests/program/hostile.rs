@@ -1,14 +1,10 @@
-//! Programs that want too much: each must end with a verdict, soon, within its limits, and the same one every time.
+//! Programs that want too much: each must end with a verdict, within its limits, and the same one every time.
 
 use std::sync::Arc;
 
 use hone_program::{Error, ErrorKind, Library, Limits, Program};
 
 const PROGRAMS: &str = include_str!("../hostile/programs.txt");
-
-/// A program that spends its fuel on nothing, and how many times as long as it another may take at the default limits.
-const PLAIN: &str = "while True: pass";
-const TIMES_MAX: f64 = 10.0;
 
 /// What a program came to: result or verdict, fuel and memory.
 fn run(source: &str, limits: &Limits) -> (Result<(), Error>, u64, usize) {
@@ -22,48 +18,22 @@ fn run(source: &str, limits: &Limits) -> (Result<(), Error>, u64, usize) {
     }
 }
 
-fn on_core_ms() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().next()?.parse::<f64>().ok().map(|ns| ns / 1e6)
-}
-
-/// Runs a program twice and says how long it was on a core, the shorter of the two times: what else the machine does can
-/// only add to it.
-fn check(source: &str) -> (Result<(), Error>, f64) {
+/// Runs a program twice, within the limits and to the same end.
+fn check(source: &str) -> Result<(), Error> {
     let limits = Limits::default();
-    let timed = || {
-        let start = on_core_ms();
-        let outcome = run(source, &limits);
-        (outcome, start.and_then(|start| on_core_ms().map(|end| end - start)).unwrap_or(0.0))
-    };
-    let ((first, first_ms), (second, second_ms)) = (timed(), timed());
-    assert_eq!(first, second, "{source}");
-    let (result, fuel, memory) = second;
+    let (result, fuel, memory) = run(source, &limits);
     assert!(fuel <= limits.fuel && memory <= limits.memory, "{source}: fuel {fuel}, memory {memory}");
-    (result, first_ms.min(second_ms))
+    assert_eq!(run(source, &limits), (result.clone(), fuel, memory), "{source}");
+    result
 }
 
+/// How long they take beside a plain loop is measured by `hone bench bombs`.
 #[test]
 fn hand_written_bombs_are_stopped() {
     let programs: Vec<&str> = PROGRAMS.split("\n---\n").collect();
     assert!(programs.len() >= 200, "only {} programs", programs.len());
-    let plain_ms = check(PLAIN).1;
-    let mut slowest: Vec<(f64, &str, String)> = Vec::new();
-    for source in programs {
-        let (result, mut ms) = check(source);
-        // Once more where something else may have been in the way.
-        if ms > plain_ms * TIMES_MAX {
-            ms = ms.min(check(source).1);
-        }
-        slowest.push((ms, source, result.map_or_else(|error| error.to_string(), |()| "ended".into())));
-    }
-    slowest.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (ms, source, verdict) in &slowest[..12] {
-        println!("{ms:6.1} ms  {}  -> {}", source.replace('\n', " ; "), verdict.chars().take(60).collect::<String>());
-    }
-    println!("{plain_ms:6.1} ms  {PLAIN}");
-    let (ms, source, _) = &slowest[0];
-    assert!(*ms <= plain_ms * TIMES_MAX, "{ms:.1} ms on a core, where a plain loop takes {plain_ms:.1}: {source}");
+    let n_stopped = programs.iter().filter(|source| check(source).is_err_and(|error| error.kind.is_limit())).count();
+    assert!(n_stopped > programs.len() / 2, "only {n_stopped} of {} met a limit", programs.len());
 }
 
 #[test]
@@ -88,14 +58,14 @@ fn limits_cannot_be_caught() {
         "try: 'a' * 10**12\nexcept BaseException: pass",
         "def f(): f()\ntry: f()\nexcept: pass",
     ] {
-        let (result, _) = check(source);
+        let result = check(source);
         assert!(result.is_err_and(|error| error.kind.is_limit()), "{source}");
     }
 }
 
 #[test]
 fn memory_comes_back_when_values_are_dropped() {
-    let (result, _) = check("for i in range(400):\n    x = [0] * 100000 if i % 100 == 0 else None\n    y = 'a' * 100000");
+    let result = check("for i in range(400):\n    x = [0] * 100000 if i % 100 == 0 else None\n    y = 'a' * 100000");
     assert_eq!(result, Ok(()));
 }
 
@@ -155,18 +125,14 @@ fn text_that_nests_is_refused_before_it_is_parsed() {
     ];
     for source in sources {
         let shown: String = source.chars().take(40).collect();
-        let (result, ms) = check(&source);
-        println!(
-            "{ms:6.1} ms  {}  -> {}",
-            shown.replace('\n', " ; "),
-            result.map_or_else(|error| error.to_string(), |()| "ended".into())
-        );
+        let verdict = check(&source).map_or_else(|error| error.to_string(), |()| "ended".into());
+        println!("{}  -> {verdict}", shown.replace('\n', " ; "));
     }
 }
 
 #[test]
 fn a_source_beyond_the_limit_is_refused() {
-    let (result, _) = check(&"#".repeat(300_000));
+    let result = check(&"#".repeat(300_000));
     let error = result.unwrap_err();
     assert_eq!((error.kind, error.line), (ErrorKind::Syntax, 0));
     assert_eq!(error.message, "the program has 300000 bytes; at most 262144 are allowed");

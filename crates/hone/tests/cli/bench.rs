@@ -125,6 +125,18 @@ fn the_bandit_benchmark_plays_digits_where_there_are_some() {
 }
 
 #[test]
+fn the_bombs_benchmark_names_the_slowest() {
+    let ended = Desk::new().hone("bench bombs --rounds 1 --json --quiet");
+    let report = &ended.json()[0];
+    assert!(report["programs"].as_u64().is_some_and(|n| n > 300) && report["plain_ms"].as_f64() > Some(0.0), "{report}");
+    let slowest = report["slowest"].as_array().expect("a list of programs");
+    let times: Vec<f64> = slowest.iter().filter_map(|bomb| bomb["times"].as_f64()).collect();
+    assert!(times.len() == 12 && times.is_sorted_by(|a, b| a >= b) && Some(times[0]) == report["times_max"].as_f64(), "{report}");
+    assert!(slowest.iter().all(|bomb| bomb["verdict"].as_str().is_some_and(|said| !said.contains("syntax error"))), "{report}");
+    assert_eq!(ended.code, i32::from(times[0] > 10.0), "{report}");
+}
+
+#[test]
 fn the_arc_benchmark_verifies_the_same_programs_here_and_in_cpython() {
     let desk = Desk::new();
     let quick = "bench arc --seconds 0.01 --rounds 1 --json --quiet";
