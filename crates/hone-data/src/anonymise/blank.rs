@@ -9,11 +9,27 @@ use std::ops::Range;
 
 /// How signs that nobody sees are read. Between two letters they are never read at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hidden {
+pub(super) enum Hidden<'a> {
     /// As blanks: they part what stands around them.
     Blank,
     /// Not at all: they were put into a number or an address.
     Gone,
+    /// The same, but beside these values, which they do not change.
+    GoneBut(&'a [Range<usize>]),
+}
+
+impl Hidden<'_> {
+    /// Whether one that stands here parts what is around it.
+    fn parts(self, sign: &Range<usize>) -> bool {
+        match self {
+            Self::Blank => true,
+            Self::Gone => false,
+            Self::GoneBut(values) => {
+                let next = values.partition_point(|value| value.end < sign.start);
+                values[next..].iter().take(2).any(|value| value.end == sign.start || value.start == sign.end)
+            }
+        }
+    }
 }
 
 /// A text with plain signs.
@@ -26,7 +42,7 @@ pub(super) struct Plain {
 }
 
 /// The text with plain signs.
-pub(super) fn plain(text: &str, hidden: Hidden) -> Cow<'_, str> {
+pub(super) fn plain<'a>(text: &'a str, hidden: Hidden<'_>) -> Cow<'a, str> {
     Plain::of(text, hidden).map_or(Cow::Borrowed(text), |plain| Cow::Owned(plain.text))
 }
 
@@ -44,7 +60,7 @@ const FIRST: [bool; 256] = {
 
 impl Plain {
     /// The text with plain ones, or nothing when there are no others in it.
-    pub(super) fn of(text: &str, hidden: Hidden) -> Option<Self> {
+    pub(super) fn of(text: &str, hidden: Hidden<'_>) -> Option<Self> {
         let bytes = text.as_bytes();
         if text.is_ascii() {
             return Self::read(text, memchr2_iter(b'\\', b'%', bytes), hidden);
@@ -52,7 +68,7 @@ impl Plain {
         Self::read(text, (0..bytes.len()).filter(|&at| FIRST[usize::from(bytes[at])]), hidden)
     }
 
-    fn read(text: &str, places: impl Iterator<Item = usize>, hidden: Hidden) -> Option<Self> {
+    fn read(text: &str, places: impl Iterator<Item = usize>, hidden: Hidden<'_>) -> Option<Self> {
         let mut plain = Self { text: String::new(), has_hidden: false, shorter: Vec::new() };
         let (mut from, mut n_fewer) = (0, 0);
         for at in places {
@@ -70,7 +86,7 @@ impl Plain {
             plain.has_hidden |= sign == Sign::Hidden;
             match sign {
                 Sign::Plain(sign) => plain.text.push(sign),
-                Sign::Hidden if hidden == Hidden::Blank => plain.text.push(' '),
+                Sign::Hidden if hidden.parts(&(at..end)) => plain.text.push(' '),
                 Sign::Hidden | Sign::InWord => {}
             }
             from = end;

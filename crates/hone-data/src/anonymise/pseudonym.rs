@@ -17,12 +17,13 @@
 //! a name has a pseudonym of its own, so that a full name and its surname are still one person.
 
 use super::Kind;
-use super::bytes::{begins_with, digits_end, is_free_after, is_word};
+use super::bytes::{begins_with, digits_end, is_free_after, is_free_before, is_word};
 use super::card::{check_digit, is_luhn};
 use super::iban::check_digits;
 use super::name;
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::ops::Range;
 
 /// What pseudonyms are made from. Whoever has it can tell whether a pseudonym stands for a value.
 #[derive(Clone, PartialEq, Eq)]
@@ -133,7 +134,24 @@ const ID: &str = "ID-";
 /// Whether this text is a pseudonym from end to end.
 pub(crate) fn is_whole(text: &str) -> bool {
     let bytes = text.as_bytes();
-    !bytes.is_empty() && word_end_here(bytes, 0).or_else(|| number_end_here(bytes, 0)) == Some(bytes.len())
+    !bytes.is_empty() && end_here(bytes, 0) == Some(bytes.len())
+}
+
+/// Where pseudonyms stand in a text.
+pub(super) fn all(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let (mut all, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let end = if is_free_before(bytes, at) { end_here(bytes, at) } else { None };
+        all.extend(end.map(|end| at..end));
+        at = end.unwrap_or(at + 1);
+    }
+    all
+}
+
+/// The end of the pseudonym that begins here.
+fn end_here(bytes: &[u8], at: usize) -> Option<usize> {
+    word_end_here(bytes, at).or_else(|| number_end_here(bytes, at))
 }
 
 /// The end of the pseudonym made of letters that begins here.
@@ -250,7 +268,7 @@ mod tests {
             ] {
                 let pseudonym = of(&key, kind, &value);
                 let bytes = pseudonym.as_bytes();
-                let end = word_end_here(bytes, 0).or_else(|| number_end_here(bytes, 0));
+                let end = end_here(bytes, 0);
                 assert_eq!(end, Some(pseudonym.len()), "{kind} {pseudonym}");
                 assert_eq!(pseudonym, of(&key, kind, &value));
                 assert_ne!(pseudonym, of(&other, kind, &value));

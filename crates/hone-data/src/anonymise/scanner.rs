@@ -26,7 +26,10 @@ pub fn scan(text: &str, hint: Hint, known: &Known) -> Vec<Found> {
         found
     };
     let mut found = read(&plain);
-    match plain.has_hidden.then(|| Plain::of(text, Hidden::Gone)).flatten() {
+    // A pseudonym stays one, whatever nobody sees beside it.
+    let replaced: Vec<_> = if plain.has_hidden { pseudonym::all(&plain.text) } else { Vec::new() };
+    let replaced: Vec<_> = replaced.iter().map(|range| plain.original(text, range)).collect();
+    match plain.has_hidden.then(|| Plain::of(text, Hidden::GoneBut(&replaced))).flatten() {
         Some(other) => {
             found.extend(read(&other));
             together(found)
