@@ -40,6 +40,9 @@ pub struct Turn {
     pub extra: Map<String, Value>,
 }
 
+/// Where OpenAI's sets for fine-tuning say of an answer what it counts.
+pub(crate) const WEIGHT: &str = "weight";
+
 impl Turn {
     /// Whether nothing failed in it: no error, and no call of a tool.
     pub fn went_well(&self) -> bool {
@@ -48,7 +51,7 @@ impl Turn {
 
     /// Whether its answer is there to be learned from: where `weight` is 0, as OpenAI's sets for fine-tuning have it, it is but history.
     pub fn teaches(&self) -> bool {
-        self.answer.extra.get("weight").and_then(Value::as_f64) != Some(0.0)
+        self.answer.extra.get(WEIGHT).and_then(Value::as_f64) != Some(0.0)
     }
 
     /// A turn of which only the conversation is known.

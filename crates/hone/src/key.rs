@@ -64,7 +64,7 @@ enum Right {
     Call,
     /// See traces, runs and agents on the dashboard as well
     Read,
-    /// Decide about canaries as well
+    /// Decide about canaries and advice as well
     Admin,
 }
 
@@ -136,8 +136,8 @@ async fn add(args: &AddArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     context.printer.plain(&secret)?;
     let may = match key.role {
         Role::Report => "report",
-        Role::Call => "report and ask models",
-        Role::Read => "report, ask models and see everything",
+        Role::Call => "report, ask models and send spans",
+        Role::Read => "report, ask models, send spans and see everything",
         Role::Admin => "do everything",
     };
     context.printer.say(&format!("key `{}` may {may} for tenant `{tenant}`; it is not shown again", key.name));

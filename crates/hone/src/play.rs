@@ -35,7 +35,7 @@ pub(crate) struct PlayArgs {
     /// The most tokens of an answer
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: u64,
-    /// The most seconds of an episode, looked at before and in each answer; a step of the world is waited for
+    /// The most seconds of an episode, looked at before and in each answer, and kept to by a world of your own; a step of any other is waited for
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     max_seconds: Option<u64>,
 }

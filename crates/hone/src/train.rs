@@ -27,7 +27,7 @@ mod timed;
 
 pub(crate) use finished::Finished;
 pub(crate) use grpo::practise;
-pub(crate) use logged::imitate;
+pub(crate) use logged::{best_and_worst, imitate};
 pub(crate) use start::RunArgs;
 
 use crate::context::Context;

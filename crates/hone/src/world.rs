@@ -39,7 +39,7 @@ pub(crate) struct Shipped {
 pub(crate) const SHIPPED: [Shipped; 9] = [
     Shipped { name: "desk", about: "a service desk with tools; `desk:short` for small models", usual: &["desk", "desk:short"] },
     Shipped { name: "2048", about: "the game of merging tiles", usual: &["2048"] },
-    Shipped { name: "tictactoe", about: "noughts and crosses against three kinds of opponents", usual: &["tictactoe"] },
+    Shipped { name: "tictactoe", about: "tic-tac-toe against three kinds of opponents", usual: &["tictactoe"] },
     Shipped { name: "inbox", about: "questions about a mailbox of thousands of mails", usual: &["inbox"] },
     Shipped {
         name: "math",

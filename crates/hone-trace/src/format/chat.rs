@@ -16,6 +16,7 @@ pub(super) mod call;
 pub(super) mod tool;
 
 use super::object::{self, Object, Read};
+use crate::turn::WEIGHT;
 use crate::{Content, Message, Role, Segment, Turn};
 use call::{Call, LEGACY, is_legacy};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -221,14 +222,14 @@ pub(super) fn take(message: Message, said: &mut Vec<Message>) -> Option<Turn> {
 pub(super) enum Written<'a> {
     Plain(&'a Message),
     BesideChoices(&'a Message),
+    /// What was answered before anybody was asked: whoever learns from the line learns nothing from it, as its `weight` says.
+    History(&'a Message),
 }
 
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (message, beside_choices) = match self {
-            Self::Plain(message) => (*message, false),
-            Self::BesideChoices(message) => (*message, true),
-        };
+        let (Self::Plain(message) | Self::BesideChoices(message) | Self::History(message)) = self;
+        let beside_choices = matches!(self, Self::BesideChoices(_));
         let mut out = Out::new(serializer.serialize_map(None)?, &message.extra);
         let legacy = message.role == Role::Tool && message.extra.get("hone.role").is_some_and(|role| role == "function");
         if legacy {
@@ -259,6 +260,9 @@ impl Serialize for Written<'_> {
         }
         out.text("tool_call_id", message.tool_call_id.as_deref())?;
         out.text("name", message.name.as_deref())?;
+        if matches!(self, Self::History(_)) && !message.extra.contains_key(WEIGHT) {
+            out.put(WEIGHT, &0)?;
+        }
         let n_hidden = if beside_choices { HIDDEN.len() } else { KNOWN.len() };
         out.end(&HIDDEN[..n_hidden])
     }

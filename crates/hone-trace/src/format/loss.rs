@@ -1,7 +1,7 @@
 //! What a foreign format cannot hold of a trace, in plain words.
 
 use super::{Format, otlp};
-use crate::{EPISODE_NAME, GiverKind, Reward, Segment, Trace, TraceOutcome, Turn};
+use crate::{EPISODE_NAME, GiverKind, Reward, Role, Segment, Trace, TraceOutcome, Turn};
 
 /// What is lost when this trace is written in this format. Our own format loses nothing.
 pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
@@ -19,6 +19,8 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         ("the category", !spans && has_other_category(trace)),
         ("the scenario", trace.scenario.is_some()),
         ("the run", trace.run.is_some()),
+        ("the group", (openai || spans) && trace.group.is_some()),
+        ("that earlier answers are history", art && any_turn(has_history)),
         ("the outcome", trace.outcome != TraceOutcome::Unknown),
         ("all segments but the last", openai && n_spoken > 1),
         ("messages after the last answer", spans && trace.segments.iter().any(|segment| !segment.tail.is_empty())),
@@ -42,6 +44,11 @@ pub fn left_out(trace: &Trace, format: Format) -> Vec<&'static str> {
         return Vec::new();
     }
     facts.into_iter().filter_map(|(what, lost)| lost.then_some(what)).collect()
+}
+
+/// Whether somebody had answered before the agent was asked.
+fn has_history(turn: &Turn) -> bool {
+    turn.input.iter().any(|message| message.role == Role::Assistant)
 }
 
 /// Whether a reward came with a line of this format, and comes with it again.

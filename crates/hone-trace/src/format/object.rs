@@ -83,6 +83,9 @@ impl<'de, T: Object> Deserialize<'de> for List<T> {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
+                if text.is_empty() {
+                    return Ok(Vec::new());
+                }
                 if analysis::depth(text) > DEPTH_MAX {
                     return Err(E::custom(super::too_deep("").reason));
                 }

@@ -27,11 +27,13 @@ use super::chat::{self, Chat, Out};
 use super::object::{self, List, Object, Read};
 use super::origin::{self, Registrar};
 use super::{Format, FormatError, Imported};
-use crate::{Config, Message, Segment, ToolSpec, Trace, V1};
+use crate::{Config, Message, Role, Segment, ToolSpec, Trace, V1};
 use serde::de::MapAccess;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+pub use choices::write_pair;
 
 /// Whether a key says that a line is of this format, besides `messages`.
 pub(super) fn is_key(key: &str) -> bool {
@@ -81,8 +83,8 @@ impl Object for Line {
     fn field<'de, A: MapAccess<'de>>(&mut self, key: Cow<'de, str>, map: &mut A) -> Result<(), A::Error> {
         match &*key {
             "messages" => {
-                let List(messages) = map.next_value()?;
-                self.messages = Some(messages);
+                let messages: Option<List<Chat>> = map.next_value()?;
+                self.messages = messages.map(|List(messages)| messages);
             }
             "tools" => self.tools = object::list(&key, map, &mut self.rest)?,
             tool::LEGACY => self.functions = object::list(&key, map, &mut self.rest)?,
@@ -147,18 +149,21 @@ pub fn message_json(message: &Message) -> Value {
 /// Reads one line.
 pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, FormatError> {
     let Read(Line { messages, tools, functions, mut rest }) = object::from_line(line)?;
-    let messages = match messages {
-        None => match sets::reword(&mut rest)? {
-            Some(said) => Some(choices::list::<Chat>(sets::CONVERSATIONS, &said)?),
-            None => None,
-        },
-        messages => messages.filter(|_| !choices::is_pair(&rest)),
-    };
+    let mut messages: Option<Vec<Message>> = messages.map(|said| said.into_iter().map(Chat::into_message).collect());
+    if let Some(said) = messages.take_if(|said| choices::is_pair(&rest, said.last())) {
+        choices::put_prompt(&mut rest, said)?;
+    }
+    if messages.is_none()
+        && let Some(said) = sets::reword(&mut rest)?
+    {
+        let said = choices::list::<Chat>(sets::CONVERSATIONS, &said)?;
+        messages = Some(said.into_iter().map(Chat::into_message).collect());
+    }
     let Some(messages) = messages else {
         let read = choices::read(rest, specs(tools, functions), registrar);
         return read.unwrap_or_else(|| Err(FormatError::new("", "`messages` is missing")));
     };
-    let mut messages: Vec<Message> = messages.into_iter().flat_map(|chat| blocks::spoken(chat.into_message())).collect();
+    let mut messages: Vec<Message> = messages.into_iter().flat_map(blocks::spoken).collect();
     if let Some(system) = logged::system(&rest, messages.first()) {
         rest.remove(logged::SYSTEM);
         messages.insert(0, system);
@@ -179,7 +184,9 @@ pub(super) fn read(line: &str, registrar: &mut Registrar) -> Result<Imported, Fo
     let reward = reward.map_err(|reason| FormatError::new(REWARD, reason))?;
     flatten(&mut rest);
 
-    let mut trace = registrar.trace("openai", vec![segment], rest, None);
+    let started = logged::started(&rest, registrar.origin.now);
+    let mut trace = registrar.trace("openai", vec![segment], rest, &None::<f64>);
+    trace.started = started.unwrap_or(trace.started);
     trace.rewards = reward.map(|total| origin::given(&trace, "openai", total)).into_iter().collect();
     trace.check().map_err(|error| FormatError::new("", error.to_string()))?;
     let inner = trace.metadata.get("metadata").and_then(Value::as_object);
@@ -249,6 +256,18 @@ pub(super) fn segment(trace: &Trace) -> Option<&Segment> {
     trace.segments.iter().rfind(|segment| !segment.turns.is_empty() || !segment.tail.is_empty())
 }
 
+/// What is said in a segment, as it is written.
+fn written(segment: &Segment) -> impl Iterator<Item = chat::Written<'_>> {
+    fn said(message: &Message) -> chat::Written<'_> {
+        match message.role {
+            Role::Assistant => chat::Written::History(message),
+            _ => chat::Written::Plain(message),
+        }
+    }
+    let turns = segment.turns.iter().flat_map(|turn| turn.input.iter().map(said).chain([chat::Written::Plain(&turn.answer)]));
+    turns.chain(segment.tail.iter().map(said))
+}
+
 struct Written<'a>(&'a Trace);
 
 impl Serialize for Written<'_> {
@@ -256,7 +275,7 @@ impl Serialize for Written<'_> {
         let metadata = &self.0.metadata;
         let mut out = Out::new(serializer.serialize_map(None)?, metadata);
         let segment = segment(self.0);
-        let messages: Vec<chat::Written<'_>> = segment.into_iter().flat_map(origin::messages).map(chat::Written::Plain).collect();
+        let messages: Vec<chat::Written<'_>> = segment.into_iter().flat_map(written).collect();
         out.put("messages", &messages)?;
         let tools: &[ToolSpec] = segment.map(|segment| &*segment.tools).unwrap_or_default();
         tool::write(tools, &mut out)?;
@@ -275,7 +294,9 @@ impl Serialize for Written<'_> {
         let said = || segment.into_iter().flat_map(origin::messages);
         let is_system = logged::system(metadata, said().next()).is_some();
         let is_response = logged::answer(metadata, said().last()).is_some();
-        let beside = [(logged::SYSTEM, is_system), (logged::RESPONSE, is_response)];
+        let is_pair = choices::is_pair(metadata, said().last());
+        let [better, worse] = choices::PAIR;
+        let beside = [(logged::SYSTEM, is_system), (logged::RESPONSE, is_response), (better, is_pair), (worse, is_pair)];
         let beside: Vec<&str> = beside.into_iter().filter_map(|(key, is_read)| is_read.then_some(key)).collect();
         inner.extend(beside.iter().map(|&key| (key.to_owned(), metadata[key].clone())));
         out.merge("metadata", &mut inner)?;

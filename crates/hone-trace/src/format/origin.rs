@@ -39,15 +39,15 @@ impl Registrar {
         Self { origin, seen: HashMap::new(), last: None }
     }
 
-    /// A trace of which only the content is known. The content fixes its id, together with how often it came before.
+    /// A trace of which only the content is known. The content fixes its id, with what it came `beside` and how often it came before.
     pub(super) fn trace(
         &mut self,
         format: &str,
         segments: Vec<Segment>,
         metadata: Map<String, Value>,
-        reward: Option<f64>,
+        beside: &impl Serialize,
     ) -> Trace {
-        let (digest, n) = self.count(&(&segments, SortedMap(&metadata), reward));
+        let (digest, n) = self.count(&(&segments, SortedMap(&metadata), beside));
         let Origin { tenant, now } = &self.origin;
         let id = TraceId::derived(&[format, tenant.as_str(), &digest, &n]);
         Trace { segments, metadata, ..Trace::new(id, tenant.clone(), *now, ConfigHash::from_bytes([0; 32])) }

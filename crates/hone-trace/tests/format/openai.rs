@@ -3,8 +3,8 @@
 use crate::json::{self, Any, anything, list, maybe, must, null, number, object, or_null, text, unknown};
 use crate::read;
 use hone_trace::format::openai::Conversation;
-use hone_trace::format::{Format, left_out, write};
-use hone_trace::{Content, Giver, GiverKind, Reward, Role};
+use hone_trace::format::{Format, Origin, Reader, left_out, write};
+use hone_trace::{Content, Giver, GiverKind, Reward, Role, Time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ fn a_conversation_becomes_turns() {
 #[test]
 fn equal_lines_are_two_traces_and_the_same_file_gives_the_same_ids() {
     let ids = || {
-        let mut reader = hone_trace::format::Reader::new(Format::Openai, Default::default());
+        let mut reader = Reader::new(Format::Openai, Default::default());
         let lines = [r#"{"messages":[{"role":"user","content":"a"}]}"#, r#"{"messages":[{"content":"a", "role":"user"}]}"#];
         lines.map(|line| reader.line(line).unwrap().traces[0].id)
     };
@@ -347,6 +347,16 @@ fn a_better_and_a_worse_answer_are_a_group() {
             "rejected": [{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "5"}],
         }),
         json!({"chosen": "\n\nHuman: 2+2?\n\nAssistant: 4", "rejected": "\n\nHuman: 2+2?\n\nAssistant: 5"}),
+        json!({"prompt": "\n\nHuman: 2+2?\n\nAssistant:", "chosen": " 4", "rejected": " 5"}),
+        json!({"prompt": "2+2?", "chosen": "\n\nHuman: 2+2?\n\nAssistant: 4", "rejected": "\n\nHuman: 2+2?\n\nAssistant: 5"}),
+        // What was asked stands in the messages.
+        json!({"messages": [asked], "chosen": [good], "rejected": [bad]}),
+        json!({"messages": [asked], "chosen": good, "rejected": bad}),
+        json!({"messages": [asked], "chosen": "4", "rejected": "5"}),
+        json!({"messages": [asked, good], "chosen": [good], "rejected": [bad]}),
+        // A row of a table has nothing in some of its columns.
+        json!({"prompt": "2+2?", "chosen": "4", "rejected": "5", "completion": null, "messages": null, "conversations": null, "tools": ""}),
+        json!({"prompt": null, "chosen": [asked, good], "rejected": [asked, bad]}),
     ] {
         assert_eq!(Format::detect(&line.to_string()), Some(Format::Openai));
         assert_eq!(choices(&line), expected, "{line}");
@@ -388,6 +398,8 @@ fn an_instruction_is_asked_and_its_output_answers() {
     assert_eq!(choices(&line), [(said.to_owned(), Some(1.0))]);
     let trace = read(Format::Openai, &line.to_string()).traces.remove(0);
     assert_eq!((trace.turns().count(), trace.metadata.get("system")), (1, None), "what was said before teaches nobody");
+    let again = read(Format::Openai, &write(&trace, Format::Openai)).traces.remove(0);
+    assert_eq!(again.turns().map(|turn| turn.teaches()).collect::<Vec<_>>(), [false, false, true], "nor where it was exported");
 }
 
 #[test]
@@ -448,10 +460,93 @@ fn what_stands_beside_choices_is_kept_and_nothing_before_them_is_a_turn() {
 }
 
 #[test]
+fn nothing_of_a_line_is_lost() {
+    // What a prompt says and no conversation does.
+    let asked = json!({"role": "user", "content": "2+2?"});
+    let [good, bad] = ["4", "5"].map(|text| json!({"role": "assistant", "content": text}));
+    let trace = |line: Value| read(Format::Openai, &line.to_string()).traces.remove(0);
+    let line = json!({"prompt": "sums", "chosen": [asked, good], "rejected": [asked, bad]});
+    assert_eq!(
+        (said(&trace(line.clone())).as_str(), &trace(line).metadata["prompt"]),
+        ("User: 2+2? | Assistant: 4", &json!("sums"))
+    );
+    let line = json!({"system": "Be brief.", "prompt": "2+2?", "chosen": "4", "rejected": "5"});
+    assert_eq!(said(&trace(line)), "System: Be brief. | User: 2+2? | Assistant: 4");
+    // A row without a pair.
+    let line = json!({"instruction": "2+2?", "output": "4", "chosen": null, "rejected": null});
+    assert_eq!(said(&trace(line)), "User: 2+2? | Assistant: 4");
+    let line = json!({"instruction": "Sum up.", "context": "2 and 2", "response": "4", "category": "qa"});
+    assert_eq!(said(&trace(line)), "User: Sum up.\n\n2 and 2 | Assistant: 4");
+    // A fact of that name is no answer, also when it comes back.
+    let facts = json!({"chosen": [asked, good], "rejected": [asked, bad]});
+    let line =
+        json!({"messages_and_choices": [asked, {"role": "assistant", "content": "four"}], "reward": 0.25, "metadata": facts});
+    let first = read(Format::Art, &line.to_string()).traces.remove(0);
+    let again = read(Format::Openai, &write(&first, Format::Openai));
+    assert_eq!((again.traces.len(), said(&again.traces[0]).as_str()), (1, "User: 2+2? | Assistant: four"));
+    assert_eq!(again.traces[0].metadata["chosen"], facts["chosen"]);
+}
+
+#[test]
+fn pairs_that_share_an_answer_are_pairs_of_their_own() {
+    let line = |worse: &str| json!({"prompt": "2+2?", "chosen": "4", "rejected": worse}).to_string();
+    let [one, other] = ["5", "6"].map(|worse| read(Format::Openai, &line(worse)));
+    assert_eq!(one, read(Format::Openai, &line("5")));
+    assert!(
+        one.traces.iter().all(|trace| other.traces.iter().all(|other| other.id != trace.id)),
+        "in whichever file each stands"
+    );
+}
+
+#[test]
+fn results_belong_to_the_calls_before_them() {
+    let call = |text: &str| json!({"from": "function_call", "value": text});
+    let heard = |text: &str| json!({"from": "observation", "value": text});
+    let (asked, end) = (json!({"from": "human", "value": "x"}), json!({"from": "gpt", "value": "y"}));
+    let spoken = |entries: &[Value]| said(&read(Format::Openai, &json!({"conversations": entries}).to_string()).traces[0]);
+    let one = r#"{"name": "a", "arguments": {}}"#;
+    let calls = [asked.clone(), call(one), asked.clone(), call(one), heard("second"), end.clone()];
+    assert_eq!(
+        spoken(&calls),
+        "User: x | Assistant:  a#call_1{} | User: x | Assistant:  a#call_2{} | Tool: second to call_2 | Assistant: y"
+    );
+    let two = r#"[{"name": "rome", "id": "p"}, {"name": "oslo", "id": "q"}]"#;
+    let mut late = heard("late");
+    late["tool_call_id"] = json!("q");
+    assert_eq!(
+        spoken(&[asked.clone(), call(two), late, heard("early"), end.clone()]),
+        "User: x | Assistant:  rome#p{} oslo#q{} | Tool: late to q | Tool: early to p | Assistant: y"
+    );
+    // A result in an answer is that of the call which the prompt ends with.
+    let line = json!({"conversations": [asked, call(one)], "chosen": [heard("r"), end], "rejected": [heard("r"), {"from": "gpt", "value": "z"}]});
+    let pair = read(Format::Openai, &line.to_string());
+    assert_eq!(said(&pair.traces[0]), "User: x | Assistant:  a#call_1{} | Tool: r to call_1 | Assistant: y");
+}
+
+#[test]
+fn a_log_says_when_a_request_began() {
+    let now = Time::from_unix_nanos(1_800_000_000_000_000_000);
+    let check = |facts: Value, expected: &str| {
+        let mut line = json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]});
+        line.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+        let origin = Origin { now, ..Origin::default() };
+        let imported = Reader::new(Format::Openai, origin).line(&line.to_string()).unwrap();
+        assert_eq!(imported.traces[0].started.to_string(), expected, "{facts}");
+    };
+    check(json!({}), "2027-01-15T08:00:00Z");
+    check(json!({"created": 1_760_000_000}), "2025-10-09T08:53:20Z");
+    check(json!({"startTime": 1_760_000_000.25}), "2025-10-09T08:53:20.250Z");
+    check(json!({"timestamp": 1_760_000_000_250_u64}), "2025-10-09T08:53:20.250Z");
+    check(json!({"created_at": "2026-03-14T15:09:26+01:00", "created": 1_760_000_000}), "2026-03-14T14:09:26Z");
+    check(json!({"response": {"created": 1_760_000_000}}), "2025-10-09T08:53:20Z");
+    // Neither of these is a time of the past.
+    check(json!({"created": 7, "timestamp": "soon", "created_at": "2126-03-14"}), "2027-01-15T08:00:00Z");
+}
+
+#[test]
 fn choices_that_are_none_are_refused_with_the_place() {
     let refused = |line: Value, expected: &str| {
-        let error =
-            hone_trace::format::Reader::new(Format::Openai, hone_trace::format::Origin::default()).line(&line.to_string());
+        let error = Reader::new(Format::Openai, Origin::default()).line(&line.to_string());
         assert_eq!(error.unwrap_err().to_string(), expected);
     };
     refused(json!({"prompt": "x", "chosen": "y"}), "`chosen`: a prompt has one `completion`, or a better and a worse answer");
@@ -494,6 +589,19 @@ fn choices_that_are_none_are_refused_with_the_place() {
     refused(
         json!({"instruction": "x", "output": "y", "history": [["a"]]}),
         "history: must be a list of questions, each with its answer",
+    );
+    refused(json!({"instruction": "x", "output": ["y"]}), "output: must be a text");
+    refused(json!({"instruction": "x", "output": null}), "`output` is missing beside `instruction`");
+    refused(json!({"instruction": "x", "input": [1], "output": "y"}), "input: must be a text");
+    refused(
+        json!({"instruction": "x", "output": "y", "prompt": "z"}),
+        "prompt: stands beside `instruction`: take one of them out, as nobody knows which counts",
+    );
+    refused(json!({"conversations": "x"}), "conversations: must be a list of entries with `from` and `value`");
+    let [asked, answer] = [("user", "x"), ("assistant", "y")].map(|(role, content)| json!({"role": role, "content": content}));
+    refused(
+        json!({"messages": [asked, answer], "chosen": [{"role": "assistant", "content": "z"}], "rejected": [answer]}),
+        "messages: ends with another answer than `chosen`: nobody knows what was asked",
     );
     refused(
         json!({"messages": [], "tools": "none"}),

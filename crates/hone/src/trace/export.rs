@@ -4,6 +4,7 @@
 //! the groups already written are remembered, sixteen bytes each.
 
 mod collector;
+mod pairs;
 mod sink;
 
 use super::FormatName;
@@ -15,6 +16,7 @@ use collector::{Collector, Encoding, Sent};
 use hone_trace::format::{self, Format, art};
 use hone_trace::store::{Kind, Store};
 use hone_trace::{Group, GroupId, Trace};
+use pairs::Pairs;
 use serde_json::json;
 use sink::{Closed, Sink};
 use std::collections::{BTreeMap, HashSet};
@@ -27,6 +29,9 @@ use std::sync::Arc;
 /// With --format art, a group is written whole, as one line, where its first trace is met. A file appears under
 /// its name when it is complete.
 ///
+/// With --pairs, of every group the trace that earned most and the one that earned least are written as one line, with what both were
+/// asked: `prompt`, `chosen` and `rejected`, which DPO learns from.
+///
 /// With --to, spans of the GenAI conventions are posted to a collector; one that is busy is asked again, as late as it wants. The exit
 /// code is 1 when it refused some of them.
 #[derive(Debug, clap::Args)]
@@ -34,6 +39,9 @@ pub(crate) struct Args {
     /// Write this format; without this, hone, or otlp to a collector
     #[arg(long, value_name = "FORMAT")]
     format: Option<FormatName>,
+    /// Write pairs of a better and a worse answer, as TRL's DPO reads them
+    #[arg(long, conflicts_with_all = ["format", "to"])]
+    pairs: bool,
     /// Write to this file
     #[arg(long, short, value_name = "FILE", conflicts_with = "to")]
     output: Option<PathBuf>,
@@ -68,6 +76,7 @@ pub(super) async fn run(args: &Args, context: &Context<'_>) -> Result<Exit, Fail
         store: &*store,
         format,
         across_tenants: args.filter.all_tenants,
+        pairs: args.pairs.then(Pairs::default),
         n_traces: 0,
         groups_written: HashSet::new(),
         left_out: BTreeMap::new(),
@@ -114,6 +123,8 @@ struct Writer<'a> {
     store: &'a dyn Store,
     format: Format,
     across_tenants: bool,
+    /// Of every group the best and the worst, instead of all.
+    pairs: Option<Pairs>,
     n_traces: u64,
     groups_written: HashSet<GroupId>,
     left_out: BTreeMap<&'static str, u64>,
@@ -121,16 +132,25 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     async fn write(&mut self, trace: &Trace, sink: &mut Sink<'_>) -> Result<(), Failure> {
-        if let (Format::Art, Some(id)) = (self.format, trace.group) {
+        if let Some(id) = trace.group
+            && (self.format == Format::Art || self.pairs.is_some())
+        {
             if self.groups_written.contains(&id) {
                 return Ok(());
             }
             if let Some(group) = self.group(id, trace).await? {
                 self.groups_written.insert(id);
                 let members = self.members(&group, trace).await?;
+                if let Some(pairs) = &mut self.pairs {
+                    return pairs.line(&members).map_or(Ok(()), |line| sink.line(line));
+                }
                 members.iter().for_each(|member| self.count(member));
                 return sink.line(art::write_group(&group, &members));
             }
+        }
+        if let Some(pairs) = &mut self.pairs {
+            pairs.pass_by();
+            return Ok(());
         }
         self.count(trace);
         match sink {
@@ -166,6 +186,9 @@ impl Writer<'_> {
     /// Says what was done.
     fn report(&self, closed: &Closed, context: &Context<'_>) -> Result<(), Failure> {
         let printer = context.printer;
+        if let Some(pairs) = &self.pairs {
+            return pairs.report(closed, printer);
+        }
         for (what, n_traces) in &self.left_out {
             printer.say(&format!(
                 "left out for {}: {what}, which the format {} cannot hold",

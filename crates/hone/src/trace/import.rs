@@ -28,8 +28,9 @@ use writing::Writing;
 
 /// Read traces from files into the store
 ///
-/// One record per line, or per entry where all of a file is one list. A bad line is reported with its file, line and
-/// reason; the good ones are kept, and the exit code is 1. To import a file twice is the same as to import it once.
+/// One record per line, or per entry where all of a file is one list or objects over many lines. A bad line is reported
+/// with its file, line and reason; the good ones are kept, and the exit code is 1. To import a file twice is the same as
+/// to import it once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The files to read; `-` is stdin
@@ -37,8 +38,8 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// The format of the files
     ///
-    /// Data sets of TRL's or OpenAI's form, with prompts and the answers that may follow them, and of ShareGPT's or
-    /// Alpaca's are `openai` too.
+    /// Data sets of TRL's or OpenAI's form, with prompts and the answers that may follow them, and of ShareGPT's,
+    /// Alpaca's, Dolly's or Anthropic's are `openai` too.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Given,
     /// Give this category to traces that name none
@@ -133,10 +134,10 @@ impl Import<'_> {
             Given::Named(name) => Some(name.into()),
             Given::Auto => input.detect(),
         };
-        tally.file(&input.name, format.map_or("unknown", Format::as_str), input.is_list());
+        tally.file(&input.name, format.map_or("unknown", Format::as_str), input.has_entries());
         let Some(format) = format else {
             if !input.is_blank() {
-                tally.bad(1, "this is none of the formats hone, openai, art and otlp; name it with --format");
+                tally.bad(1, input.unknown());
             }
             return Ok(());
         };

@@ -333,10 +333,12 @@ fn pairs(traces: &[&Trace], margin: f64) -> Vec<[usize; 2]> {
             groups.entry(group).or_default().push((reward.total, idx));
         }
     }
-    let ends = |members: &Vec<(f64, usize)>| {
-        let by_reward = |a: &&(f64, usize), b: &&(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
-        let (best, worst) = (members.iter().max_by(by_reward)?, members.iter().min_by(by_reward)?);
-        (best.0 - worst.0 >= margin && best.0 > worst.0).then_some([best.1, worst.1])
-    };
-    groups.values().filter_map(ends).collect()
+    groups.values().filter_map(|members| best_and_worst(members, margin)).collect()
+}
+
+/// The places of whoever earned most and least, where they differ enough.
+pub(crate) fn best_and_worst(earned: &[(f64, usize)], margin: f64) -> Option<[usize; 2]> {
+    let by_reward = |a: &&(f64, usize), b: &&(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
+    let (best, worst) = (earned.iter().max_by(by_reward)?, earned.iter().min_by(by_reward)?);
+    (best.0 - worst.0 >= margin && best.0 > worst.0).then_some([best.1, worst.1])
 }

@@ -465,13 +465,13 @@ fn learner(
     let (machine, lora) = (crate::device::open(options.n_threads, Answers::Many, context)?, settings.lora());
     let needs = options.needs(machine.place(), opened.weights.config(), settings.n_rows_max(), &lora);
     let (plan, grant) = crate::device::plan(&machine, needs, 1)?;
-    // Less than that is there wherever anything runs.
-    let is_large = plan.total() >= 1 << 30;
-    if is_large {
+    // Less than that is there wherever anything runs, and the CPU has promised all along.
+    let is_told = plan.total() >= 1 << 30 || matches!(machine.place(), hone_engine::memory::Place::Gpu);
+    if is_told {
         context.printer.say(&plan.to_string());
     }
     let mut learner = Learner::adapted(opened, &lora, machine, (plan, grant), options)?;
-    if is_large && let Some(tried) = learner.try_promise()? {
+    if is_told && let Some(tried) = learner.try_promise()? {
         context.printer.say(&tried.to_string());
     }
     Ok(learner)

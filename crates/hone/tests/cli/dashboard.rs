@@ -42,7 +42,7 @@ fn a_model_is_told_apart_from_itself_with_an_adapter() {
 fn a_key_that_may_read_sees_and_does_not_decide() {
     let desk = Desk::new();
     let made = desk.hone("key add sam --role read");
-    assert!(made.err.contains("may report, ask models and see everything"), "{}", made.err);
+    assert!(made.err.contains("may report, ask models, send spans and see everything"), "{}", made.err);
     let provider = Listening::provider(&desk);
     let served = Listening::serve(&desk, &provider);
     assert!(get(served.port, "/dashboard").contains("API key is missing"));

@@ -35,6 +35,34 @@ fn a_set_of_preferences_is_preferred() {
 }
 
 #[test]
+fn pairs_are_exported_as_they_are_imported() {
+    let asked = json!([says("system", "Count."), says("user", "one")]);
+    let desk = desk(&[
+        json!({"prompt": asked, "chosen": [says("assistant", "9 9")], "rejected": [says("assistant", "1 1")], "category": "c"}),
+        json!({"prompt": "one", "completion": "9 1", "label": true}),
+    ]);
+    desk.hone("trace import set.jsonl --tenant set").expect(0, "", "3 new");
+    let ended = desk.hone("trace export --pairs --tenant set").expect(0, "chosen", "no pair of 1 trace in no group\n1 pair");
+    let expected = json!({
+        "prompt": asked, "chosen": [says("assistant", "9 9")], "rejected": [says("assistant", "1 1")],
+        "score_chosen": 1.0, "score_rejected": 0.0, "category": "c",
+    });
+    assert_eq!(ended.json(), [expected]);
+    let report = desk.hone("trace export --pairs --tenant set -o pairs.jsonl --json --quiet").expect(0, "{", "").json();
+    assert_eq!((&report[0]["pairs"], &report[0]["in_no_group"]), (&1.into(), &1.into()));
+    desk.hone("trace import pairs.jsonl --folder other").expect(0, "", "2 new, 0 already there, 0 conflicting, 0 bad");
+    desk.hone("trace export --pairs --folder other").expect(0, "chosen", "1 pair").json().iter().for_each(|again| {
+        assert_eq!((&again["prompt"], &again["chosen"]), (&asked, &json!([says("assistant", "9 9")])));
+    });
+    // What earned the same is no better.
+    let desk =
+        Desk::with(&[("all.jsonl", &desk.hone("trace export --tenant set").out.replace("\"total\":0.0", "\"total\":1.0"))]);
+    desk.hone("trace import all.jsonl --tenant set").expect(0, "", "3 new");
+    desk.hone("trace export --pairs --tenant set").expect(0, "", "0 pairs");
+    desk.hone("trace export --pairs --format art").expect(2, "", "--pairs");
+}
+
+#[test]
 fn a_set_of_good_examples_is_imitated_where_who_imports_it_says_so() {
     let told = [
         json!({"messages": [says("user", "one"), says("assistant", "9 9")]}),
@@ -106,14 +134,72 @@ fn sets_of_instructions_and_of_speakers_are_imitated() {
 #[test]
 fn a_file_that_is_one_list_is_read_entry_by_entry() {
     let desk = desk(&[]);
-    let entries = json!([{"instruction": "one", "output": "9"}, {"instruction": 3}, {"instruction": "two", "output": "8"}]);
+    let entries =
+        json!([{"instruction": "one", "output": "9"}, {"instruction": 3, "output": "7"}, {"instruction": "two", "output": "8"}]);
     let text = serde_json::to_string_pretty(&entries).unwrap();
     fs::write(desk.path("list.json"), &text).unwrap();
-    let bad = "list.json, entry 2: `messages` is missing";
-    desk.hone("trace import list.json --strict").expect(1, "", &format!("{bad}\n1 bad line: nothing was written"));
-    desk.hone("trace import list.json").expect(1, "", &format!("{bad}\n2 new, 0 already there, 0 conflicting, 1 bad"));
+    let bad = "list.json, entry 2: instruction: must be a text";
+    let placed = format!("{bad} (it begins in line 6 of the file)");
+    desk.hone("trace import list.json --strict").expect(1, "", &format!("{placed}\n1 bad line: nothing was written"));
+    desk.hone("trace import list.json").expect(1, "", &format!("{placed}\n2 new, 0 already there, 0 conflicting, 1 bad"));
     fs::write(desk.path("list.json"), entries.to_string()).unwrap();
     desk.hone("trace import list.json").expect(1, "", &format!("{bad}\n0 new, 2 already there, 0 conflicting, 1 bad"));
     fs::write(desk.path("list.json"), text.trim_end().trim_end_matches(']')).unwrap();
     desk.hone("trace import list.json").expect(1, "", "list.json, entry 4: the list ends without `]`: the file is cut off");
+}
+
+/// What is not closed costs its own entry, and what begins with a bracket need not be a list.
+#[test]
+fn a_damaged_entry_costs_no_other() {
+    let desk = desk(&[]);
+    let import = |text: &str, code: i32, says: &str| {
+        fs::write(desk.path("any.json"), text).unwrap();
+        desk.hone("trace import any.json --folder other").expect(code, "", says);
+        fs::remove_dir_all(desk.path("other")).unwrap_or_default();
+    };
+    let good = |n: usize| json!({"messages": [says("user", &n.to_string()), says("assistant", "9")]}).to_string();
+    let mut entries: Vec<String> = (0..50).map(good).collect();
+    let list = |entries: &[String]| format!("[\n{}\n]\n", entries.join(",\n"));
+    import(&list(&entries), 0, "50 new, 0 already there, 0 conflicting, 0 bad");
+    entries[10] = good(10).replace("}]", "}");
+    import(&list(&entries), 1, "49 new, 0 already there, 0 conflicting, 1 bad");
+    entries[10] = good(10).replace("\"9\"", "\"9");
+    import(&list(&entries), 1, "49 new, 0 already there, 0 conflicting, 1 bad");
+    import(&format!("[2026-01-01] starting\n{}\n{}\n", good(1), good(2)), 1, "2 new, 0 already there, 0 conflicting, 1 bad");
+    import(&format!("[]\n{}\n", good(1)), 1, "1 new, 0 already there, 0 conflicting, 1 bad");
+    import(&format!("[{}]\n[{}]\n", good(1), good(2)), 0, "2 new");
+    import(" [\n]\n", 0, "0 new, 0 already there, 0 conflicting, 0 bad");
+    let pretty = |n: usize| serde_json::to_string_pretty(&serde_json::from_str::<Value>(&good(n)).unwrap()).unwrap();
+    import(&format!("{}\n{}\n", pretty(1), pretty(2)), 0, "2 new, 0 already there, 0 conflicting, 0 bad");
+    import(&pretty(1), 0, "1 new");
+    import(&json!({"data": [1]}).to_string(), 1, "or bring one record to a line: `jq -c '.data[]' FILE | hone trace import -`");
+    fs::write(desk.path("any.json"), [0x1f, 0x8b, 8, 0]).unwrap();
+    desk.hone("trace import any.json").expect(1, "", "this is compressed: `zcat FILE | hone trace import -` reads it");
+}
+
+/// Who imports an example says what it earned where nobody else does.
+#[test]
+fn what_people_said_of_a_trace_outlives_another_import() {
+    let desk = desk(&[json!({"messages": [says("user", "one"), says("assistant", "9")]})]);
+    desk.hone("trace import set.jsonl --reward 1").expect(0, "", "1 new");
+    let mut trace: Value = desk.hone("trace export").json().remove(0);
+    let mut said = trace["rewards"][0].clone();
+    said["id"] = json!("0194e0c5-7d80-8000-8000-000000000001");
+    said["by"] = json!({"kind": "human", "name": "desk"});
+    said["total"] = json!(0.0);
+    trace["rewards"].as_array_mut().unwrap().push(said);
+    fs::write(desk.path("said.jsonl"), trace.to_string()).unwrap();
+    desk.hone("trace import said.jsonl --folder other").expect(0, "", "1 new");
+    desk.hone("trace import set.jsonl --reward 1 --folder other").expect(0, "", "0 new, 1 already there");
+    assert_eq!(desk.hone("trace list --json --folder other").json()[0]["reward"], 0.0);
+}
+
+/// Shards of a set are the set.
+#[test]
+fn pairs_that_share_an_answer_may_stand_in_two_files() {
+    let desk = desk(&[json!({"prompt": "Q", "chosen": "A", "rejected": "B"})]);
+    fs::write(desk.path("more.jsonl"), json!({"prompt": "Q", "chosen": "A", "rejected": "C"}).to_string()).unwrap();
+    desk.hone("trace import set.jsonl more.jsonl --tenant set").expect(0, "", "4 new, 0 already there, 0 conflicting, 0 bad");
+    desk.hone("trace import more.jsonl set.jsonl --tenant set").expect(0, "", "0 new, 4 already there, 0 conflicting, 0 bad");
+    desk.hone("trace export --pairs --tenant set").expect(0, "chosen", "2 pairs");
 }

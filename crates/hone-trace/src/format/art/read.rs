@@ -155,7 +155,7 @@ impl Trajectory {
             facts.insert(HISTORIES.to_owned(), notes.into_iter().map(Value::Object).collect());
         }
         let segments = std::iter::once(first).chain(segments).collect();
-        let mut trace = registrar.trace("art", segments, facts, reward);
+        let mut trace = registrar.trace("art", segments, facts, &reward);
         trace.metrics = metrics.into_iter().collect();
         trace.category = origin::category(&request);
         trace.rewards = reward.map(|total| origin::given(&trace, "art", total)).into_iter().collect();

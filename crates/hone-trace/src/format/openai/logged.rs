@@ -1,22 +1,49 @@
-//! What a log of requests keeps beside the messages: the instructions as Anthropic's API takes them, and the response.
+//! What a log of requests keeps beside the messages: the instructions as Anthropic's API takes them, the response, and when that was.
 //!
 //! | wire | word |
 //! |---|---|
 //! | `system`: a text or a list of texts, where no message of that kind comes first | the first message |
 //! | `response.choices[0].message`, or Anthropic's `response.content`, where no answer comes last | the last answer |
 //! | `response.usage`, with `response_cost` as LiteLLM names it | the model call behind that answer |
+//! | `startTime`, `start_time`, `created_at`, `created` or `timestamp`, at the top, or `response.created` | when the trace began |
 //!
 //! The response may be a text that holds JSON. What it says beside the answer stays in `metadata`.
 
 use crate::format::blocks;
 use crate::format::chat::Chat;
 use crate::format::object::{Read, json_inside};
-use crate::{Content, LlmCall, Message, Role};
+use crate::{Content, LlmCall, Message, Role, Time};
 use serde_json::{Map, Value};
 
 /// The keys of a log.
 pub(super) const SYSTEM: &str = "system";
 pub(super) const RESPONSE: &str = "response";
+
+/// Where logs say when a request began.
+const TIMES: [&str; 5] = ["startTime", "start_time", "created_at", "created", "timestamp"];
+
+/// When a request began: a text with date and time, or seconds or milliseconds since 1970. What lies in the future is something else.
+pub(super) fn started(line: &Map<String, Value>, now: Time) -> Option<Time> {
+    const YEAR_2000: f64 = 946_684_800.0;
+    const DAY_NANOS: i64 = 86_400_000_000_000;
+    let read = |told: &Value| {
+        let time = match told {
+            Value::String(text) => text.parse().ok()?,
+            // So many seconds are over three thousand years.
+            Value::Number(number) => match number.as_f64()? {
+                seconds if (YEAR_2000..1e11).contains(&seconds) => Time::from_unix_nanos((seconds * 1e6).round() as i64 * 1_000),
+                millis if (1e3 * YEAR_2000..1e14).contains(&millis) => {
+                    Time::from_unix_nanos((millis * 1e3).round() as i64 * 1_000)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (time.unix_nanos() >= YEAR_2000 as i64 * 1_000_000_000 && time <= now.plus_nanos(DAY_NANOS)).then_some(time)
+    };
+    let response = || line.get(RESPONSE).and_then(|response| read(response.get("created")?));
+    TIMES.iter().find_map(|key| read(line.get(*key)?)).or_else(response)
+}
 
 /// The instructions that stand beside messages of which this is the first.
 pub(super) fn system(line: &Map<String, Value>, first: Option<&Message>) -> Option<Message> {

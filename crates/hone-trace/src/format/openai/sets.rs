@@ -9,8 +9,10 @@
 //! | `chosen` and `rejected` of `from` and `value`, or lists of these | messages |
 //! | Alpaca's `instruction`, and `input` behind an empty line | what a user says, behind `system` and `history` (pairs of question and answer) |
 //! | `output` | the completion |
-//! | texts of `chosen` and `rejected` without a prompt in which `Human:` and `Assistant:` take turns, as Anthropic's sets have them | conversations |
+//! | Dolly's `context` and `response` | the same as `input` and `output` |
+//! | texts of `prompt`, `chosen` and `rejected` in which `Human:` and `Assistant:` take turns, as Anthropic's sets have them | conversations |
 
+use super::choices::{PAIR, told};
 use super::logged::SYSTEM;
 use crate::format::FormatError;
 use crate::format::object::{self, json_inside};
@@ -19,7 +21,6 @@ use std::collections::VecDeque;
 
 pub(super) const CONVERSATIONS: &str = "conversations";
 const INSTRUCTION: &str = "instruction";
-const PAIR: [&str; 2] = ["chosen", "rejected"];
 
 /// Where Anthropic's sets begin with somebody's words.
 const SPEAKERS: [(&str, &str); 2] = [("\n\nHuman:", "user"), ("\n\nAssistant:", "assistant")];
@@ -32,40 +33,68 @@ pub(super) fn is_key(key: &str) -> bool {
 /// Puts a line without `messages` into the words of the others: what is left are these, and what comes back are the messages of a
 /// conversation.
 pub(super) fn reword(rest: &mut Map<String, Value>) -> Result<Option<Value>, FormatError> {
-    let is_compared = PAIR.iter().all(|key| rest.contains_key(*key));
-    let mut prompt = None;
-    if let Some(Value::Array(said)) = rest.get(CONVERSATIONS) {
-        let mut messages = messages(CONVERSATIONS, said)?;
+    let is_compared = PAIR.iter().all(|key| told(rest, key).is_some());
+    let is_complete = told(rest, "prompt").is_some() && (is_compared || told(rest, "completion").is_some());
+    let is_openai = told(rest, "preferred_output").is_some();
+    let mut speech = Speech::default();
+    if let Some(said) = told(rest, CONVERSATIONS) {
+        let Value::Array(said) = said else {
+            return Err(FormatError::new(CONVERSATIONS, "must be a list of entries with `from` and `value`"));
+        };
+        let mut messages = speech.messages(CONVERSATIONS, said)?;
         rest.remove(CONVERSATIONS);
         put_system(rest, &mut messages);
         if !is_compared {
             return Ok(Some(messages.into()));
         }
-        prompt = Some(messages);
-    } else if rest.get(INSTRUCTION).is_some_and(Value::is_string)
-        && (is_compared || rest.get("output").is_some_and(Value::is_string))
-    {
-        let asked = [rest.remove(INSTRUCTION), rest.remove("input")];
-        let asked: Vec<&str> = asked.iter().flatten().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
-        let mut messages = history(rest)?;
-        messages.push(json!({"role": "user", "content": asked.join("\n\n")}));
-        put_system(rest, &mut messages);
-        prompt = Some(messages);
-        if !is_compared && let Some(output) = rest.remove("output") {
-            rest.insert("completion".to_owned(), output);
-        }
+        rest.insert("prompt".to_owned(), messages.into());
+    } else if told(rest, INSTRUCTION).is_some() && !is_complete && !is_openai {
+        instruct(rest, is_compared)?;
     }
-    rest.extend(prompt.map(|messages| ("prompt".to_owned(), messages.into())));
+    let mut is_script = false;
+    if let Some(turns) = told(rest, "prompt").and_then(Value::as_str).and_then(in_turns) {
+        (is_script, _) = (true, rest.insert("prompt".to_owned(), turns));
+    }
     for key in PAIR.into_iter().filter(|_| is_compared) {
         let answer = match rest.get(key) {
-            Some(Value::Array(said)) if said.iter().any(|entry| entry.get("from").is_some()) => messages(key, said)?.into(),
-            Some(said @ Value::Object(_)) => vec![Speech::default().message(key, said)?].into(),
-            Some(Value::String(text)) if !rest.contains_key("prompt") => in_turns(text).unwrap_or_else(|| text.as_str().into()),
+            Some(Value::Array(said)) if said.iter().any(|entry| entry.get("from").is_some()) => {
+                speech.clone().messages(key, said)?.into()
+            }
+            Some(said @ Value::Object(_)) => vec![speech.clone().message(key, said)?].into(),
+            Some(Value::String(text)) => in_turns(text).unwrap_or_else(|| if is_script { text.trim() } else { text }.into()),
             _ => continue,
         };
         rest.insert(key.to_owned(), answer);
     }
     Ok(None)
+}
+
+/// An instruction, with what belongs to it, as a prompt, and its output as the completion. Dolly's set has other words for both.
+fn instruct(rest: &mut Map<String, Value>, is_compared: bool) -> Result<(), FormatError> {
+    let is_dolly = told(rest, "output").is_none() && told(rest, "response").is_some_and(Value::is_string);
+    let [input, output] = if is_dolly { ["context", "response"] } else { ["input", "output"] };
+    for key in ["prompt", "completion"] {
+        if told(rest, key).is_some() {
+            let reason = format!("stands beside `{INSTRUCTION}`: take one of them out, as nobody knows which counts");
+            return Err(FormatError::new(key, reason));
+        }
+    }
+    if !is_compared && told(rest, output).is_none() {
+        return Err(FormatError::new("", format!("`{output}` is missing beside `{INSTRUCTION}`")));
+    }
+    let mut text = |key: &str| match rest.remove(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(FormatError::new(key, "must be a text")),
+    };
+    let asked: Vec<String> = [text(INSTRUCTION)?, text(input)?].into_iter().filter(|text| !text.is_empty()).collect();
+    let answered = if is_compared { None } else { Some(text(output)?) };
+    let mut messages = history(rest)?;
+    messages.push(json!({"role": "user", "content": asked.join("\n\n")}));
+    put_system(rest, &mut messages);
+    rest.insert("prompt".to_owned(), messages.into());
+    rest.extend(answered.map(|answered| ("completion".to_owned(), answered.into())));
+    Ok(())
 }
 
 /// The instructions that stand beside messages, in front of them.
@@ -91,19 +120,19 @@ fn history(rest: &mut Map<String, Value>) -> Result<Vec<Value>, FormatError> {
         .collect())
 }
 
-fn messages(key: &str, said: &[Value]) -> Result<Vec<Value>, FormatError> {
-    let mut speech = Speech::default();
-    said.iter().enumerate().map(|(i, entry)| speech.message(&format!("{key}[{i}]"), entry)).collect()
-}
-
-/// Calls have no ids where only their order says what answers them: here they get some.
-#[derive(Default)]
+/// Calls have no ids where only their order says what answers them: here they get some. What is open when something else is said or called
+/// stays without an answer.
+#[derive(Clone, Default)]
 struct Speech {
     n_calls: usize,
     open: VecDeque<String>,
 }
 
 impl Speech {
+    fn messages(&mut self, key: &str, said: &[Value]) -> Result<Vec<Value>, FormatError> {
+        said.iter().enumerate().map(|(i, entry)| self.message(&format!("{key}[{i}]"), entry)).collect()
+    }
+
     /// The entry at this place as a message. What has a role is one.
     fn message(&mut self, path: &str, entry: &Value) -> Result<Value, FormatError> {
         let refused = |key: &str, reason: &str| FormatError::new(format!("{path}{key}"), reason);
@@ -127,7 +156,10 @@ impl Speech {
                 return Ok(message.into());
             }
             "observation" | "function_response" | "tool_response" | "tool" | "function" => {
-                message.extend(self.open.pop_front().map(|id| ("tool_call_id".to_owned(), id.into())));
+                match message.get("tool_call_id").and_then(Value::as_str) {
+                    Some(told) => self.open.retain(|id| id != told),
+                    None => message.extend(self.open.pop_front().map(|id| ("tool_call_id".to_owned(), id.into()))),
+                }
                 "tool"
             }
             other => {
@@ -135,6 +167,9 @@ impl Speech {
                 return Err(refused(".from", &reason));
             }
         };
+        if role != "tool" {
+            self.open.clear();
+        }
         message.insert("role".to_owned(), role.into());
         message.insert("content".to_owned(), said);
         Ok(message.into())
@@ -147,17 +182,25 @@ impl Speech {
             one @ Value::Object(_) => vec![one],
             _ => return None,
         };
+        self.open.clear();
         let mut call = |call: &Value| {
-            let name = call.get("name")?.as_str()?;
-            let arguments = match call.get("arguments").or_else(|| call.get("parameters")) {
-                None | Some(Value::Null) => "{}".to_owned(),
-                Some(Value::String(text)) => text.clone(),
+            let mut rest = call.as_object()?.clone();
+            let Value::String(name) = rest.remove("name")? else { return None };
+            let told = |rest: &mut Map<String, Value>, key: &str| rest.remove(key).filter(|value| !value.is_null());
+            let arguments = match told(&mut rest, "arguments").or_else(|| told(&mut rest, "parameters")) {
+                None => "{}".to_owned(),
+                Some(Value::String(text)) => text,
                 Some(json) => json.to_string(),
             };
             self.n_calls += 1;
-            let id = format!("call_{}", self.n_calls);
+            let id = match told(&mut rest, "id") {
+                Some(Value::String(id)) => id,
+                _ => format!("call_{}", self.n_calls),
+            };
             self.open.push_back(id.clone());
-            Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
+            rest.extend([("id".to_owned(), id.into()), ("type".to_owned(), "function".into())]);
+            rest.insert("function".to_owned(), json!({"name": name, "arguments": arguments}));
+            Some(Value::from(rest))
         };
         calls.iter().map(&mut call).collect::<Option<Vec<Value>>>().map(Value::from)
     }
@@ -165,19 +208,15 @@ impl Speech {
 
 const NO_CALL: &str = "must be a call as JSON, with `name` and `arguments`, or a list of them";
 
-/// The messages of a text in which two take turns, if it is one.
+/// The messages of a text in which two take turns, if it is one. It may end where the next answer begins.
 fn in_turns(text: &str) -> Option<Value> {
-    let first = |text: &str| SPEAKERS.iter().filter_map(|&(mark, role)| Some((text.find(mark)?, mark, role))).min();
-    let (mut at, mut mark, mut role) = first(text).filter(|&(at, ..)| at == 0)?;
-    let (mut rest, mut messages) = (text, Vec::new());
-    loop {
-        rest = &rest[at + mark.len()..];
-        let next = first(rest);
-        let said = rest[..next.map_or(rest.len(), |(at, ..)| at)].trim();
-        messages.push(json!({"role": role, "content": said}));
-        match next {
-            Some(next) => (at, mark, role) = next,
-            None => return Some(messages.into()),
-        }
-    }
+    let mut marks: Vec<(usize, &str, &str)> =
+        SPEAKERS.iter().flat_map(|&(mark, role)| text.match_indices(mark).map(move |(at, _)| (at, mark, role))).collect();
+    marks.sort_unstable();
+    marks.first().filter(|&&(at, ..)| at == 0)?;
+    let ends = marks.iter().skip(1).map(|&(at, ..)| at).chain([text.len()]);
+    let said = marks.iter().zip(ends).map(|(&(at, mark, role), end)| (role, text[at + mark.len()..end].trim()));
+    let mut messages: Vec<Value> = said.map(|(role, said)| json!({"role": role, "content": said})).collect();
+    messages.pop_if(|last| last["role"] == "assistant" && last["content"] == "");
+    Some(messages.into())
 }

@@ -293,7 +293,7 @@ impl Facts {
             spans.iter().map(|span| format!("{}/{}", span.field("traceId"), span.field("spanId"))).collect();
         ids.sort_unstable();
         let digest = blake3::hash(ids.join(" ").as_bytes()).to_hex();
-        let mut trace = registrar.trace("otlp", Vec::new(), Map::new(), None);
+        let mut trace = registrar.trace("otlp", Vec::new(), Map::new(), &());
         let key = name.unwrap_or_else(|| spans.first().map(|span| span.field("traceId")).unwrap_or_default());
         trace.id = TraceId::derived(&["otlp", trace.tenant.as_str(), key, &digest]);
         trace.started = spans.iter().find_map(Span::started).unwrap_or(registrar.origin.now);

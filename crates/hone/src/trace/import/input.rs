@@ -1,9 +1,9 @@
 //! A file or stdin as it is read: its beginning, by which the format is known, and its lines, each with a bound. Where all of it is one list,
-//! its entries stand for lines.
+//! or objects over many lines each, its entries stand for lines.
 //!
 //! Knows nothing of what stands in the lines.
 
-use super::entries::{Entries, Next};
+use super::entries::{Entries, Next, Shape};
 use crate::failure::{Failure, at_path};
 use hone_trace::format::Format;
 use hone_trace::store::RECORD_BYTES_MAX;
@@ -24,7 +24,8 @@ pub(super) struct Input {
     /// How long it is, where that is known before its end.
     pub(super) n_bytes: Option<u64>,
     beginning: Vec<u8>,
-    is_list: bool,
+    /// Where records are no lines.
+    shape: Option<Shape>,
     rest: Rest,
 }
 
@@ -52,8 +53,8 @@ impl Input {
         let mut beginning = Vec::new();
         reader.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(at_path(path))?;
         let rest = if is_regular { Rest::File(File::open(path).map_err(at_path(path))?) } else { Rest::Stream(reader) };
-        let is_list = beginning.strip_prefix(MARK).unwrap_or(&beginning).trim_ascii_start().starts_with(b"[");
-        Ok(Self { name, n_bytes, beginning, is_list, rest })
+        let shape = shape(beginning.strip_prefix(MARK).unwrap_or(&beginning));
+        Ok(Self { name, n_bytes, beginning, shape, rest })
     }
 
     /// Says early what would fail later. A pipe is not opened for this: it opens only once.
@@ -75,20 +76,35 @@ impl Input {
     pub(super) fn detect(&self) -> Option<Format> {
         let text = String::from_utf8_lossy(&self.beginning);
         let text = text.trim_start_matches('\u{feff}');
-        match text.trim_start().strip_prefix('[') {
-            Some(entries) => Format::detect(entries),
+        match self.shape {
+            Some(Shape::List) => Format::detect(text.trim_start().strip_prefix('[')?),
+            Some(Shape::Objects) => Format::detect(text),
             None => text.lines().filter(|line| !line.trim().is_empty()).find_map(Format::detect),
         }
     }
 
-    /// True when all of it is one list.
-    pub(super) fn is_list(&self) -> bool {
-        self.is_list
+    /// What a file seems to be whose format nobody knows, and the way out.
+    pub(super) fn unknown(&self) -> &'static str {
+        match &*self.beginning {
+            [0x1f, 0x8b, ..] => "this is compressed: `zcat FILE | hone trace import -` reads it",
+            [b'P', b'A', b'R', b'1', ..] => "this is a Parquet table: write its rows as JSON lines first",
+            _ => {
+                "this is none of the formats hone, openai, art and otlp; name it with --format, or bring one record to a line: \
+                 `jq -c '.data[]' FILE | hone trace import -` does where they stand under `data`"
+            }
+        }
     }
 
+    /// True when its records are entries, and not lines.
+    pub(super) fn has_entries(&self) -> bool {
+        self.shape.is_some()
+    }
+
+    /// Whether there is nothing in it, or an empty list.
     pub(super) fn is_blank(&self) -> bool {
         let text = String::from_utf8_lossy(&self.beginning);
-        (self.beginning.len() as u64) < BEGINNING_BYTES && text.trim_start_matches('\u{feff}').trim().is_empty()
+        let text: String = text.trim_start_matches('\u{feff}').split_whitespace().collect();
+        (self.beginning.len() as u64) < BEGINNING_BYTES && ["", "[]"].contains(&&*text)
     }
 
     /// Keeps a stream in a temporary file, so that it can be read from the start again.
@@ -114,8 +130,20 @@ impl Input {
                 Box::new(Cursor::new(std::mem::take(&mut self.beginning)).chain(rest))
             }
         };
-        let entries = self.is_list.then(Entries::default);
+        let entries = self.shape.map(Entries::new);
         Ok(Lines { reader: BufReader::with_capacity(256 << 10, reader), entries, number: 0, bytes_max: RECORD_BYTES_MAX })
+    }
+}
+
+/// How a file that begins so is cut into records, where these are no lines.
+fn shape(beginning: &[u8]) -> Option<Shape> {
+    let beginning = beginning.trim_ascii_start();
+    let first = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    match beginning {
+        [b'[', entries @ ..] => matches!(entries.trim_ascii_start().first(), None | Some(b'{')).then_some(Shape::List),
+        // A line that ends so is not all of an object.
+        [b'{', ..] => matches!(first.last(), Some(b'{' | b'[' | b',' | b':')).then_some(Shape::Objects),
+        _ => None,
     }
 }
 
@@ -130,6 +158,8 @@ pub(super) struct Line {
     pub(super) number: u64,
     /// How many bytes of the file lie behind it, blank lines before it included.
     pub(super) n_bytes: u64,
+    /// The line in which an entry begins, where it is not the first.
+    pub(super) begun: Option<u64>,
     /// Its text, or why there is none.
     pub(super) text: Result<String, String>,
 }
@@ -137,7 +167,7 @@ pub(super) struct Line {
 /// The lines of an input, none of them longer than a record may be.
 pub(super) struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
-    /// Where it is one list.
+    /// Where its records are no lines.
     entries: Option<Entries>,
     number: u64,
     bytes_max: usize,
@@ -155,7 +185,8 @@ impl Lines {
                 Next::Broken(reason) => Err(reason.to_owned()),
                 Next::Nothing => return Ok(None),
             };
-            return Ok(Some(Line { number: self.number, n_bytes, text }));
+            let begun = self.entries.as_ref().map(Entries::begun).filter(|line| *line > 1 && next == Next::Entry);
+            return Ok(Some(Line { number: self.number, n_bytes, begun, text }));
         }
         let mut n_bytes = 0;
         loop {
@@ -170,7 +201,7 @@ impl Lines {
             if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
                 continue;
             }
-            return Ok(Some(Line { number: self.number, n_bytes, text }));
+            return Ok(Some(Line { number: self.number, n_bytes, begun: None, text }));
         }
     }
 

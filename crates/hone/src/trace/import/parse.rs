@@ -99,9 +99,15 @@ fn parse(chunks: &Receiver<Chunk>, results: &mpsc::Sender<Parsed>, mut reading: 
             break;
         }
         let parsed = chunk.map(|lines| {
-            let record = |Line { number, n_bytes, text }| {
+            let record = |Line { number, n_bytes, begun, text }| {
                 last_line = number;
                 let content = text.and_then(|text| reading.line(number, &text));
+                // The lines of a reason are counted in the entry.
+                let placed = |reason: String| match begun {
+                    Some(line) => format!("{reason} (it begins in line {line} of the file)"),
+                    None => reason,
+                };
+                let content = content.map_err(placed);
                 Record { line: number, n_bytes, content }
             };
             lines.into_iter().map(record).collect()

@@ -45,20 +45,20 @@ struct Bad {
 pub(super) struct Tally<'a> {
     printer: &'a Printer,
     files: Vec<(String, &'static str, Counts)>,
-    /// The present file is one list.
-    is_list: bool,
+    /// The records of the present file are no lines.
+    has_entries: bool,
     bad: Vec<Bad>,
     n_told: u64,
 }
 
 impl<'a> Tally<'a> {
     pub(super) fn new(printer: &'a Printer) -> Self {
-        Self { printer, files: Vec::new(), is_list: false, bad: Vec::new(), n_told: 0 }
+        Self { printer, files: Vec::new(), has_entries: false, bad: Vec::new(), n_told: 0 }
     }
 
     /// Begins a file; what comes now is counted for it.
-    pub(super) fn file(&mut self, name: &str, format: &'static str, is_list: bool) {
-        self.is_list = is_list;
+    pub(super) fn file(&mut self, name: &str, format: &'static str, has_entries: bool) {
+        self.has_entries = has_entries;
         self.files.push((name.to_owned(), format, Counts::default()));
     }
 
@@ -124,7 +124,7 @@ impl<'a> Tally<'a> {
         let file = self.files.last().map(|(name, _, _)| name.clone()).unwrap_or_default();
         if self.n_told < TOLD_MAX {
             self.n_told += 1;
-            let separator = if self.is_list { ", entry " } else { ":" };
+            let separator = if self.has_entries { ", entry " } else { ":" };
             self.printer.complain(&format!("{file}{separator}{line}: {reason}"));
         }
         if self.bad.len() < LISTED_MAX {

@@ -162,11 +162,13 @@ impl Writing {
         Ok(self.store.trace(id).await?.is_some_and(|stored| fingerprint.fits(stored)))
     }
 
-    /// What a trace is said to have earned, where the store says otherwise. What an earlier import said and was taken back is said again.
+    /// What a trace is said to have earned, where the store says otherwise and nobody else has said anything since. What an earlier import said
+    /// and was taken back is said again.
     async fn untold(&self, id: TraceId, put: Put, reward: Reward) -> Result<Option<Reward>, Failure> {
         let stored = if put == Put::New { None } else { self.store.trace(id).await? };
         let Some(stored) = stored else { return Ok(Some(reward)) };
-        if stored.reward().is_some_and(|last| last.total == reward.total) {
+        let is_told = stored.rewards.iter().any(|past| past.turn_idx.is_none() && past.by != reward.by);
+        if is_told || stored.reward().is_some_and(|last| last.total == reward.total) {
             return Ok(None);
         }
         let was_said = stored.rewards.iter().any(|past| past.id == reward.id);
