@@ -11,6 +11,7 @@ use crate::tidy;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread::available_parallelism;
 
 /// How many cases a property is tried on with `--slow`, which draws others each time.
 const N_CASES_SLOW: &str = "20000";
@@ -57,6 +58,10 @@ impl Run {
             Some(model) => command.env("HONE_TEST_SMOLLM2", model),
             None => command.env_remove("HONE_TEST_SMOLLM2"),
         };
+        // Some tests wait for what comes in time: one more than there are cores keeps these busy.
+        if std::env::var_os("NEXTEST_TEST_THREADS").is_none() {
+            command.env("NEXTEST_TEST_THREADS", available_parallelism().map_or(2, |n| n.get() + 1).to_string());
+        }
         match slow {
             true => command.env("HONE_SLOW", "1").env("NEXTEST_PROFILE", "slow").env("PROPTEST_CASES", N_CASES_SLOW),
             // What is drawn is the same in every run, unless another seed is asked for: whether a change is sound must not depend on luck.

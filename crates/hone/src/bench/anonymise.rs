@@ -160,7 +160,7 @@ fn print(figures: &Figures, context: &Context<'_>) -> Result<(), Failure> {
 
 /// What the slowest of them takes beside prose, and the largest part that is not in proportion to the text.
 fn repeated(seed: u64) -> (f64, f64) {
-    const N_BYTES: usize = 1 << 19;
+    const N_BYTES: usize = 1 << 17;
     // The shorter of two times: what else the machine does can only add to it.
     let seconds = |text: &str| {
         let timed = || {

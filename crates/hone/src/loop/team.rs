@@ -32,7 +32,7 @@ use hone_store::Database;
 use hone_trace::env::Split;
 use hone_trace::policy::Policy;
 use hone_trace::store::Kind;
-use hone_trace::{AdapterId, AgentName, BlobHash, Config, Time, Trace, TraceOutcome};
+use hone_trace::{AdapterId, AgentName, BlobHash, Config, LlmCall, Time, Trace, TraceOutcome};
 use hone_train::settings::{Algorithm, Given, Measure, Settings};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -120,6 +120,23 @@ fn go_round(team: &Team<'_>, standing: &mut Standing, journal: &mut Journal<'_>)
             (Some(deployed.version), deployed.adapter, Some(team.school().run("grpo")));
     }
     Ok(if is_success { Exit::Yes } else { Exit::No })
+}
+
+/// What the settings cut off of what the agent did, each with its way out: answers longer than those that are sampled, conversations longer than
+/// those that are read.
+fn beyond(pool: &[Trace], settings: &Settings) -> Vec<String> {
+    let n = |is_beyond: &dyn Fn(&LlmCall) -> bool| {
+        pool.iter().filter(|trace| trace.turns().flat_map(|turn| &turn.llm_calls).any(is_beyond)).count()
+    };
+    let (answer, context) = (u64::from(settings.answer_tokens), u64::from(settings.context));
+    let n_cut = n(&|call| call.tokens_out > answer);
+    let n_long = n(&|call| call.tokens_in.saturating_add(call.tokens_out) > context);
+    let text =
+        |n: usize, what: &str, key: &str| format!("{n} of them have {what}: `{key}` under [train.grpo] is too small for them");
+    let cut = format!("an answer of more than {answer} tokens, which practice and measurement cut off");
+    let long = format!("more than {context} tokens, which no run reads");
+    let told = [(n_cut, cut, "answer_tokens"), (n_long, long, "context")];
+    told.into_iter().filter(|(n, ..)| *n > 0).map(|(n, what, key)| text(n, &what, key)).collect()
 }
 
 /// The same context with the recipe of the agent for its replays, where there is one.
@@ -290,6 +307,7 @@ impl Team<'_> {
         let (pool, left_out) = school.curate(pool, &held_out);
         let left_out: Vec<String> = left_out.iter().map(|(why, n)| format!("; {n} left out: {why}")).collect();
         self.say("data", &format!("a pool of {} episodes{}", pool.len(), left_out.concat()));
+        beyond(&pool, &self.settings()?).iter().for_each(|text| self.say("data", text));
         if !school.is_fit(&pool, &held_out, |text| self.say("gate", text))? {
             return Ok(None);
         }
@@ -413,5 +431,33 @@ fn decide(played: &mut [Played]) {
     for trace in played.iter_mut().flat_map(|played| &mut played.traces).filter(|trace| trace.outcome == TraceOutcome::Unknown) {
         let is_solved = trace.reward().is_some_and(|reward| reward.total >= SOLVED);
         trace.outcome = if is_solved { TraceOutcome::Success } else { TraceOutcome::Failure };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hone_trace::{ConfigHash, Message, Role, Segment, Tenant, TraceId, Turn};
+
+    /// An episode of one call with so many tokens.
+    fn episode(tokens_in: u64, tokens_out: u64) -> Trace {
+        let mut turn = Turn::new(Vec::new(), Message::text(Role::Assistant, "yes".to_owned()));
+        turn.llm_calls = vec![LlmCall { tokens_in, tokens_out, ..LlmCall::default() }];
+        let (id, hash) = (TraceId::derived(&["episode"]), ConfigHash::from_bytes([0; 32]));
+        let trace = Trace::new(id, Tenant::default(), Time::from_unix_nanos(0), hash);
+        Trace { segments: vec![Segment { turns: vec![turn], ..Segment::default() }], ..trace }
+    }
+
+    #[test]
+    fn what_the_settings_cut_off_is_told() {
+        let given = Given { answer_tokens: Some(64), context: Some(1024), ..Given::default() };
+        let settings = given.resolve(Algorithm::Grpo).unwrap();
+        assert_eq!(beyond(&[episode(900, 64), episode(960, 64)], &settings), [""; 0]);
+        let told = beyond(&[episode(10, 65), episode(10, 10), episode(1000, 80)], &settings);
+        assert!(
+            told[0].starts_with("2 of them have an answer of more than 64 tokens") && told[0].contains("`answer_tokens`"),
+            "{told:?}"
+        );
+        assert!(told[1].starts_with("1 of them have more than 1024 tokens") && told[1].contains("`context`"), "{told:?}");
     }
 }
