@@ -13,7 +13,6 @@
 //! | texts of `prompt`, `chosen` and `rejected` in which `Human:` and `Assistant:` take turns, as Anthropic's sets have them | conversations |
 
 use super::choices::{PAIR, told};
-use super::logged::SYSTEM;
 use crate::format::FormatError;
 use crate::format::object::{self, json_inside};
 use serde_json::{Map, Value, json};
@@ -41,9 +40,8 @@ pub(super) fn reword(rest: &mut Map<String, Value>) -> Result<Option<Value>, For
         let Value::Array(said) = said else {
             return Err(FormatError::new(CONVERSATIONS, "must be a list of entries with `from` and `value`"));
         };
-        let mut messages = speech.messages(CONVERSATIONS, said)?;
+        let messages = speech.messages(CONVERSATIONS, said)?;
         rest.remove(CONVERSATIONS);
-        put_system(rest, &mut messages);
         if !is_compared {
             return Ok(Some(messages.into()));
         }
@@ -91,20 +89,9 @@ fn instruct(rest: &mut Map<String, Value>, is_compared: bool) -> Result<(), Form
     let answered = if is_compared { None } else { Some(text(output)?) };
     let mut messages = history(rest)?;
     messages.push(json!({"role": "user", "content": asked.join("\n\n")}));
-    put_system(rest, &mut messages);
     rest.insert("prompt".to_owned(), messages.into());
     rest.extend(answered.map(|answered| ("completion".to_owned(), answered.into())));
     Ok(())
-}
-
-/// The instructions that stand beside messages, in front of them.
-fn put_system(rest: &mut Map<String, Value>, messages: &mut Vec<Value>) {
-    let begins = messages.first().is_some_and(|first| first["role"] == SYSTEM);
-    let Some(system) = rest.get(SYSTEM).and_then(Value::as_str).filter(|_| !begins) else { return };
-    if !system.is_empty() {
-        messages.insert(0, json!({"role": SYSTEM, "content": system}));
-    }
-    rest.remove(SYSTEM);
 }
 
 /// What was asked and answered before.
@@ -149,7 +136,7 @@ impl Speech {
         let role = match from {
             "human" | "user" => "user",
             "gpt" | "assistant" | "chatgpt" | "bing" | "bard" | "model" | "bot" => "assistant",
-            "system" => SYSTEM,
+            "system" => "system",
             "function_call" | "tool_call" => {
                 message.insert("tool_calls".to_owned(), self.calls(text).ok_or_else(|| refused(".value", NO_CALL))?);
                 message.insert("role".to_owned(), "assistant".into());
